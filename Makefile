@@ -1,0 +1,75 @@
+# Two commands for a start: make demo, make test. Needs git, make, perl, g++ and Python >= 3.11; the rest comes into .venv.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup tools demo test test-full lint cocotb docs clean
+
+BIN := .venv/bin
+
+# Matrix products of layers are small: a second BLAS thread costs more than it brings, 20 times on a busy machine.
+export OPENBLAS_NUM_THREADS ?= 1
+INSTALLED := .venv/.installed
+# The tests also build the large networks, with torch; the demo does without.
+TORCH := .venv/.torch
+
+# The first Python that is new enough; set PYTHON to choose another.
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+    "$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && { echo "$$p"; break; }; done)
+
+comma := ,
+define install
+@printf 'Installing $(1) '
+@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -e '.[$(2)]' 2>&1 \
+    | tee .venv/install.log | while read -r _; do printf .; done \
+    || { echo ' failed:' >&2; tail -n 20 .venv/install.log >&2; exit 1; }
+@echo ' done'
+@touch $@
+endef
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: tools $(INSTALLED)  ## create .venv with everything in it (again only when pyproject.toml changed)
+
+demo: setup  ## LeNet-5 end to end: compile, run in RTL, compare with ONNX Runtime, report
+	@$(BIN)/tilewright demo
+
+test: lint $(TORCH)  ## lint, types and every test that takes seconds
+	@$(BIN)/pytest -q -n 2 -m "not slow"
+
+test-full: lint $(TORCH)  ## the same and the tests that take minutes
+	@$(BIN)/pytest -q -n 2
+
+lint: setup  ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy -p tilewright
+
+cocotb: setup  ## the cocotb testbenches alone
+	@$(BIN)/pytest -q tests/bench
+
+docs: setup  ## write docs/isa.md again from isa/
+	@$(BIN)/python -m tilewright.isa.emit_doc > docs/isa.md
+
+clean:  ## remove what the tools wrote; .venv stays
+	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+tools:
+	@for tool in perl g++; do command -v "$$tool" >/dev/null || { \
+	    echo "Verilator needs $$tool on the PATH, and it is not there: install it and run make again." >&2; exit 1; }; done
+
+$(INSTALLED): pyproject.toml
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	    [ -n "$(PYTHON)" ] || { echo "Tilewright needs Python >= 3.11, and the PATH has" \
+	        "$$(python3 --version 2>/dev/null || echo none): install one, or name one with make PYTHON=…" >&2; exit 1; }; \
+	    echo "Creating .venv with $$($(PYTHON) --version) …"; \
+	    $(PYTHON) -m venv --clear .venv; \
+	fi
+	@$(BIN)/python -c '$(NEW_ENOUGH)' || { echo "Tilewright needs Python >= 3.11, and .venv has" \
+	    "$$($(BIN)/python --version): remove .venv and run make again." >&2; exit 1; }
+	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev)
+
+$(TORCH): $(INSTALLED)
+	$(call install,torch for the large networks,dev$(comma)models)

@@ -1,0 +1,199 @@
+"""The back end: a network of fused layers to a program and its memory map; a model to an artefact."""
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tilewright.compiler.emit.artifact import Artifact, write_artifact
+from tilewright.compiler.emit.c import program_text
+from tilewright.compiler.emit.elf import compile_elf
+from tilewright.compiler.emit.manifest import LayerEntry, Manifest
+from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.layers import Layer, Network, TensorInfo
+from tilewright.compiler.memory_plan import MemoryPlan, Window, plan_memory
+from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.plan import LayerPlan, plan_layer
+from tilewright.compiler.roll import roll
+from tilewright.compiler.schedule import schedule
+from tilewright.compiler.weights import pack_network
+from tilewright.isa.emit_c import header
+from tilewright.isa.machine import Machine
+from tilewright.isa.program import Function, Issue, Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A network as the machine takes it.
+
+    Attributes
+    ----------
+    network, machine
+        What was compiled, and for which machine.
+    program : Program
+        One function per layer, and one that waits for the end.
+    images : tuple of (address, bytes)
+        Contents of main memory before the start, inputs aside.
+    plans : tuple of LayerPlan
+        How each layer is computed.
+    memory : MemoryPlan
+        Addresses of tensors and records, and the windows.
+    keeps_tensors : bool
+        Every tensor has a place of its own.
+    options : Options
+        What the compiler was allowed to do.
+    """
+
+    network: Network
+    machine: Machine
+    program: Program
+    images: tuple[tuple[int, bytes], ...]
+    plans: tuple[LayerPlan, ...]
+    memory: MemoryPlan
+    keeps_tensors: bool
+    options: Options = BEST
+
+    @property
+    def tensors(self) -> Mapping[str, tuple[TensorInfo, int]]:
+        """Every tensor in main memory and its address; NHWC without gaps."""
+        return {name: (self.network.tensors[name], address) for name, address in self.memory.tensors.items()}
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """What the coprocessor may reach."""
+        return self.memory.windows
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of main memory from its start that anything uses."""
+        return self.memory.memory_bytes
+
+
+def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = False,
+                   options: Options = BEST) -> Compiled:
+    """Compile ``network`` for ``machine``.
+
+    Parameters
+    ----------
+    keep_tensors
+        Give every tensor a place of its own, so that all of them can be read when the program has ended.
+    options
+        ``fuse_pool`` is the front end's, and not looked at here.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit the machine.
+    """
+    if not network.layers:
+        raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
+    plans = tuple(plan_layer(layer, machine, options) for layer in network.layers)
+    image, blocks = pack_network(plans, machine)
+    memory = plan_memory(network, len(image), keep_tensors=keep_tensors)
+    flat = schedule(plans, blocks, memory, machine)
+    bodies: list[list[Issue]] = [[] for _ in range(len(plans) + 1)]
+    for layer, each in flat:
+        bodies[layer].append(each)
+    functions = [Function(function_name(index, plan.layer), layer_comment(plan), roll(bodies[index]))
+                 for index, plan in enumerate(plans)]
+    functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
+    return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
+                    images=((memory.weights, image),) if image else (), plans=plans, memory=memory,
+                    keeps_tensors=keep_tensors, options=options)
+
+
+def function_name(index: int, layer: Layer) -> str:
+    """Return a C identifier that no other layer has."""
+    words = re.sub(r"[^0-9a-zA-Z]+", "_", layer.name).strip("_").lower()[:40]
+    return f"layer{index}_{words}" if words else f"layer{index}"
+
+
+def layer_comment(plan: LayerPlan) -> str:
+    """Return what stands above a layer's function: its nodes, its shapes and how it is computed."""
+    layer = plan.layer
+    shapes = " -> ".join("x".join(map(str, shape)) for shape in dict.fromkeys(
+        (layer.in_shape, layer.conv_shape, layer.out_shape)))
+    kernel = f"kernel {layer.kernel[0]}x{layer.kernel[1]}, stride {layer.strides[0]}x{layer.strides[1]}"
+    kernel += f", {layer.groups} groups" if layer.groups > 1 and layer.kind == "conv" else ""
+    kernel += f", plus {layer.residual.tensor}" if layer.residual else ""
+    kernel += f", max pool {layer.pool.kernel[0]}x{layer.pool.kernel[1]}" if layer.pool else ""
+    return "\n".join((
+        ", ".join(layer.onnx_nodes) or layer.name,
+        f"{layer.kind}: {shapes}, {kernel}",
+        plan.summary(),
+        f"About {plan.cost.cycles} cycles and {plan.cost.bytes} bytes, with its weights fetched in time."))
+
+
+def compile_file(model: Path | str, machine: Machine, *, keep_tensors: bool = False,
+                 options: Options = BEST) -> Compiled:
+    """Compile an ONNX file; the network is called like the file.
+
+    Raises
+    ------
+    CompileError
+        If the model cannot be compiled for ``machine``.
+    """
+    network = replace(compile_network(model, options), name=Path(model).stem)
+    return compile_layers(network, machine, keep_tensors=keep_tensors, options=options)
+
+
+def compile_model(model: Path | str, machine: Machine, folder: Path | str, *, keep_tensors: bool = False,
+                  options: Options = BEST) -> Artifact:
+    """Compile an ONNX file to an artefact in ``folder``; see :func:`compile_file` and :func:`emit_artifact`."""
+    return emit_artifact(compile_file(model, machine, keep_tensors=keep_tensors, options=options), model, folder)
+
+
+def emit_artifact(compiled: Compiled, model: Path | str, folder: Path | str) -> Artifact:
+    """Write what was compiled from the ONNX file ``model`` as an artefact in ``folder``.
+
+    Raises
+    ------
+    ArtifactError
+        If ``folder`` cannot be written.
+    ToolchainError
+        If the C compiler fails.
+    """
+    model = Path(model)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
+        elf = emit_elf(compiled, model.name, Path(scratch))
+        source, content = elf.with_suffix(".c").read_bytes(), elf.read_bytes()
+    contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
+                "tilewright.h": header().encode(), "model.elf": content, "model.onnx": model.read_bytes()}
+    return write_artifact(Path(folder), manifest_of(compiled), compiled.program, contents)
+
+
+def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
+    """Write the program as C to ``folder``, compile it there, and return the ELF.
+
+    Raises
+    ------
+    ToolchainError
+        If the C compiler fails.
+    """
+    source, elf = folder / "model.c", folder / "model.elf"
+    source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"))
+    (folder / "tilewright.h").write_text(header())
+    compile_elf(source, elf)
+    return elf
+
+
+def manifest_of(compiled: Compiled) -> Manifest:
+    """Return the manifest of a compiled network."""
+    memory, network = compiled.memory, compiled.network
+    layers = tuple(
+        LayerEntry(name=plan.layer.name, kind=plan.layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
+                   onnx_nodes=plan.layer.onnx_nodes, macs=plan.layer.macs, function=function.name,
+                   input=plan.layer.input, output=plan.layer.output,
+                   residual=plan.layer.residual.tensor if plan.layer.residual else None, record=record,
+                   plan=plan.summary(), predicted_cycles=plan.cost.cycles)
+        for plan, function, record in zip(compiled.plans, compiled.program.functions, memory.records, strict=False))
+    return Manifest(model=network.name, machine=compiled.machine, tensors=compiled.tensors,
+                    inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
+                    windows=memory.windows, layers=layers, weights_address=memory.weights,
+                    memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors)
+
+
+ALGORITHM_NAMES = {"conv23": "conv23", "conv": "conv", "sum": "pool"}
+"""The instruction that computes a layer, by the plan's algorithm."""

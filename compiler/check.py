@@ -1,0 +1,197 @@
+"""Prove that a program means the same whatever the units' relative speed: no starving wait, no race, no overflow.
+
+The program is replayed once in its order. Every command has a start and an end, and each of them a clock: per unit
+the latest command known to have ended. What is known:
+
+- in a unit, commands start in order and end in order;
+- a wait is met by the signal of the same number, so it knows what was known when that command ended;
+- an act starts after its mac command has started, and ends after that one has ended.
+
+Two commands of different units that touch the same bytes, one of them writing, must be ordered: the first is known to
+have ended when the second starts. Nothing here is shared with compiler/sync.py, which puts the semaphores in.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from tilewright.compiler.accesses import Reader
+from tilewright.compiler.intervals import Intervals
+from tilewright.isa.assembler import Command
+from tilewright.isa.encoding import SEMAPHORE_WIDTH
+from tilewright.isa.machine import Machine
+
+UNITS = ("load", "mac", "post", "store", "memory")
+"""What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it."""
+
+LIMIT = (1 << SEMAPHORE_WIDTH) - 1
+
+Clock = tuple[int, ...]
+NOTHING: Clock = (-1,) * len(UNITS)
+
+
+class RaceError(AssertionError):
+    """A program whose result would depend on timing: a mistake of the compiler."""
+
+
+@dataclass(slots=True)
+class Signal:
+    """A signal under way: its command, and what is known once it has been given."""
+
+    index: int
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Touch:
+    """An access that later commands must be ordered with; ``unit`` indexes ``UNITS``."""
+
+    start: int
+    stop: int
+    write: bool
+    unit: int
+    index: int
+
+
+@dataclass(slots=True)
+class Checker:
+    """The state of the replay."""
+
+    machine: Machine
+    reader: Reader = field(init=False)
+    commands: list[Command] = field(default_factory=list)
+    started: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
+    ended: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
+    signals: dict[str, deque[Signal]] = field(default_factory=dict)
+    signallers: dict[str, str] = field(default_factory=dict)
+    signalled: dict[str, int] = field(default_factory=dict)
+    waits: dict[str, list[int]] = field(default_factory=dict)
+    positions: dict[str, list[int]] = field(default_factory=dict)
+    touches: dict[str, Intervals[Touch]] = field(default_factory=dict)
+    sums: deque[tuple[Clock, Clock]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.machine)
+
+    def replay(self, command: Command) -> None:
+        """Check one command and take it into account."""
+        index, unit = len(self.commands), command.variant.unit
+        self.commands.append(command)
+        self.positions.setdefault(unit, []).append(index)
+        flags = command.flags
+        start = self.started[unit]
+        for flag in flags:
+            if flag.startswith("wait_"):
+                start = join(start, self._take(flag.removeprefix("wait_"), index))
+        # Of a mac command, what it knew at its start; its own end is not yet known.
+        mac_start, mac_end = NOTHING, NOTHING
+        if (command.instruction.mnemonic, command.variant.name) == ("act", "run"):
+            if not self.sums:
+                raise RaceError(f"Command {index}, {command}, needs the sums of a mac command before it")
+            mac_start, mac_end = self.sums.popleft()
+        start = join(start, mac_start)
+        self._check_accesses(index, unit, command, start)
+        end = with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
+        self.started[unit], self.ended[unit] = start, end
+        if unit == "store":
+            self.ended["memory"] = with_own(join(end, self.ended["memory"]), "memory", index)
+        if unit == "mac" and "hold" in command.operands and not command.operands["hold"]:
+            self.sums.append((start, end))
+        for flag in flags:
+            if flag.startswith("signal_"):
+                self._give(flag.removeprefix("signal_"), index, unit)
+
+    def _take(self, name: str, index: int) -> Clock:
+        waiting = self.signals.setdefault(name, deque())
+        if not waiting:
+            raise RaceError(f"Command {index}, {self.commands[index]}, waits for {name}, which nothing before it "
+                            f"signals")
+        self.waits.setdefault(name, []).append(index)
+        return waiting.popleft().clock
+
+    def _give(self, name: str, index: int, unit: str) -> None:
+        if self.signallers.setdefault(name, unit) != unit:
+            raise RaceError(f"Semaphore {name} must be signalled by one unit; {self.commands[index]} is of another")
+        clock = self.ended["memory" if name == "mem_ready" else unit]
+        self.signals.setdefault(name, deque()).append(Signal(index, clock))
+        self.signalled[name] = self.signalled.get(name, 0) + 1
+        self._check_overflow(name, index, clock)
+
+    def _check_overflow(self, name: str, index: int, clock: Clock) -> None:
+        """Bound the semaphore at this signal: waits that are certainly over are subtracted.
+
+        A wait is over if its command is known to have ended, or if so many commands of its unit have been issued
+        since that they cannot all be in the queue.
+        """
+        given = self.signalled[name]
+        if given <= LIMIT:
+            return
+        waits = self.waits.get(name, [])
+        unit = next((self.commands[wait].variant.unit for wait in waits), "load")
+        issued = self.positions.get(unit, [])
+        behind = max(0, len(issued) - self.machine.queue_depth - 2)
+        certain = max(clock[UNITS.index(unit)], issued[behind - 1] if behind else -1)
+        if given - sum(1 for wait in waits if wait <= certain) > LIMIT:
+            raise RaceError(f"Semaphore {name} may pass {LIMIT} at command {index}, {self.commands[index]}")
+
+    def _check_accesses(self, index: int, unit: str, command: Command, known: Clock) -> None:
+        for access in self.reader.accesses(command):
+            capacity = self.reader.capacity(access.space)
+            if not 0 <= access.start < access.stop <= capacity:
+                raise RaceError(f"Command {index}, {command}, must stay inside the {capacity} bytes of {access.space}, "
+                                f"not touch {access.start}..{access.stop}")
+            touches = self.touches.setdefault(access.space, Intervals())
+            for touch in touches.overlapping(access.start, access.stop):
+                if ((touch.write or access.write) and owner(touch.unit) != unit
+                        and known[touch.unit] < touch.index):
+                    other = self.commands[touch.index]
+                    raise RaceError(f"Command {index}, {command}, and command {touch.index}, {other}, touch the same "
+                                    f"bytes of {access.space} in any order")
+            number = UNITS.index("memory" if unit == "store" and access.space == "memory" else unit)
+            # Later commands that are ordered with this one are ordered with what it covers.
+            touches.replace(Touch(access.start, access.stop, access.write, number, index),
+                            partial(covered, write=access.write, unit=unit))
+
+
+def covered(touch: Touch, *, write: bool, unit: str) -> bool:
+    """Tell whether whoever is ordered with a later access of ``unit`` is ordered with ``touch`` inside it."""
+    return write or (not touch.write and owner(touch.unit) == unit)
+
+
+def owner(unit: int) -> str:
+    """Return the unit that works on what is counted as ``unit``."""
+    return "store" if UNITS[unit] == "memory" else UNITS[unit]
+
+
+def join(first: Clock, second: Clock) -> Clock:
+    """Return what is known by both together."""
+    if second is NOTHING:
+        return first
+    return tuple(map(max, first, second))
+
+
+def with_own(clock: Clock, unit: str, index: int) -> Clock:
+    """Return ``clock`` with the end of ``unit``'s command ``index``."""
+    if unit == "host":
+        return clock
+    place = UNITS.index(unit)
+    return (*clock[:place], index, *clock[place + 1:])
+
+
+def check(commands: Iterable[Command], machine: Machine) -> int:
+    """Replay ``commands`` and return their number.
+
+    Raises
+    ------
+    RaceError
+        If a wait starves, two accesses race, a semaphore may overflow, or a buffer is left.
+    """
+    checker = Checker(machine)
+    for command in commands:
+        checker.replay(command)
+    if checker.sums:
+        raise RaceError(f"Every sum must be taken by an act command; {len(checker.sums)} are left")
+    if left := [name for name, waiting in checker.signals.items() if waiting]:
+        raise RaceError(f"Every signal must be waited for; of {left[0]} {len(checker.signals[left[0]])} are left")
+    return len(checker.commands)

@@ -1,0 +1,1 @@
+"""What a compiled model is written down as: C, ELF, artefact."""

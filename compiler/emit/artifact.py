@@ -1,0 +1,166 @@
+"""The artefact: a folder with everything a compiled model needs to run, written whole or not at all.
+
+    manifest.json   what is where: machine, tensors, windows, layers, and the SHA-256 of every other file
+    program.json    the program as a tree (isa.program)
+    weights.bin     image of main memory at ``weights_address``
+    model.c, tilewright.h, crt0.S, link.ld, model.elf, model.onnx
+
+Artefacts are untrusted input: nothing in one is executed by the host, and everything read from one is checked.
+"""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright import __version__
+from tilewright.compiler.emit.check_program import check_program
+from tilewright.compiler.emit.elf import FIRMWARE, MAX_ELF_BYTES
+from tilewright.compiler.emit.manifest import (
+    FORMAT_VERSION,
+    MAX_MEMORY_BYTES,
+    ArtifactError,
+    Manifest,
+    from_json,
+    sha256,
+    to_json,
+    value,
+)
+from tilewright.compiler.memory_plan import MAIN_BASE
+from tilewright.isa.program import Program, ProgramError
+from tilewright.isa.program import from_json as program_from_json
+from tilewright.isa.program import to_json as program_to_json
+
+FILES = ("program.json", "weights.bin", "model.c", "tilewright.h", "crt0.S", "link.ld", "model.elf", "model.onnx")
+MAX_FILE_BYTES = {"manifest.json": 64 << 20, "program.json": 64 << 20, "weights.bin": MAX_MEMORY_BYTES,
+                  "model.c": 64 << 20, "tilewright.h": 1 << 20, "crt0.S": 1 << 20, "link.ld": 1 << 20,
+                  "model.elf": MAX_ELF_BYTES, "model.onnx": 2 << 30}
+
+__all__ = ["Artifact", "ArtifactError", "load_artifact", "write_artifact"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """An artefact that has been checked; ``manifest`` says what it holds."""
+
+    folder: Path
+    manifest: Manifest
+    program: Program
+
+    @property
+    def elf(self) -> Path:
+        """The program for the host core."""
+        return self.folder / "model.elf"
+
+    @property
+    def model(self) -> Path:
+        """The ONNX file it was compiled from."""
+        return self.folder / "model.onnx"
+
+    @property
+    def images(self) -> tuple[tuple[int, Path], ...]:
+        """Contents of main memory before the start, inputs aside: (address, file)."""
+        file = self.folder / "weights.bin"
+        return ((self.manifest.weights_address, file),) if file.stat().st_size else ()
+
+
+def write_artifact(folder: Path, manifest: Manifest, program: Program, contents: dict[str, bytes]) -> Artifact:
+    """Write an artefact to ``folder``.
+
+    Parameters
+    ----------
+    folder
+        A new folder, an empty one, or one with an artefact, which is replaced.
+    contents
+        The files of ``FILES`` except ``program.json``, ``crt0.S`` and ``link.ld``, by name.
+
+    Raises
+    ------
+    ArtifactError
+        If the folder has something else in it, or cannot be written; nothing half-written is left behind then.
+    """
+    if folder.exists() and not (folder.is_dir() and ((folder / "manifest.json").is_file()
+                                                     or not any(folder.iterdir()))):
+        raise ArtifactError(f"Output {folder} must be a new folder or one with an artefact, and has something else "
+                            f"in it")
+    contents = contents | {"program.json": _json(program_to_json(program)),
+                           **{name: (FIRMWARE / name).read_bytes() for name in ("crt0.S", "link.ld")}}
+    if contents.keys() != set(FILES):
+        raise ArtifactError(f"Artefact must have the files {', '.join(FILES)}, not {', '.join(sorted(contents))}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+            fresh = Path(scratch, "new")
+            fresh.mkdir()
+            for name, data in contents.items():
+                (fresh / name).write_bytes(data)
+            head = {"format_version": FORMAT_VERSION, "tilewright_version": __version__,
+                    "files": {name: sha256(fresh / name) for name in FILES}}
+            (fresh / "manifest.json").write_bytes(_json(head | to_json(manifest)))
+            if folder.exists():
+                folder.rename(Path(scratch, "old"))
+            fresh.rename(folder)
+    except OSError as error:
+        raise ArtifactError(f"Artefact {folder} cannot be written: {error}") from error
+    return Artifact(folder=folder, manifest=manifest, program=program)
+
+
+def _json(data: Any) -> bytes:
+    return (json.dumps(data, indent=1, ensure_ascii=True) + "\n").encode()
+
+
+def load_artifact(folder: Path) -> Artifact:
+    """Read and check the artefact in ``folder``.
+
+    Raises
+    ------
+    ArtifactError
+        If it is none, was made by another version of the format, or is damaged.
+    """
+    try:
+        data = _read_json(folder / "manifest.json")
+        version = value(data, "format_version", int)
+        if version != FORMAT_VERSION:
+            raise ArtifactError(f"Artefact {folder} must have format version {FORMAT_VERSION}, not {version}: compile "
+                                f"the model again")
+        _check_files(folder, value(data, "files", dict))
+        manifest = from_json(data)
+        program = program_from_json(_read_json(folder / "program.json"))
+        check_program(program)
+        weights = (folder / "weights.bin").stat().st_size
+    except OSError as error:
+        raise ArtifactError(f"Artefact {folder} cannot be read: {error}") from error
+    except ProgramError as error:
+        raise ArtifactError(f"Artefact {folder} has a program that cannot be run: {error}") from error
+    if manifest.weights_address + weights > MAIN_BASE + manifest.memory_bytes:
+        raise ArtifactError(f"Artefact {folder} must have weights inside its {manifest.memory_bytes} bytes of memory, "
+                            f"not {weights} bytes at {manifest.weights_address:#x}")
+    return Artifact(folder=folder, manifest=manifest, program=program)
+
+
+def _read_json(path: Path) -> Any:
+    _check_size(path)
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"Artefact file {path} must be JSON: {error}") from error
+
+
+def _check_size(path: Path) -> None:
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES[path.name]:
+        raise ArtifactError(f"Artefact file {path} must have at most {MAX_FILE_BYTES[path.name]} bytes, not {size}")
+
+
+def _check_files(folder: Path, hashes: dict[str, Any]) -> None:
+    if hashes.keys() != set(FILES):
+        raise ArtifactError(f"Artefact {folder} must list the files {', '.join(FILES)}, "
+                            f"not {', '.join(sorted(map(str, hashes)))[:200]}")
+    for name in FILES:
+        _check_size(folder / name)
+        if sha256(folder / name) != hashes[name]:
+            raise ArtifactError(f"Artefact file {folder / name} must be as it was written, and its SHA-256 says it is "
+                                f"not: compile the model again")
+
+

@@ -1,0 +1,59 @@
+"""Check a program from an untrusted file before it is run: known names, bounded loops, operands that fit."""
+
+from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
+from tilewright.isa.program import Issue, Loop, Program, ProgramError, Statement
+
+MAX_COMMANDS = 4_000_000
+MAX_DEPTH = 8
+
+
+def check_program(program: Program) -> None:
+    """Raise :exc:`ProgramError` unless ``program`` can be expanded, and that in reasonable time.
+
+    Whether every operand fits in every iteration shows when the command is built.
+    """
+    if not program.functions:
+        raise ProgramError("Program must have a function")
+    for function in program.functions:
+        if not isinstance(function.name, str) or not isinstance(function.comment, str):
+            raise ProgramError(f"Function must have a name and a comment, not {function.name!r:.40}")
+    total = sum(_count(function.body, {}) for function in program.functions)
+    if total > MAX_COMMANDS:
+        raise ProgramError(f"Program must have at most {MAX_COMMANDS} commands, not {total}")
+
+
+def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
+    """Return the commands that ``body`` expands to; ``variables`` are those of the loops around it."""
+    if len(variables) > MAX_DEPTH:
+        raise ProgramError(f"Loops must be nested at most {MAX_DEPTH} deep")
+    total = 0
+    for statement in body:
+        if isinstance(statement, Loop):
+            if not isinstance(statement.variable, str) or statement.variable in variables:
+                raise ProgramError(f"Loop must have a variable of its own, not {statement.variable!r:.40}")
+            if not 1 <= statement.count <= MAX_COMMANDS:
+                raise ProgramError(f"Loop {statement.variable!r:.40} must run 1..{MAX_COMMANDS} times, "
+                                   f"not {statement.count}")
+            total += statement.count * _count(statement.body, variables | {statement.variable: 0})
+        else:
+            _check_issue(statement, variables)
+            total += 1
+    return total
+
+
+def _check_issue(issue: Issue, variables: dict[str, int]) -> None:
+    if issue.mnemonic not in BY_MNEMONIC:
+        raise ProgramError(f"Mnemonic must be one of {', '.join(BY_MNEMONIC)}, not {issue.mnemonic!r:.40}")
+    try:
+        variant = BY_MNEMONIC[issue.mnemonic].variant(issue.variant)
+        variant.flag_bits(*issue.flags)
+    except (EncodingError, TypeError) as error:
+        raise ProgramError(str(error)) from error
+    known = {field.name for field in variant.fields}
+    for name, operand in issue.operands.items():
+        if name not in known:
+            raise ProgramError(f"{issue.mnemonic}.{issue.variant} has no operand {name!r:.40}")
+        for term in operand.terms:
+            if term.variable not in variables or term.modulus < 0 or term.phase < 0:
+                raise ProgramError(f"Operand {name} must use variables of the loops around it, "
+                                   f"not {term.variable!r:.40}")

@@ -1,0 +1,45 @@
+"""Compile generated C to the ELF that the host core runs, with the clang inside the ziglang wheel."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+FIRMWARE = Path(__file__).parent.parent / "firmware"
+"""Start-up code and linker script."""
+
+TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-mabi=ilp32")
+FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-nostdlib", "-fno-sanitize=all", "-fomit-frame-pointer", "-Wall",
+         "-Wextra", "-Werror")
+
+MAX_ELF_BYTES = 4 << 20
+TIMEOUT_SECONDS = 300
+
+
+class ToolchainError(RuntimeError):
+    """The C compiler is missing, or refuses what the compiler wrote."""
+
+
+def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = ()) -> None:
+    """Compile ``source``, which includes a header beside it, to ``elf``; ``flags`` come after the usual ones.
+
+    Raises
+    ------
+    ToolchainError
+        If that fails; what the C compiler said is kept in a log, which the message names.
+    """
+    command = [sys.executable, "-m", "ziglang", "cc", *TARGET, *FLAGS, *flags, f"-Wl,-T,{FIRMWARE / 'link.ld'}",
+               str(FIRMWARE / "crt0.S"), str(source), "-o", str(elf)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS,
+                              check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ToolchainError(f"Compiling {source.name} took longer than {TIMEOUT_SECONDS} s; the model may have too "
+                             f"many tiles for this machine: take a larger one") from error
+    if done.returncode == 0 and elf.is_file():
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="tilewright-clang-", suffix=".log", delete=False) as log:
+        log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
+    raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; what clang said is in "
+                         f"{log.name} (is the package ziglang installed?)")

@@ -1,0 +1,213 @@
+"""The manifest of an artefact: what it says of a compiled model, and how it is read from untrusted JSON."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tilewright.compiler.layers import TensorInfo
+from tilewright.compiler.memory_plan import MAIN_BASE, Window
+from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.machine import Machine
+
+FORMAT_VERSION = 1
+MAX_MEMORY_BYTES = 1 << 31
+MAX_WINDOWS = 4
+
+T = TypeVar("T")
+
+
+class ArtifactError(Exception):
+    """An artefact cannot be written or read; the message is one sentence for the person who has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerEntry:
+    """What the manifest says of a layer; ``record`` is the address of its status record.
+
+    ``algorithm`` is the instruction that computes it; ``input``, ``output`` and ``residual`` name tensors.
+    """
+
+    name: str
+    kind: str
+    algorithm: str
+    onnx_nodes: tuple[str, ...]
+    macs: int
+    function: str
+    input: str
+    output: str
+    residual: str | None
+    record: int
+    plan: str
+    predicted_cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Everything in ``manifest.json`` but the list of files.
+
+    ``tensors`` are (type, address in main memory); data lie there as int8, NHWC without gaps. ``inputs`` and
+    ``outputs`` name tensors in the order of the model.
+    """
+
+    model: str
+    machine: Machine
+    tensors: Mapping[str, tuple[TensorInfo, int]]
+    inputs: tuple[str, ...]
+    outputs: tuple[TensorInfo, ...]
+    windows: tuple[Window, ...]
+    layers: tuple[LayerEntry, ...]
+    weights_address: int
+    memory_bytes: int
+    keeps_tensors: bool
+
+
+def to_json(manifest: Manifest) -> dict[str, Any]:
+    """Return the manifest as lists, dicts, strings and numbers."""
+    return {
+        "model": manifest.model,
+        "machine": asdict(manifest.machine),
+        "tensors": [{**_tensor_json(info), "address": address} for info, address in manifest.tensors.values()],
+        "inputs": list(manifest.inputs),
+        "outputs": [_tensor_json(info) for info in manifest.outputs],
+        "windows": [asdict(window) for window in manifest.windows],
+        "layers": [{**asdict(layer), "onnx_nodes": list(layer.onnx_nodes)} for layer in manifest.layers],
+        "weights_address": manifest.weights_address,
+        "memory_bytes": manifest.memory_bytes,
+        "keeps_tensors": manifest.keeps_tensors,
+    }
+
+
+def _tensor_json(info: TensorInfo) -> dict[str, Any]:
+    return {"name": info.name, "shape": list(info.shape), "scale": float(info.scale), "zero_point": info.zero_point,
+            "unsigned": info.unsigned, "onnx_name": info.onnx_name, "onnx_dtype": info.onnx_dtype,
+            "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape)}
+
+
+# ---- reading
+
+
+def value(data: Any, key: str, kind: type[T]) -> T:
+    """Return ``data[key]``, which must be of type ``kind``.
+
+    Raises
+    ------
+    ArtifactError
+        If it is not there or of another type.
+    """
+    found = data.get(key) if isinstance(data, dict) else None
+    if not isinstance(found, kind) or (kind is not bool and isinstance(found, bool)):
+        raise ArtifactError(f"Manifest entry {key!r} must be {kind.__name__}, not {found!r:.60}")
+    return found
+
+
+def _list(data: Any, key: str, read: Callable[[Any], T]) -> tuple[T, ...]:
+    return tuple(read(each) for each in value(data, key, list))
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise ArtifactError(f"Manifest name must be a string, not {data!r:.60}")
+    return data
+
+
+def _optional(data: Any, key: str, kind: type[T]) -> T | None:
+    return None if isinstance(data, dict) and data.get(key, 0) is None else value(data, key, kind)
+
+
+def _in(what: str, number: int, low: int, high: int) -> int:
+    if not low <= number <= high:
+        raise ArtifactError(f"Manifest {what} must be in {low:#x}..{high:#x}, not {number:#x}")
+    return number
+
+
+def _dimensions(data: Any, key: str) -> tuple[int, ...]:
+    sizes = value(data, key, list)
+    if not all(isinstance(size, int) and not isinstance(size, bool) and 0 < size < 1 << 24 for size in sizes):
+        raise ArtifactError(f"Manifest {key} must hold positive sizes, not {sizes!r:.60}")
+    return tuple(sizes)
+
+
+def from_json(data: Any) -> Manifest:
+    """Read what :func:`to_json` returns.
+
+    Raises
+    ------
+    ArtifactError
+        If something is missing, of the wrong type, or outside main memory.
+    """
+    memory_bytes = _in("memory_bytes", value(data, "memory_bytes", int), 1, MAX_MEMORY_BYTES)
+    end = MAIN_BASE + memory_bytes
+    tensors = dict(_list(data, "tensors", lambda each: _placed_tensor(each, end)))
+    manifest = Manifest(
+        model=value(data, "model", str),
+        machine=_machine(value(data, "machine", dict)),
+        tensors=tensors,
+        inputs=_list(data, "inputs", _text),
+        outputs=_list(data, "outputs", _tensor),
+        windows=_list(data, "windows", lambda each: _window(each, end)),
+        layers=_list(data, "layers", lambda each: _layer(each, end)),
+        weights_address=_in("weights_address", value(data, "weights_address", int), MAIN_BASE, end),
+        memory_bytes=memory_bytes,
+        keeps_tensors=value(data, "keeps_tensors", bool),
+    )
+    known = [*manifest.inputs, *(info.name for info in manifest.outputs),
+             *(name for layer in manifest.layers for name in (layer.input, layer.output, layer.residual) if name)]
+    if unknown := sorted(set(known) - tensors.keys()):
+        raise ArtifactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
+    if len(manifest.windows) > MAX_WINDOWS:
+        raise ArtifactError(f"Manifest must have at most {MAX_WINDOWS} windows, not {len(manifest.windows)}")
+    return manifest
+
+
+def _machine(data: dict[str, Any]) -> Machine:
+    names = {field.name for field in fields(Machine)}
+    if data.keys() != names:
+        raise ArtifactError(f"Manifest machine must have the fields {', '.join(sorted(names))}, "
+                            f"not {', '.join(sorted(map(str, data)))[:200]}")
+    try:
+        sizes = {name: value(data, name, int) for name in names - {"name"}}
+        return Machine(name=value(data, "name", str), **sizes)
+    except ValueError as error:
+        raise ArtifactError(f"Manifest machine is none that can be built: {error}") from error
+
+
+def _tensor(data: Any) -> TensorInfo:
+    shape = _dimensions(data, "shape")
+    if len(shape) != 3:
+        raise ArtifactError(f"Manifest shape must have three sizes, not {shape!r}")
+    onnx_shape = _dimensions(data, "onnx_shape") if _optional(data, "onnx_shape", list) is not None else None
+    return TensorInfo(name=value(data, "name", str), shape=shape, scale=np.float32(value(data, "scale", float)),
+                      zero_point=_in("zero_point", value(data, "zero_point", int), -128, 127),
+                      unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
+                      onnx_dtype=_optional(data, "onnx_dtype", str), onnx_shape=onnx_shape)
+
+
+def _placed_tensor(data: Any, end: int) -> tuple[str, tuple[TensorInfo, int]]:
+    info = _tensor(data)
+    size = int(np.prod(info.shape, dtype=np.int64))
+    return info.name, (info, _in("tensor address", value(data, "address", int), MAIN_BASE, end - size))
+
+
+def _window(data: Any, end: int) -> Window:
+    base = _in("window base", value(data, "base", int), MAIN_BASE, end)
+    return Window(value(data, "name", str), base, _in("window limit", value(data, "limit", int), base, end),
+                  value(data, "readable", bool), value(data, "writable", bool))
+
+
+def _layer(data: Any, end: int) -> LayerEntry:
+    record = _in("record address", value(data, "record", int), MAIN_BASE, end - 4 * RECORD_WORDS)
+    texts = {name: value(data, name, str)
+             for name in ("name", "kind", "algorithm", "function", "input", "output", "plan")}
+    return LayerEntry(**texts, onnx_nodes=_list(data, "onnx_nodes", _text), macs=value(data, "macs", int),
+                      residual=_optional(data, "residual", str), record=record,
+                      predicted_cycles=value(data, "predicted_cycles", int))
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

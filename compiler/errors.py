@@ -1,0 +1,40 @@
+"""What the compiler says when it cannot take a model: one clear sentence each.
+
+Every model is untrusted input, so everything that can be wrong with one ends in a :exc:`CompileError`.
+"""
+
+
+class CompileError(Exception):
+    """A model cannot be compiled; the message is one sentence for the person who has the model."""
+
+
+class BadModelError(CompileError):
+    """The file is no valid ONNX model, or its contents contradict each other."""
+
+
+class ModelTooLargeError(CompileError):
+    """The file or one of its tensors is larger than the compiler takes."""
+
+
+class UnsupportedModelError(CompileError):
+    """The model as a whole is valid but of a form that is not compiled: not quantised, of a dynamic shape ..."""
+
+
+class UnsupportedNodeError(CompileError):
+    """One node of a valid model is not compiled.
+
+    Parameters
+    ----------
+    node : str
+        Its name in the model, or of the tensor it computes where it has none.
+    op : str
+        Its ONNX operator.
+    reason : str
+        What is not supported, as the middle of a sentence.
+    way_out : str
+        What to do about it, as the end of a sentence.
+    """
+
+    def __init__(self, node: str, op: str, reason: str, way_out: str) -> None:
+        super().__init__(f"Node {node!r} ({op}) is not supported: {reason}; {way_out}")
+        self.node, self.op, self.reason, self.way_out = node, op, reason, way_out

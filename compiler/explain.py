@@ -1,0 +1,180 @@
+"""What was compiled, in figures: for each layer algorithm, tile and loop order, what it should cost, what bounds it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tilewright.compiler.backend import Compiled
+from tilewright.compiler.cost import mac_cycles, post_cycles, tiles_of
+from tilewright.compiler.layers import Layer
+from tilewright.compiler.memory_plan import plan_memory
+from tilewright.compiler.options import Options
+from tilewright.compiler.plan import LayerPlan
+from tilewright.compiler.roofline import layer_roofline
+from tilewright.isa.machine import Machine
+
+Bound = Literal["compute", "memory", "post-processing"]
+LoopOrder = Literal["blocks outer", "tiles outer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerExplanation:
+    """How one layer is computed, and why it takes as long as it does.
+
+    Attributes
+    ----------
+    name : str
+    onnx_nodes, fused : tuple of str
+        Nodes of the model it replaces; what the layer does beyond its sums.
+    algorithm : str
+        ``conv23``, ``conv`` or ``pool``.
+    tile_rows, tile_columns, tiles : int
+        Output rows and columns of the largest tile, and the number of tiles: strips, if the columns are all.
+    block_channels, blocks : int
+        Output channels whose weights are loaded together, and the number of such blocks.
+    kernel_parts : int
+        Pieces of a kernel too large for the weight memory.
+    loop_order : str
+        ``blocks outer``: for each block every tile, so weights cross the bus once. ``tiles outer``: the other way.
+    predicted_cycles, predicted_bytes : int
+        Of the planner's cost model.
+    compute_cycles, memory_cycles, post_cycles : int
+        Cycles in which array, bus and post-processing are busy; they overlap.
+    roofline_cycles : int
+        See `compiler.roofline`.
+    """
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    fused: tuple[str, ...]
+    algorithm: str
+    tile_rows: int
+    tile_columns: int
+    tiles: int
+    block_channels: int
+    blocks: int
+    kernel_parts: int
+    loop_order: LoopOrder
+    predicted_cycles: int
+    predicted_bytes: int
+    compute_cycles: int
+    memory_cycles: int
+    post_cycles: int
+    roofline_cycles: int
+
+    @property
+    def bound(self) -> Bound:
+        """The unit that is busy longest."""
+        busy: dict[Bound, int] = {"compute": self.compute_cycles, "memory": self.memory_cycles,
+                                  "post-processing": self.post_cycles}
+        return max(busy, key=lambda unit: busy[unit])
+
+    @property
+    def fuses_pool(self) -> bool:
+        """Whether a max pooling has joined it."""
+        return any(text.startswith("max pool") for text in self.fused)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return dicts, lists and numbers; the keys are a contract."""
+        return {
+            "name": self.name, "onnx_nodes": list(self.onnx_nodes), "fused": list(self.fused),
+            "algorithm": self.algorithm,
+            "tile": {"rows": self.tile_rows, "columns": self.tile_columns, "count": self.tiles},
+            "block": {"channels": self.block_channels, "count": self.blocks, "kernel_parts": self.kernel_parts},
+            "loop_order": self.loop_order, "predicted_cycles": self.predicted_cycles,
+            "predicted_bytes": self.predicted_bytes, "bound": self.bound, "compute_cycles": self.compute_cycles,
+            "memory_cycles": self.memory_cycles, "post_cycles": self.post_cycles,
+            "roofline_cycles": self.roofline_cycles,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How a network is computed on a machine.
+
+    Attributes
+    ----------
+    model : str
+    machine : Machine
+    options : Options
+    layers : tuple of LayerExplanation
+    memory_bytes : int
+        Of main memory that the program needs, places of tensors being used again.
+    """
+
+    model: str
+    machine: Machine
+    options: Options
+    layers: tuple[LayerExplanation, ...]
+    memory_bytes: int
+
+    @property
+    def predicted_cycles(self) -> int:
+        """What the planner expects, layers one after the other."""
+        return sum(layer.predicted_cycles for layer in self.layers)
+
+    @property
+    def predicted_bytes(self) -> int:
+        """What the planner expects to cross the bus."""
+        return sum(layer.predicted_bytes for layer in self.layers)
+
+    @property
+    def roofline_cycles(self) -> int:
+        """See `compiler.roofline`."""
+        return sum(layer.roofline_cycles for layer in self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return dicts, lists and numbers; the keys are a contract."""
+        return {"model": self.model, "machine": self.machine.name, "options": asdict(self.options),
+                "predicted_cycles": self.predicted_cycles, "predicted_bytes": self.predicted_bytes,
+                "roofline_cycles": self.roofline_cycles, "memory_bytes": self.memory_bytes,
+                "layers": [layer.to_json() for layer in self.layers]}
+
+
+def explain(compiled: Compiled) -> Explanation:
+    """Return how a network is computed."""
+    constants = sum(len(content) for _, content in compiled.images)
+    return Explanation(
+        model=compiled.network.name, machine=compiled.machine, options=compiled.options,
+        layers=explain_layers(compiled.plans, compiled.machine),
+        memory_bytes=plan_memory(compiled.network, constants, keep_tensors=False).memory_bytes)
+
+
+def explain_layers(plans: Sequence[LayerPlan], machine: Machine) -> tuple[LayerExplanation, ...]:
+    """Return what ``plans`` amount to on ``machine``, layer by layer."""
+    return tuple(_explain(plan, machine) for plan in plans)
+
+
+def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
+    layer, tile, block = plan.layer, plan.tiles[0], plan.blocks[0]
+    array = post = 0
+    for each in plan.tiles:
+        tiles = tiles_of(len(each.rows.conv), len(each.columns.conv), plan.walk)
+        for part in plan.blocks:
+            array += mac_cycles(tiles, part.groups, plan.walk.kernel_y * plan.walk.kernel_x * len(part.runs), machine)
+            if part.runs.stop == plan.walk.runs:
+                post += post_cycles(tiles, part.groups, layer, plan.walk, machine)
+    return LayerExplanation(
+        name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
+        algorithm="pool" if plan.walk.algorithm == "sum" else plan.walk.algorithm,
+        tile_rows=len(tile.rows.out), tile_columns=len(tile.columns.out), tiles=len(plan.tiles),
+        block_channels=block.channels, blocks=len({each.first_group for each in plan.blocks}),
+        kernel_parts=-(-plan.walk.runs // len(block.runs)),
+        loop_order="blocks outer" if plan.weights_outer else "tiles outer",
+        predicted_cycles=plan.cost.cycles, predicted_bytes=plan.cost.bytes, compute_cycles=array,
+        memory_cycles=plan.cost.bytes // machine.bus_bytes, post_cycles=post,
+        roofline_cycles=layer_roofline(layer, machine).cycles)
+
+
+def fused(layer: Layer) -> tuple[str, ...]:
+    """Return what a layer does besides its sums and their requantisation."""
+    bounds = layer.residual or layer.requantize
+    found = []
+    if layer.residual:
+        found.append(f"add {layer.residual.tensor}")
+    if (bounds.low, bounds.high) != (-128, 127):
+        found.append(f"clamp {bounds.low} … {bounds.high}")
+    if layer.pool and layer.kind != "pass":
+        kernel, strides = layer.pool.kernel, layer.pool.strides
+        found.append(f"max pool {kernel[0]}x{kernel[1]} / {strides[0]}")
+    return tuple(found)

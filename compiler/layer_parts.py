@@ -1,0 +1,82 @@
+"""Part of a layer as a layer of its own: some output rows and channels, on the part of the input they need."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.layers import Layer, Network, TensorInfo
+
+
+def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
+    """Return ``layer`` with fewer output rows and channels; its padding stays on all four sides.
+
+    The rows are the first ones. The channels are those from the one of the largest scale on, around the end: that one
+    decides how the programs of ``compiler.emit.baseline`` requantise.
+
+    Parameters
+    ----------
+    layer : Layer
+    rows : int
+        Of ``layer.out_shape``, after max pooling.
+    channels : int
+        Of the output; all of them unless the layer is a convolution of one group.
+
+    Raises
+    ------
+    ValueError
+        If the layer has fewer, or that many rows need no input at all.
+    """
+    count, height, width = layer.out_shape
+    divisible = layer.kind == "conv" and layer.groups == 1
+    if not 0 < rows <= height or not 0 < channels <= count or (channels < count and not divisible):
+        raise ValueError(f"Part of layer {layer.name!r} must have up to {height} rows and {count} channels, "
+                         f"{'or fewer' if divisible else 'no fewer'}, not {rows} and {channels}")
+    conv_rows, in_rows = layer.conv_shape[1], layer.in_shape[1]
+    if rows < height:
+        conv_rows = rows
+        if layer.pool is not None:
+            conv_rows = _extent(rows, layer.pool.kernel[0], layer.pool.strides[0]) - sum(layer.pool.pads[::2])
+        kernel = layer.dilations[0] * (layer.kernel[0] - 1) + 1
+        in_rows = _extent(conv_rows, kernel, layer.strides[0]) - sum(layer.pads[::2])
+        if conv_rows < 1 or in_rows < 1:
+            raise ValueError(f"Part of layer {layer.name!r} must reach into its input, not have {rows} rows")
+    picked = np.arange(channels)
+    if channels < count:
+        picked = (picked + int(np.argmax(layer.requantize.scale))) % count
+    requantize = replace(layer.requantize, scale=layer.requantize.scale[picked])
+    return replace(
+        layer, in_shape=(layer.in_shape[0], in_rows, layer.in_shape[2]),
+        conv_shape=(channels, conv_rows, layer.conv_shape[2]), out_shape=(channels, rows, width),
+        weights=None if layer.weights is None else layer.weights[picked], bias=layer.bias[picked],
+        requantize=requantize)
+
+
+def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
+    """Return a network of parts of layers of ``network``, each with inputs and an output of its own.
+
+    Those of part i have " i" behind their names.
+    """
+    layers: list[Layer] = []
+    inputs: list[TensorInfo] = []
+    outputs: list[TensorInfo] = []
+    for index, part in enumerate(parts):
+        residual = part.residual
+        inputs.append(_named(network.tensors[part.input], index, part.in_shape))
+        if residual is not None:
+            if residual.tensor != part.input:
+                inputs.append(_named(network.tensors[residual.tensor], index, part.conv_shape))
+            residual = replace(residual, tensor=f"{residual.tensor} {index}")
+        outputs.append(_named(network.tensors[part.output], index, part.out_shape))
+        layers.append(replace(part, input=f"{part.input} {index}", output=f"{part.output} {index}",
+                              residual=residual))
+    return Network(name=f"{network.name}, parts of its layers", layers=tuple(layers), inputs=tuple(inputs),
+                   outputs=tuple(outputs), tensors={info.name: info for info in (*inputs, *outputs)})
+
+
+def _extent(count: int, kernel: int, stride: int) -> int:
+    """Return how many rows ``count`` windows reach over."""
+    return (count - 1) * stride + kernel
+
+
+def _named(info: TensorInfo, index: int, shape: tuple[int, int, int]) -> TensorInfo:
+    return replace(info, name=f"{info.name} {index}", shape=shape)

@@ -1,0 +1,118 @@
+"""Main memory: where weights, inputs, intermediate tensors, outputs and records lie, and what may touch them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.compiler.layers import Network, TensorInfo
+from tilewright.isa.counters import RECORD_WORDS
+
+MAIN_BASE = 0x8000_0000
+"""Where main memory starts; code and stack lie in RAM at 0."""
+
+ALIGNMENT = 64
+"""Start of every tensor: a multiple of any bus width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Byte addresses [base, limit) that the coprocessor may read, write, or both."""
+
+    name: str
+    base: int
+    limit: int
+    readable: bool
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """The memory map. Tensors are NHWC without gaps; addresses are absolute.
+
+    ``peak_bytes`` is what the intermediate tensors take together, ``memory_bytes`` the whole map.
+    """
+
+    weights: int
+    tensors: Mapping[str, int]
+    records: tuple[int, ...]
+    windows: tuple[Window, ...]
+    peak_bytes: int
+    memory_bytes: int
+
+
+def align(value: int) -> int:
+    """Return ``value`` rounded up to a multiple of ``ALIGNMENT``."""
+    return -(-value // ALIGNMENT) * ALIGNMENT
+
+
+def tensor_bytes(tensor: TensorInfo) -> int:
+    """Return the bytes of an int8 tensor."""
+    channels, height, width = tensor.shape
+    return channels * height * width
+
+
+def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False) -> MemoryPlan:
+    """Lay out main memory; with ``keep_tensors`` no two tensors share a place."""
+    inputs = {tensor.name for tensor in network.inputs}
+    read = {layer.input for layer in network.layers}
+    read |= {layer.residual.tensor for layer in network.layers if layer.residual}
+    outputs = {tensor.name for tensor in network.outputs} - inputs
+    # An output that a layer reads again must be readable: it lies among the intermediate tensors, for good.
+    alone = outputs - read
+    between = {layer.output for layer in network.layers} - alone
+    offsets, peak = place_intermediate(network, between, outputs & read, keep_tensors=keep_tensors)
+    size = {name: align(tensor_bytes(network.tensors[name])) for name in inputs | between | alone}
+
+    windows, tensors = [], {}
+    cursor = MAIN_BASE
+
+    def window(name: str, stop: int, readable: bool, writable: bool) -> None:
+        nonlocal cursor
+        if stop > cursor:
+            windows.append(Window(name, cursor, stop, readable, writable))
+        cursor = stop
+
+    window("weights", cursor + align(weight_bytes), True, False)
+    end = cursor
+    for name in dict.fromkeys(tensor.name for tensor in network.inputs):
+        tensors[name], end = end, end + size[name]
+    window("inputs", end, True, False)
+    tensors |= {name: cursor + offset for name, offset in offsets.items()}
+    window("activations", cursor + peak, True, True)
+    end = cursor
+    for name in [layer.output for layer in network.layers if layer.output in alone]:
+        tensors[name], end = end, end + size[name]
+    step = 4 * RECORD_WORDS
+    records = tuple(range(end, end + step * len(network.layers), step))
+    window("outputs", align(end + step * len(network.layers)), False, True)
+    return MemoryPlan(weights=MAIN_BASE, tensors=tensors, records=records, windows=tuple(windows), peak_bytes=peak,
+                      memory_bytes=cursor - MAIN_BASE)
+
+
+def place_intermediate(network: Network, names: set[str], for_good: set[str],
+                       *, keep_tensors: bool) -> tuple[dict[str, int], int]:
+    """Return offsets of the intermediate tensors, and the bytes they take together.
+
+    Largest first, each at the lowest offset that no tensor alive at the same time takes.
+    """
+    lives: dict[str, tuple[int, int]] = {}
+    for index, layer in enumerate(network.layers):
+        for name in (layer.output, layer.input, layer.residual.tensor if layer.residual else layer.input):
+            if name in names:
+                lives[name] = (lives.get(name, (index, index))[0], index)
+    if keep_tensors:
+        for_good = set(lives)
+    last = len(network.layers)
+    lives = {name: (0 if keep_tensors else born, last if name in for_good else dead)
+             for name, (born, dead) in lives.items()}
+    offsets: dict[str, int] = {}
+    for name in sorted(lives, key=lambda each: (-tensor_bytes(network.tensors[each]), lives[each])):
+        size = align(tensor_bytes(network.tensors[name]))
+        rivals = sorted((offsets[other], offsets[other] + align(tensor_bytes(network.tensors[other])))
+                        for other in offsets if lives[other][0] <= lives[name][1] and lives[name][0] <= lives[other][1])
+        start = 0
+        for low, high in rivals:
+            if start + size <= low:
+                break
+            start = max(start, high)
+        offsets[name] = start
+    return offsets, max((offsets[name] + align(tensor_bytes(network.tensors[name])) for name in offsets), default=0)

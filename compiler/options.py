@@ -1,0 +1,39 @@
+"""What a user may forbid the compiler to do: for measurements, since every default is the best it can do."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Winograd = Literal["auto", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to compile. No choice changes a value that a network computes.
+
+    Attributes
+    ----------
+    fuse_pool : bool
+        Max pooling joins the layer before it. Else it is a layer of its own, of kind ``pass``, and the layer before it
+        stores all it computes.
+    winograd : {"auto", "never"}
+        ``auto`` takes ``conv23`` where it is predicted to be faster; ``never`` takes ``conv`` everywhere.
+    reuse : bool
+        ``conv23`` reads the columns that neighbouring patches share once. Else it reads whole patches.
+    """
+
+    fuse_pool: bool = True
+    winograd: Winograd = "auto"
+    reuse: bool = True
+
+    def __post_init__(self) -> None:
+        if self.winograd not in get_args(Winograd):
+            raise ValueError(f"Option winograd must be one of {', '.join(get_args(Winograd))}, not {self.winograd!r}")
+
+    def __str__(self) -> str:
+        said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),
+                ("no column reuse", not self.reuse))
+        return ", ".join(text for text, holds in said if holds) or "every optimisation"
+
+
+BEST = Options()
+"""Everything allowed."""

@@ -1,0 +1,133 @@
+"""The last step: a graph of fused operators becomes a Network, all constants worked out."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.graph import Graph, Node, Tensor
+from tilewright.compiler.layers import Kind, Layer, Network, Requantize, Shape, TensorInfo
+from tilewright.compiler.passes.average_scale import average_scale
+from tilewright.compiler.passes.quantisation import tensor_info
+from tilewright.isa.numerics import pack_scale, wrap
+
+_KINDS: dict[str, Kind] = {"QConv": "conv", "QAverage": "average", "QPass": "pass"}
+
+
+def build_network(graph: Graph) -> Network:
+    """Return the network of a graph whose nodes are QConv, QAverage and QPass, Quantize and Dequantize.
+
+    Raises
+    ------
+    CompileError
+        If a tensor has neither two nor four dimensions, its quantisation is unknown, or a scale is beyond what the
+        datapath multiplies by.
+    """
+    nodes = [node for node in graph.nodes if node.op in _KINDS]
+    names = _unique_names(nodes)
+    layers = tuple(_layer(graph, node, name) for node, name in zip(nodes, names, strict=True))
+    inputs, outputs = _inputs(graph), _outputs(graph)
+    used = {name for layer in layers for name in (layer.input, layer.output)}
+    used |= {layer.residual.tensor for layer in layers if layer.residual is not None}
+    tensors = {name: tensor_info(graph.tensors[name]) for name in sorted(used)}
+    tensors |= {info.name: info for info in (*outputs, *inputs)}
+    return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors)
+
+
+def _unique_names(nodes: list[Node]) -> list[str]:
+    seen: Counter[str] = Counter()
+    names = []
+    for node in nodes:
+        seen[node.name] += 1
+        names.append(node.name if seen[node.name] == 1 else f"{node.name}#{seen[node.name]}")
+    return names
+
+
+def _border(tensor: Tensor, border: Tensor) -> TensorInfo:
+    """Return a tensor that stands for an input or output of the model."""
+    dtype = border.dtype
+    if border.name == tensor.name:
+        dtype = "uint8" if tensor.unsigned else "int8"
+    return replace(tensor_info(tensor), onnx_name=border.name, onnx_dtype=dtype, onnx_shape=border.shape)
+
+
+def _inputs(graph: Graph) -> tuple[TensorInfo, ...]:
+    found = []
+    for name in graph.inputs:
+        border = graph.tensors[name]
+        readers = graph.readers(name)
+        found += [_border(graph.tensors[node.output], border) for node in readers if node.op == "Quantize"]
+        if any(node.op != "Quantize" for node in readers):
+            found.append(_border(border, border))
+    return tuple(found)
+
+
+def _outputs(graph: Graph) -> tuple[TensorInfo, ...]:
+    found = []
+    for name in graph.outputs:
+        node = graph.producer(name)
+        if node is None:
+            raise UnsupportedModelError(f"Output {name!r} must be computed by the model, not be an input or constant")
+        source = node.inputs[0] if node.op == "Dequantize" else name
+        found.append(_border(graph.tensors[source], graph.tensors[name]))
+    return tuple(found)
+
+
+def _layer(graph: Graph, node: Node, name: str) -> Layer:
+    x, out = tensor_info(graph.tensors[node.inputs[0]]), tensor_info(graph.tensors[node.output])
+    in_shape, attrs, kind = x.shape, node.attrs, _KINDS[node.op]
+    # What an addition behind it reads; pooling does not change the quantisation.
+    own = tensor_info(graph.tensors[attrs.get("own_output", node.output)])
+    weights, zero_point = None, own.zero_point
+    if kind == "conv":
+        weights = graph.constants[node.inputs[1]]
+        w_scale = graph.constants[node.inputs[2]]
+        bias = graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(weights.shape[0], np.int32)
+        scale = np.float32(attrs.get("alpha", 1.0)) * x.scale * w_scale / own.scale
+        sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
+    elif kind == "average":
+        covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"])
+        scale = np.array([average_scale(node, x, own, covers)])
+        bias, sums = np.zeros(in_shape[0], np.int32), np.full(in_shape[0], math.prod(attrs["kernel"]))
+    else:
+        scale, zero_point = np.ones(1, np.float32), 0
+        bias, sums = np.zeros(in_shape[0], np.int32), np.zeros(in_shape[0], np.int64)
+    window = {field: attrs[field] for field in ("kernel", "strides", "dilations", "pads") if field in attrs}
+    _check_scales(node, scale)
+    return Layer(
+        name=name, kind=kind, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
+        in_shape=in_shape, conv_shape=_conv_shape(bias.size, in_shape, attrs), out_shape=out.shape,
+        weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums), **window,
+        groups=attrs["groups"] if kind == "conv" else in_shape[0],
+        pad_value=x.zero_point if kind != "pass" else 0,
+        requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
+                              zero_point=zero_point, low=attrs["low"], high=attrs["high"]),
+        residual=attrs.get("residual"), pool=attrs.get("pool"))
+
+
+def _conv_shape(channels: int, in_shape: Shape, attrs: Mapping[str, Any]) -> Shape:
+    if "kernel" not in attrs:
+        return channels, *in_shape[1:]
+    top, left, bottom, right = attrs["pads"]
+    padded = (in_shape[1] + top + bottom, in_shape[2] + left + right)
+    height, width = ((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(
+        padded, attrs["kernel"], attrs["strides"], attrs["dilations"], strict=True))
+    return channels, height, width
+
+
+def _fold_zero_point(bias: np.ndarray, zero_point: int, weight_sums: np.ndarray) -> np.ndarray:
+    """Return the bias for raw values of x: Σ (x - z) w + b = Σ x w + (b - z Σ w), in int32 that wraps."""
+    folded = bias.astype(np.int64) - zero_point * weight_sums.astype(np.int64)
+    return np.array([wrap(int(value), 32) for value in folded], np.int32)
+
+
+def _check_scales(node: Node, scales: np.ndarray) -> None:
+    for scale in scales:
+        try:
+            pack_scale(float(scale))
+        except ValueError as error:
+            raise BadModelError(f"Scales of node {node.name!r} are too far apart: {error}") from error

@@ -1,0 +1,220 @@
+"""Float operators between integers (QDQ form) become integer operators: ``Q(Conv(DQ(x), DQ(w)))`` becomes ``QConv``.
+
+What is recognised is what ONNX Runtime runs in integers, or in floats with the same result; the rest is refused
+with the reason. Source: ``qdq_selectors.cc`` and ``weight_bias_quantization.cc`` of ONNX Runtime.
+"""
+
+import numpy as np
+
+from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
+from tilewright.compiler.graph import Graph, Node, Tensor
+from tilewright.compiler.passes import quantisation
+from tilewright.compiler.passes.base import Pass, PassError
+from tilewright.compiler.passes.integer_ops import (
+    COMPUTING,
+    MOVING,
+    UNCHANGED_VIEWS,
+    moving_node,
+    weight_layout,
+    weighted_node,
+    window_attrs,
+    with_bounds,
+)
+
+_WEIGHTED = ("Conv", "Gemm", "MatMul")
+_AVERAGES = ("AveragePool", "GlobalAveragePool")
+_MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
+_FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING)
+_INTEGER = (*COMPUTING, *MOVING, "Quantize", "Dequantize")
+
+
+class RecogniseQdq(Pass):
+    """Replace ``DequantizeLinear → operator → QuantizeLinear`` by one integer operator.
+
+    What is left of the two is at the model's border and becomes Quantize and Dequantize.
+    """
+
+    def apply(self, graph: Graph) -> Graph:
+        done: list[Node] = []
+        absorbed: set[str] = set()
+        for node in graph.nodes:
+            if node.output in absorbed or node.op in _INTEGER:
+                new: Node | None = None if node.output in absorbed else node
+            elif node.op == "QuantizeLinear":
+                graph, new = self._quantize(graph, node)
+            elif node.op == "DequantizeLinear":
+                graph, new = self._dequantize(graph, node)
+            elif node.op in _FLOAT:
+                group = _Group(graph, node)
+                absorbed |= group.outputs
+                graph, new = group.recognise()
+            else:
+                raise UnsupportedNodeError(node.name, node.op, "it depends on what is computed while the model runs",
+                                           "replace it by a constant")
+            done += [new] if new is not None else []
+        return graph.with_(nodes=tuple(done))
+
+    def ensures(self, graph: Graph) -> None:
+        if left := [node.name for node in graph.nodes if node.op not in _INTEGER]:
+            raise PassError(f"Only integer operators may be left, not {', '.join(left)}")
+
+    @staticmethod
+    def _quantize(graph: Graph, node: Node) -> tuple[Graph, Node]:
+        """Take a QuantizeLinear outside of groups: at an input of the model, or behind a DequantizeLinear."""
+        x, scale, zero = (*node.inputs, "")[:3]
+        kind = quantisation.activation(graph, node, node.output, scale, zero)
+        typed = quantisation.with_types(graph, kind)
+        if x in graph.inputs:
+            return typed, Node("Quantize", (x,), node.output, {}, node.onnx_nodes)
+        source = graph.producer(x)
+        if source is not None and source.op == "DequantizeLinear":
+            before = _type_behind(graph, source)
+            if before.same_quantisation(kind):
+                return typed, with_bounds("QClamp", node, (before.name,), kind.dtype)
+            raise UnsupportedNodeError(node.name, node.op, "it changes the scale or zero point of an integer tensor",
+                                       "give the tensor one quantisation")
+        raise UnsupportedNodeError(node.name, node.op, f"its input {x!r} is neither an input of the model nor the "
+                                   "result of a supported operator", "quantise the whole model")
+
+    @staticmethod
+    def _dequantize(graph: Graph, node: Node) -> tuple[Graph, Node | None]:
+        """Take a DequantizeLinear: only one that makes an output of the model is left."""
+        if node.inputs[0] in graph.constants:
+            return graph, None
+        kind = _type_behind(graph, node)
+        typed = quantisation.with_types(graph, kind)
+        if node.output not in graph.outputs:
+            return typed, None
+        return typed, Node("Dequantize", (kind.name,), node.output, {}, node.onnx_nodes)
+
+
+class _Group:
+    """One float operator with the DequantizeLinear before it and the QuantizeLinear behind it."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+        self.clip, self.quantize = self._followers()
+        names = (*self.quantize.inputs[1:], "")[:2]
+        self.kind = quantisation.activation(graph, self.quantize, self.quantize.output, *names)
+        self.scale, self.zero_point = self.kind.parameters
+        if self.clip is not None and not self._redundant(self.clip):
+            raise self._refusal(f"{self.clip.op} stands between it and its QuantizeLinear and does more than the "
+                                "quantisation, so ONNX Runtime computes it in float",
+                                "quantise before that too, or with asymmetric activations")
+
+    @property
+    def outputs(self) -> set[str]:
+        """Outputs of the nodes that the group's operator stands for, besides the first."""
+        return {node.output for node in (self.clip, self.quantize) if node is not None}
+
+    def recognise(self) -> tuple[Graph, Node]:
+        """Return the graph with all types and constants, and the integer operator of the group."""
+        node = self.node.with_(output=self.quantize.output)
+        inputs = [self._data_input(name) for name in self.node.inputs[:2 if node.op == "Add" else 1]]
+        if any(tensor.dtype != self.kind.dtype for tensor in inputs):
+            raise self._refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+        graph = quantisation.with_types(self.graph, *inputs, self.kind)
+        x, dtype = inputs[0].name, self.kind.dtype
+        if node.op in _WEIGHTED:
+            return self._weighted(graph, node, inputs[0])
+        if node.op == "Add":
+            return graph, with_bounds("QAdd", node, (x, inputs[1].name), dtype)
+        if node.op in _AVERAGES:
+            attrs = window_attrs(node) if node.op == "AveragePool" else {}
+            return graph, with_bounds("QAverage", node, (x,), dtype, **attrs)
+        if not inputs[0].same_quantisation(self.kind):
+            raise self._refusal("its input and output have different scales or zero points",
+                                "give them one, as onnxruntime.quantization does")
+        return graph, moving_node(graph, node, x, dtype, *self._bounds(node))
+
+    def _refusal(self, reason: str, way_out: str) -> UnsupportedNodeError:
+        return UnsupportedNodeError(self.node.name, self.node.op, reason, way_out)
+
+    def _followers(self) -> tuple[Node | None, Node]:
+        """Return the Relu or Clip behind the operator, if there is one, and the QuantizeLinear behind all."""
+        following = self.graph.only_reader(self.node.output)
+        if following is not None and following.op in ("Relu", "Clip") and self.node.op not in _MOVING:
+            clip, following = following, self.graph.only_reader(following.output)
+        else:
+            clip = None
+        if following is None or following.op != "QuantizeLinear":
+            raise self._refusal("its result is not quantised at once and only once, so ONNX Runtime computes it in "
+                                "float", "quantise every activation of the model, outputs included")
+        return clip, following
+
+    def _data_input(self, name: str) -> Tensor:
+        source = self.graph.producer(name)
+        if source is None or source.op != "DequantizeLinear":
+            raise self._refusal(f"its input {name!r} is float", "quantise every activation of the model")
+        if source.inputs[0] in self.graph.constants:
+            raise self._refusal(f"its input {name!r} is a constant", "fold the constant into a bias")
+        return _type_behind(self.graph, source)
+
+    def _weighted(self, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
+        bias_name = (*node.inputs, "", "")[2]
+        axis, attrs = weight_layout(node, bool(bias_name))
+        source = graph.producer(node.inputs[1])
+        if source is None or source.op != "DequantizeLinear":
+            raise self._refusal("its weights are float", "quantise the weights to int8")
+        values, scale, zero = (*source.inputs, "")[:3]
+        packed = quantisation.weights(graph, node, values, scale, zero, axis)
+        if packed[1].size > 1 and source.attrs.get("axis", 1) % packed[0].ndim != axis:
+            raise self._refusal("the scales of its weights are not those of its output channels",
+                                f"quantise the weights along axis {axis}")
+        bias = self._bias(graph, bias_name, x, packed[1]) if bias_name else None
+        return weighted_node(graph, node, x.name, self.kind.dtype, packed, bias, **attrs)
+
+    def _bias(self, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
+        """Return the int32 bias; ONNX Runtime quantises a float one by the product of the scales."""
+        source = graph.producer(name)
+        if source is not None and source.op == "DequantizeLinear":
+            levels = quantisation.constant(graph, source, source.inputs[0], "bias")
+            if quantisation.scales(graph, source, source.inputs[1]).size not in (1, levels.size):
+                raise BadModelError(f"Bias of node {self.node.name!r} must have 1 scale or {levels.size}")
+            return levels
+        values = quantisation.constant(graph, self.node, name, "bias")
+        if values.dtype != np.float32 or values.ndim != 1 or weight_scale.size not in (1, values.size):
+            raise self._refusal("its bias is neither int32 nor a float32 vector", "quantise the bias to int32")
+        levels = np.rint(values / (x.parameters[0] * weight_scale))
+        if not np.all(np.abs(levels) < 2.0**31):
+            raise self._refusal("its bias does not fit int32 at the product of the scales", "use a larger scale")
+        return levels.astype(np.int32)
+
+    def _bounds(self, node: Node) -> tuple[int | None, int | None]:
+        """Return the integer bounds of a Relu or Clip at the group's quantisation."""
+        return tuple(None if bound is None else self._level(bound)  # type: ignore[return-value]
+                     for bound in self._float_bounds(node))
+
+    def _float_bounds(self, node: Node) -> tuple[np.float32 | None, np.float32 | None]:
+        if node.op == "Relu":
+            return np.float32(0), None
+        if node.op != "Clip":
+            return None, None
+        found = []
+        for name, attribute in zip((*node.inputs[1:], "", "")[:2], ("min", "max"), strict=True):
+            source = self.graph.producer(name)
+            if name and source is not None:
+                raise self._refusal(f"its bound {name!r} is computed while the model runs", "make it a constant")
+            value = self.graph.constants[name].item() if name else node.attrs.get(attribute)
+            found.append(None if value is None else np.float32(value))
+        return found[0], found[1]
+
+    def _level(self, value: np.float32) -> int:
+        bounds = np.iinfo(self.kind.dtype)
+        with np.errstate(over="ignore"):
+            level = np.rint(value / self.scale) + self.zero_point
+        return int(np.clip(level, bounds.min, bounds.max))
+
+    def _redundant(self, clip: Node) -> bool:
+        """Tell whether saturation does what ``clip`` does."""
+        low, high = self._float_bounds(clip)
+        bounds = np.iinfo(self.kind.dtype)
+        bottom, top = (self.scale * np.float32(int(level) - self.zero_point)
+                       for level in (bounds.min, bounds.max))
+        return bool((low is None or low <= bottom) and (high is None or high >= top))
+
+
+def _type_behind(graph: Graph, dequantize: Node) -> Tensor:
+    """Return the type of the integer tensor that a DequantizeLinear reads."""
+    x, scale, zero = (*dequantize.inputs, "")[:3]
+    return quantisation.activation(graph, dequantize, x, scale, zero)

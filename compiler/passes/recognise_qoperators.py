@@ -1,0 +1,86 @@
+"""ONNX's integer operators (QOperator form) become ours: ``QLinearConv(x, …)`` becomes ``QConv(x, …)``."""
+
+import numpy as np
+
+from tilewright.compiler.errors import UnsupportedNodeError
+from tilewright.compiler.graph import Graph, Node
+from tilewright.compiler.passes import quantisation
+from tilewright.compiler.passes.base import Pass, PassError
+from tilewright.compiler.passes.integer_ops import (
+    UNCHANGED_VIEWS,
+    moved_type,
+    moving_node,
+    weight_layout,
+    weighted_node,
+    window_attrs,
+    with_bounds,
+)
+
+_QLINEAR = ("QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearGlobalAveragePool")
+_ON_INTEGERS = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
+
+
+class RecogniseQOperators(Pass):
+    """Replace QLinear operators, and MaxPool, Relu, Clip and reshapes of integers, by our integer operators."""
+
+    def apply(self, graph: Graph) -> Graph:
+        done: list[Node] = []
+        for node in graph.nodes:
+            new = node
+            if node.op in _QLINEAR:
+                graph, new = self._recognise(graph, node)
+            elif node.op in _ON_INTEGERS and graph.tensors[node.inputs[0]].dtype in quantisation.INTEGERS:
+                graph, new = self._recognise_on_integers(graph, node)
+            done.append(new)
+        return graph.with_(nodes=tuple(done))
+
+    def ensures(self, graph: Graph) -> None:
+        if left := [node.name for node in graph.nodes if node.op in _QLINEAR]:
+            raise PassError(f"QLinear operators must all be replaced, not left as {', '.join(left)}")
+
+    @staticmethod
+    def _recognise(graph: Graph, node: Node) -> tuple[Graph, Node]:
+        i = (*node.inputs, *("",) * (9 - len(node.inputs)))
+        if node.attrs.get("channels_last", 0):
+            raise UnsupportedNodeError(node.name, node.op, "its tensors are NHWC", "export it with NCHW tensors")
+        first = {"QGemm": 7, "QLinearAveragePool": 3, "QLinearGlobalAveragePool": 3}.get(node.op, 6)
+        output = i[first:first + 2]
+        if not output[0]:
+            raise UnsupportedNodeError(node.name, node.op, "its output is float", "quantise the output too")
+        types = [quantisation.activation(graph, node, i[0], *i[1:3]),
+                 quantisation.activation(graph, node, node.output, *output)]
+        dtype = types[1].dtype
+        if node.op == "QLinearAdd":
+            for operand in (i[0], i[3]):
+                if operand in graph.constants:
+                    raise UnsupportedNodeError(node.name, node.op, "one operand is a constant", "fold it into a bias")
+            types.append(quantisation.activation(graph, node, *i[3:6]))
+            new = with_bounds("QAdd", node, (i[0], i[3]), dtype)
+        elif node.op in ("QLinearConv", "QGemm", "QLinearMatMul"):
+            bias = {"QLinearConv": i[8], "QGemm": i[6], "QLinearMatMul": ""}[node.op]
+            axis, attrs = weight_layout(node, bool(bias))
+            packed = quantisation.weights(graph, node, i[3], i[4], i[5], axis)
+            values = quantisation.constant(graph, node, bias, "bias") if bias else None
+            graph, new = weighted_node(graph, node, i[0], dtype, packed, values, **attrs)
+        else:
+            window = window_attrs(node) if node.op == "QLinearAveragePool" else {}
+            new = with_bounds("QAverage", node, (i[0],), dtype, **window)
+        if len({tensor.dtype for tensor in types}) > 1:
+            raise UnsupportedNodeError(node.name, node.op, "its tensors are int8 and uint8 mixed",
+                                       "quantise all activations to one type")
+        return quantisation.with_types(graph, *types), new
+
+    @staticmethod
+    def _recognise_on_integers(graph: Graph, node: Node) -> tuple[Graph, Node]:
+        x = node.inputs[0]
+        dtype = graph.tensors[x].dtype
+        low, high = None, None
+        if node.op == "Relu":
+            # On integers, ONNX's Relu knows of no zero point.
+            low = 0
+        elif node.op == "Clip":
+            low, high = (
+                int(quantisation.constant(graph, node, name, "bound").astype(np.int64).item()) if name else None
+                for name in (*node.inputs[1:], "", "")[:2])
+        new = moving_node(graph, node, x, dtype, low, high)
+        return quantisation.with_types(graph, moved_type(graph, x, node.output)), new

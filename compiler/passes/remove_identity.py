@@ -1,0 +1,37 @@
+"""Drop what computes nothing: ``Identity(x)`` and ``Dropout(x)`` become ``x``."""
+
+from dataclasses import replace
+
+from tilewright.compiler.errors import UnsupportedNodeError
+from tilewright.compiler.graph import Graph, Node
+from tilewright.compiler.passes.base import Pass, PassError
+
+_IDENTITIES = ("Identity", "Dropout")
+
+
+class RemoveIdentity(Pass):
+    """Replace every reader's ``Identity(x)`` and ``Dropout(x)`` by ``x``; dropout acts in training only."""
+
+    def apply(self, graph: Graph) -> Graph:
+        while (node := next((n for n in graph.nodes if n.op in _IDENTITIES), None)) is not None:
+            if node.output not in graph.outputs:
+                graph = rename(graph, {node.output: node.inputs[0]}, without=node)
+            elif graph.producer(node.inputs[0]) is not None and node.inputs[0] not in graph.outputs:
+                graph = rename(graph, {node.inputs[0]: node.output}, without=node)
+            else:
+                raise UnsupportedNodeError(node.name, node.op, "it joins an input or output of the model to an output",
+                                           "remove that output")
+        return graph
+
+    def ensures(self, graph: Graph) -> None:
+        if left := [node.name for node in graph.nodes if node.op in _IDENTITIES]:
+            raise PassError(f"Identities must all be removed, not left as {', '.join(left)}")
+
+
+def rename(graph: Graph, names: dict[str, str], *, without: Node) -> Graph:
+    """Return ``graph`` without one node and with some tensors called by other names."""
+    nodes = tuple(
+        replace(node, inputs=tuple(names.get(name, name) for name in node.inputs),
+                output=names.get(node.output, node.output))
+        for node in graph.nodes if node is not without)
+    return graph.with_(nodes=nodes)

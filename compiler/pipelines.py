@@ -1,0 +1,61 @@
+"""From an ONNX file to a network of fused layers: the passes, in order."""
+
+from pathlib import Path
+
+from tilewright.compiler.frontend import load
+from tilewright.compiler.graph import Graph
+from tilewright.compiler.layers import Network
+from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.passes.base import Pass, Pipeline
+from tilewright.compiler.passes.build_layers import build_network
+from tilewright.compiler.passes.flatten_to_kernel import FlattenToKernel
+from tilewright.compiler.passes.fold_quantize import FoldQuantize
+from tilewright.compiler.passes.fuse_clamp import FuseClamp
+from tilewright.compiler.passes.fuse_pool import FusePool
+from tilewright.compiler.passes.fuse_residual import FuseResidual
+from tilewright.compiler.passes.infer_shapes import InferShapes
+from tilewright.compiler.passes.quantise_between import QuantiseBetween
+from tilewright.compiler.passes.recognise_qdq import RecogniseQdq
+from tilewright.compiler.passes.recognise_qoperators import RecogniseQOperators
+from tilewright.compiler.passes.remove_identity import RemoveIdentity
+from tilewright.compiler.passes.shift_unsigned import ShiftUnsigned
+from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
+
+RECOGNITION = (
+    RemoveIdentity(), FoldQuantize(), QuantiseBetween(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+"""Either ONNX form → integer operators."""
+
+CANONICALISATION = (ShiftUnsigned(), InferShapes(), FlattenToKernel())
+"""Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
+
+FUSION = (FuseClamp(), FuseResidual(), FusePool())
+"""Those → one operator per layer."""
+
+PASSES = (*RECOGNITION, *CANONICALISATION, *FUSION)
+
+
+def passes(options: Options) -> tuple[Pass, ...]:
+    """Return the passes that ``options`` ask for, in order."""
+    return tuple(FusePool(alone=not options.fuse_pool) if isinstance(each, FusePool) else each for each in PASSES)
+
+
+def lower(graph: Graph, options: Options = BEST) -> Network:
+    """Turn a graph as the front end makes it into fused layers.
+
+    Raises
+    ------
+    CompileError
+        If it has something that is not compiled; the message names the node, the reason and a way out.
+    """
+    return build_network(Pipeline(passes(options))(graph))
+
+
+def compile_network(model: str | Path | bytes, options: Options = BEST) -> Network:
+    """Read a quantised ONNX model and turn it into fused layers.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or has something that is not compiled.
+    """
+    return lower(load(model), options)

@@ -1,0 +1,218 @@
+"""Choose for each layer the algorithm, the tile and the loop order, by cost alone; refuse what does not fit.
+
+A layer is cut three ways: into strips of output rows (and blocks of columns only where a strip of the least rows does
+not fit), into blocks of output channels whose weights are loaded together, and, for a kernel too large for the weight
+memory, into parts of the kernel whose sums are held. Two loop orders matter: for each block every tile (weights pass
+the bus once), or for each tile every block (inputs pass once).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tilewright.compiler.cost import Cost, price
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.footprint import (
+    Block,
+    input_bytes,
+    part_bytes,
+    result_bytes,
+    usable_words,
+    weight_words,
+)
+from tilewright.compiler.layers import Layer
+from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.tiles import Axis, Slice, Tile, axes
+from tilewright.compiler.walk import Algorithm, Walk, walk
+from tilewright.isa.machine import TILE_BYTES, Machine
+
+MAX_ROWS, MAX_COLUMNS, MAX_CHANNELS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 4095, 16383, 63, 63
+MAX_WINDOW, MAX_WINDOW_STRIDE = 15, 7
+"""What the operands of the commands can hold (isa/encoding.py)."""
+
+
+class DoesNotFitError(CompileError):
+    """No tile of a layer fits the machine's buffers or the operands of its commands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan:
+    """How one layer is computed."""
+
+    layer: Layer
+    walk: Walk
+    tiles: tuple[Tile, ...]
+    blocks: tuple[Block, ...]
+    weights_outer: bool
+    splits_input: bool
+    cost: Cost
+
+    def summary(self) -> str:
+        """Return the plan in a line."""
+        layer, tile, block = self.layer, self.tiles[0], self.blocks[0]
+        how = {"conv23": "Winograd F(2x2,3x3)" + ("" if self.walk.reuse else " without column reuse"),
+               "conv": "16-byte dot products", "sum": "window sums"}
+        size = f"{len(tile.rows.out)} rows"
+        if len(tile.columns.out) < layer.out_shape[2]:
+            size += f" x {len(tile.columns.out)} columns"
+        part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.walk.runs else ""
+        order = "for each block every tile" if self.weights_outer else "for each tile every block"
+        return (f"{how[self.walk.algorithm]}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight blocks of "
+                f"{block.channels} channels{part}; {order}")
+
+
+def plan_layer(layer: Layer, machine: Machine, options: Options = BEST) -> LayerPlan:
+    """Return the cheapest plan of ``layer`` that ``options`` allow.
+
+    Raises
+    ------
+    DoesNotFitError
+        If there is none; the message says what the smallest tile needs.
+    """
+    check_operands(layer)
+    plans = [plan for algorithm in algorithms(layer, options)
+             for plan in candidates(layer, replace(walk(layer, algorithm, machine), reuse=options.reuse), machine)]
+    if not plans:
+        raise DoesNotFitError(shortage(layer, machine, options))
+    return min(plans, key=lambda plan: plan.cost)
+
+
+def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
+    """Return the algorithms that can compute ``layer`` and that ``options`` allow."""
+    if layer.kind != "conv":
+        return ("sum",)
+    winograd = (layer.kernel == (3, 3) and layer.strides == layer.dilations == (1, 1) and layer.groups == 1
+                and layer.in_shape[0] <= MAX_CHANNELS)
+    return ("conv23", "conv") if winograd and options.winograd == "auto" else ("conv",)
+
+
+def check_operands(layer: Layer) -> None:
+    """Raise :exc:`DoesNotFitError` for a layer that no tiling brings within the commands' operands."""
+    pool = layer.pool
+    for what, value, limit in (
+        ("kernel", max(layer.kernel), MAX_KERNEL),
+        ("padding", max(layer.pads), MAX_PADDING),
+        ("pooling window", max(pool.kernel) if pool else 1, MAX_WINDOW),
+        ("pooling stride", max(pool.strides) if pool else 1, MAX_WINDOW_STRIDE),
+    ):
+        if value > limit:
+            raise DoesNotFitError(f"Layer {layer.name!r}: the {what} must be at most {limit}, not {value}")
+    if layer.residual and pool:
+        raise DoesNotFitError(f"Layer {layer.name!r} must not have both a residual and a max pooling")
+
+
+def candidates(layer: Layer, walk: Walk, machine: Machine) -> Iterator[LayerPlan]:
+    """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
+    height, width = axes(layer)
+    cuts = [cut_blocks(layer, walk, machine, groups, parts)
+            for groups, parts in block_sizes(layer, walk, machine)]
+    for columns in sizes(width, walk):
+        found = False
+        for rows in sizes(height, walk):
+            largest = Tile(height.cut(0, rows), width.cut(0, columns))
+            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, walk, machine)]
+            if fitting:
+                tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
+                for plan in orders(layer, walk, machine, tiles, fitting):
+                    found = True
+                    yield plan
+        if found:
+            return
+
+
+def sizes(axis: Axis, walk: Walk) -> list[int]:
+    """Return the lengths that cut the axis evenly, longest first; for conv23 of whole 2x2 tiles."""
+    odd = walk.algorithm == "conv23" and axis.window_stride % 2 == 1
+    lengths = {-(-axis.out // n) for n in range(1, axis.out + 1)}
+    return sorted({min(length + (length % 2 if odd else 0), axis.out) for length in lengths}, reverse=True)
+
+
+def block_sizes(layer: Layer, walk: Walk, machine: Machine) -> list[tuple[int, int]]:
+    """Return (lane groups, parts of the kernel) of the blocks that fit the weight and parameter memories."""
+    total = -(-layer.conv_shape[0] // machine.lanes)
+    usable = usable_words(machine)
+    most = min(total, min(machine.parameter_channels, MAX_CHANNELS) // machine.lanes)
+    lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
+    if walk.section:
+        lengths = {length for length in lengths | {walk.section} if walk.section % length == 0} | {1}
+    found = [(length, 1) for length in sorted(lengths)
+             if length <= most and weight_words(length, walk.runs, walk, machine) <= usable]
+    # Large and small blocks alike are worth a look, but not all of hundreds.
+    found = found[:3] + found[3:-6:max(1, len(found) // 8)] + found[max(3, len(found) - 6):]
+    if walk.one_run and layer.conv_shape[1] * layer.conv_shape[2] <= machine.tiles and not walk.group_step:
+        least = -(-2 * weight_words(1, walk.runs, walk, machine) // usable)
+        found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= walk.runs]
+    return found
+
+
+def cut_blocks(layer: Layer, walk: Walk, machine: Machine, groups: int, parts: int) -> tuple[Block, ...]:
+    """Return the blocks of a layer in the order in which they are computed."""
+    outputs = layer.conv_shape[0]
+    total = -(-outputs // machine.lanes)
+    step = -(-walk.runs // parts)
+    cuts = [range(start, min(start + step, walk.runs)) for start in range(0, walk.runs, step)]
+    places = [(first, cut) for first in range(0, total, groups) for cut in cuts]
+    return tuple(
+        Block(index, first, min(groups, total - first), first * machine.lanes,
+              min(groups * machine.lanes, outputs - first * machine.lanes), cut)
+        for index, (first, cut) in enumerate(places))
+
+
+def orders(layer: Layer, walk: Walk, machine: Machine, tiles: tuple[Tile, ...],
+           cuts: list[tuple[Block, ...]]) -> Iterator[LayerPlan]:
+    """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
+    distinct: dict[tuple[tuple[int, ...], ...], Tile] = {}
+    copies = Counter(distinct.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
+    for blocks in cuts:
+        if not all(fits(tile, blocks, layer, walk, machine) for tile in copies):
+            continue
+        splits_input = input_bytes(tiles[0], layer, walk) > machine.activation_bytes
+        for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
+            cost = price(layer, walk, machine, copies, blocks, weights_outer=weights_outer, splits_input=splits_input)
+            yield LayerPlan(layer=layer, walk=walk, tiles=tiles, blocks=blocks, weights_outer=weights_outer,
+                            splits_input=splits_input, cost=cost)
+
+
+def shape(cut: Slice) -> tuple[int, ...]:
+    """Return the lengths of ``cut``."""
+    return len(cut.out), len(cut.conv), cut.before, len(cut.image), cut.after, cut.window_before
+
+
+def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, walk: Walk, machine: Machine) -> bool:
+    """Tell whether a tile fits the buffers and the operands."""
+    block = blocks[0]
+    parts = len(block.runs) < walk.runs
+    if parts and (tile.rows.out, tile.columns.out) != (range(layer.out_shape[1]), range(layer.out_shape[2])):
+        return False
+    inside = input_bytes(tile, layer, walk) <= machine.activation_bytes or (
+        parts and one_row_of_bytes(tile, layer) and part_bytes(block) <= machine.activation_bytes)
+    return (inside
+            and len(block.runs) <= MAX_RUNS
+            and result_bytes(tile, block.channels) <= machine.result_bytes
+            and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
+            and len(tile.columns.conv) <= MAX_COLUMNS
+            and max(tile.columns.before, tile.columns.after) <= MAX_PADDING
+            and (layer.in_shape[0] <= MAX_CHANNELS or tile.columns.before == tile.columns.after == 0)
+            and max(tile.rows.window_before, tile.columns.window_before) <= MAX_WINDOW)
+
+
+def one_row_of_bytes(tile: Tile, layer: Layer) -> bool:
+    """Tell whether the input of ``tile`` is the whole tensor and gives one output pixel, as fully connected."""
+    stored = tile.rows.stored, tile.columns.stored
+    return len(tile.rows.conv) == len(tile.columns.conv) == 1 and stored == layer.in_shape[1:] == (
+        len(tile.rows.image), len(tile.columns.image))
+
+
+def shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
+    """Return a sentence that names what the smallest tile needs and what there is."""
+    height, width = axes(layer)
+    tile = Tile(height.cut(0, 1), width.cut(0, 1))
+    needs = []
+    for algorithm in algorithms(layer, options):
+        how = walk(layer, algorithm, machine)
+        needs.append(f"as {algorithm} {input_bytes(tile, layer, how)} bytes of activations, "
+                     f"{weight_words(1, how.runs, how, machine) * TILE_BYTES * machine.clusters} of weights and "
+                     f"{result_bytes(tile, min(machine.lanes, layer.conv_shape[0]))} of results")
+    return (f"The smallest tile of layer {layer.name!r} needs {'; or '.join(needs)}, and machine {machine.name} has "
+            f"{machine.activation_bytes}, {usable_words(machine) * TILE_BYTES * machine.clusters} and "
+            f"{machine.result_bytes}: take a larger machine")

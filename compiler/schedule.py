@@ -1,0 +1,274 @@
+"""Put the steps of all layers into one program: each computes while the next one's data are loaded.
+
+The program runs each step's mac, act and store commands, then loads for the step behind it. The units' queues do the
+rest: loads overtake the computation as far as the buffers have room. While the array works on a step, what time the
+bus has left goes to the weights of later steps, piece by piece; before the input of the next layer, which has to
+wait for this step's results, and behind that of the next tile, which has not.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tilewright.compiler import commands
+from tilewright.compiler.buffers import Region, Ring
+from tilewright.compiler.commands import Access, Draft
+from tilewright.compiler.cost import compute_cycles, input_cycles, output_cycles
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.footprint import block_words, input_bytes, part_bytes, result_bytes, usable_words
+from tilewright.compiler.memory_plan import MemoryPlan
+from tilewright.compiler.plan import LayerPlan
+from tilewright.compiler.steps import Kind, Need, Step, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.sync import synchronise
+from tilewright.compiler.weights import BlockImage, Span
+from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.program import Issue
+
+LEAST_PIECE = 512
+"""Bytes of weights that are worth a command of their own."""
+
+
+@dataclass(slots=True)
+class Stock:
+    """What is loaded of one kind: a ring, the needs in order, and the regions of those in use."""
+
+    ring: Ring
+    needs: tuple[Need, ...]
+    loaded: int = 0
+    regions: dict[int, Region] = field(default_factory=dict)
+    served: int = 0
+    recent: list[Region] = field(default_factory=list)
+
+    def current(self, step: int) -> Region | None:
+        """Return the region that ``step`` uses, if it has such a need."""
+        return next((self.regions[i] for i in range(self.served, self.loaded)
+                     if self.needs[i].first <= step <= self.needs[i].last), None)
+
+    def due(self, step: int) -> bool:
+        """Tell whether the next need not yet loaded is one of ``step``."""
+        return self.loaded < len(self.needs) and self.needs[self.loaded].first <= step
+
+    def take(self, size: int, *, ahead: bool = False) -> Region | None:
+        """Allocate for the next need; None while the room is taken, or with ``ahead`` also if the latest step uses it.
+
+        A load ahead of time must not wait for the array, because those behind it would wait too.
+        """
+        region = self.ring.allocate(size, but=self.recent if ahead else ())
+        if region is not None:
+            self.regions[self.loaded] = region
+            self.loaded += 1
+        return region
+
+    def release(self, step: int) -> None:
+        """Give back what no step after ``step`` uses."""
+        self.recent.clear()
+        while self.served < self.loaded and self.needs[self.served].last <= step:
+            region = self.regions.pop(self.served)
+            self.ring.release(region)
+            self.recent.append(region)
+            self.served += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a block of weights that is still to be loaded, and its place, in bytes over all clusters."""
+
+    kind: str
+    source: Span
+    target: Region
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Writes the program; ``drafts`` are (layer, command) in order."""
+
+    machine: Machine
+    plans: tuple[LayerPlan, ...]
+    images: tuple[tuple[BlockImage, ...], ...]
+    memory: MemoryPlan
+    drafts: list[tuple[int, Draft]] = field(default_factory=list)
+    configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    steps: tuple[Step, ...] = field(init=False)
+    inputs: Stock = field(init=False)
+    weights: Stock = field(init=False)
+    parameters: Stock = field(init=False)
+    results: Ring = field(init=False)
+    reserved: dict[int, Region] = field(default_factory=dict)
+    pieces: deque[Piece] = field(default_factory=deque)
+    spent: int = 0
+
+    def __post_init__(self) -> None:
+        machine = self.machine
+        self.steps = steps_of(self.plans)
+
+        def stock(kind: Kind, size: int, alignment: int) -> Stock:
+            return Stock(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
+
+        self.inputs = stock("input", machine.activation_bytes, TILE_BYTES)
+        self.weights = stock("weights", usable_words(machine), 8)
+        self.parameters = stock("parameters", machine.parameter_channels, max(machine.lanes, 2))
+        self.results = Ring(machine.result_bytes, TILE_BYTES)
+
+    def run(self) -> list[tuple[int, Draft]]:
+        """Return the whole program."""
+        first = self.steps[0]
+        self.load_weights(first, 0)
+        self.load_data(first)
+        for step in self.steps:
+            following = self.steps[step.index + 1] if step.index + 1 < len(self.steps) else None
+            self.compute(step)
+            for stock in (self.inputs, self.weights, self.parameters):
+                stock.release(step.index)
+            if following is None:
+                break
+            self.spent = 0
+            self.load_weights(following, step.layer)
+            free = self.free_bytes(step, following)
+            if following.first:
+                self.fetch_ahead(step.layer, free)
+                self.load_data(following)
+            else:
+                self.load_data(following)
+                self.fetch_ahead(step.layer, free)
+        return self.drafts
+
+    def emit(self, layer: int, drafts: Iterator[Draft]) -> None:
+        """Append ``drafts``, without settings that the unit has already."""
+        for draft in drafts:
+            if draft.configures:
+                key = draft.mnemonic, draft.variant
+                if self.configuration.get(key) == draft:
+                    continue
+                self.configuration[key] = draft
+            self.drafts.append((layer, draft))
+
+    # ---- load
+
+    def load_weights(self, step: Step, layer: int) -> None:
+        """Load the weights and parameters of ``step``, if they are not there, in the function of ``layer``."""
+        if self.weights.due(step.index):
+            self.flush(layer)
+            if not self.begin_block():
+                self.required(None, "weight")
+        if self.weights.loaded and self.weights.needs[self.weights.loaded - 1].first <= step.index:
+            self.flush(layer)
+        if self.parameters.due(step.index):
+            self.load_parameters(layer)
+
+    def free_bytes(self, step: Step, following: Step) -> int:
+        """Return how many bytes the bus has time for while ``step`` is computed, besides what ``following`` needs."""
+        plan, tile = self.plans[following.layer], tile_of(following, self.plans)
+        time = step_cycles(step, self.plans, self.machine)
+        if not following.first:
+            block = block_of(following, self.plans)
+            if self.inputs.due(following.index):
+                time -= input_cycles(tile, plan.layer, plan.walk, self.machine)
+            time -= output_cycles(tile, block.channels, plan.layer, self.machine) * (2 if plan.layer.residual else 1)
+        return max(0, time - self.spent) * self.machine.bus_bytes
+
+    def fetch_ahead(self, layer: int, free: int) -> None:
+        """Load up to ``free`` bytes of weights of later steps, as far as there is room."""
+        while free >= LEAST_PIECE:
+            if not self.pieces and not self.begin_block(ahead=True):
+                return
+            free -= self.load_piece(layer, free)
+
+    def begin_block(self, *, ahead: bool = False) -> bool:
+        """Make the next block of weights the one to load piece by piece; tell whether there is room for it."""
+        if self.weights.loaded == len(self.weights.needs):
+            return False
+        need = self.weights.needs[self.weights.loaded]
+        plan, image = self.plans[need.layer], self.images[need.layer][need.block]
+        region = self.weights.take(block_words(plan.blocks[need.block], plan.walk, self.machine), ahead=ahead)
+        if region is None:
+            return False
+        word = TILE_BYTES * self.machine.clusters
+        self.pieces.append(Piece("main", image.main, Region(region.start * word, region.stop * word)))
+        if image.ninths.size:
+            ninths = Region(region.start // 8 * word, region.stop // 8 * word)
+            self.pieces.append(Piece("ninths", image.ninths, ninths))
+        return True
+
+    def load_piece(self, layer: int, most: int) -> int:
+        """Load at most ``most`` bytes of the next piece, and return how many."""
+        piece = self.pieces.popleft()
+        size = piece.source.size
+        if size - most >= LEAST_PIECE:
+            size = most // TILE_BYTES * TILE_BYTES
+            self.pieces.appendleft(Piece(piece.kind, Span(piece.source.start + size, piece.source.stop),
+                                         Region(piece.target.start + size, piece.target.stop)))
+        source = Span(piece.source.start, piece.source.start + size)
+        self.emit(layer, commands.load_weights(piece.kind, source, self.memory.weights, piece.target, self.machine))
+        return size
+
+    def flush(self, layer: int) -> None:
+        """Load what is left of the block that was begun."""
+        while self.pieces:
+            self.spent += self.load_piece(layer, self.machine.weight_bytes) // self.machine.bus_bytes
+
+    def load_parameters(self, layer: int) -> None:
+        """Load the next block of parameters."""
+        need = self.parameters.needs[self.parameters.loaded]
+        channels = self.plans[need.layer].blocks[need.block].channels
+        region = self.required(self.parameters.take(channels + channels % 2), "parameter")
+        source = self.images[need.layer][need.block].parameters
+        self.emit(layer, commands.load_weights("parameters", source, self.memory.weights,
+                                               Region(8 * region.start, 8 * region.stop), self.machine))
+
+    def load_data(self, step: Step) -> None:
+        """Load the input tile and the residual of ``step``, if they are not there."""
+        plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
+        if self.inputs.due(step.index):
+            tensor = self.memory.tensors[plan.layer.input]
+            size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.walk)
+            region = self.required(self.inputs.take(size), "activation")
+            self.emit(step.layer, commands.load_part(plan, block, tensor, region) if plan.splits_input
+                      else commands.load_input(plan, tile, tensor, region))
+        if plan.layer.residual and block.runs.stop == plan.walk.runs:
+            region = self.required(self.results.allocate(result_bytes(tile, block.channels)), "result")
+            self.reserved[step.index] = region
+            tensor = self.memory.tensors[plan.layer.residual.tensor]
+            self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
+
+    # ---- compute and store
+
+    def compute(self, step: Step) -> None:
+        """Run ``step`` and store its results."""
+        plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
+        parameters = self.required(self.parameters.current(step.index), "parameter")
+        source = self.required(self.inputs.current(step.index), "activation")
+        self.emit(step.layer, commands.compute(plan, tile, block, self.machine, source,
+                                               self.weights.current(step.index), parameters))
+        if block.runs.stop < plan.walk.runs:
+            return
+        region = self.reserved.pop(step.index, None) or self.required(
+            self.results.allocate(result_bytes(tile, block.channels)), "result")
+        self.emit(step.layer, commands.finish(plan, tile, block, parameters, region))
+        self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[plan.layer.output], region))
+        self.results.release(region)
+        if step.last:
+            record = self.memory.records[step.layer]
+            written = Access("memory", record, record + 4 * RECORD_WORDS, write=True)
+            self.emit(step.layer, iter([Draft("sta", "status", {"address": record}, (written,))]))
+
+    def required(self, region: Region | None, buffer: str) -> Region:
+        """Return ``region``; the planner has seen to it that there is one."""
+        if region is None:
+            raise CompileError(f"The plan needs more of the {buffer} buffer than there is: a mistake of the compiler; "
+                               f"please report it with the model")
+        return region
+
+
+def step_cycles(step: Step, plans: tuple[LayerPlan, ...], machine: Machine) -> int:
+    """Return how long the array works on ``step``."""
+    plan, block = plans[step.layer], block_of(step, plans)
+    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.layer, plan.walk, machine)
+
+
+def schedule(plans: tuple[LayerPlan, ...], images: tuple[tuple[BlockImage, ...], ...], memory: MemoryPlan,
+             machine: Machine) -> list[tuple[int, Issue]]:
+    """Return the program as a flat list of (layer, command), with its semaphores; the last is the fence."""
+    drafts = Scheduler(machine, plans, images, memory).run()
+    layers = [layer for layer, _ in drafts] + [len(plans)]
+    return list(zip(layers, synchronise([draft for _, draft in drafts] + [Draft("sta", "fence")]), strict=True))

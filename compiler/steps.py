@@ -1,0 +1,98 @@
+"""The steps of a network in order, and what each of them needs in the buffers.
+
+A step is one tile and one block of one layer: at most one mac command, one act and one store. What it needs is
+loaded once for all the steps in a row that need the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.compiler.footprint import Block
+from tilewright.compiler.plan import LayerPlan
+from tilewright.compiler.tiles import Tile
+
+Kind = Literal["input", "weights", "parameters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Tile and block number ``tile`` and ``block`` of a layer.
+
+    ``first`` and ``last`` tell whether it is the first or the last step of its layer.
+    """
+
+    index: int
+    layer: int
+    tile: int
+    block: int
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something to be loaded: for steps ``first`` .. ``last``, of layer, tile and block as in the first of them."""
+
+    kind: Kind
+    first: int
+    last: int
+    layer: int
+    tile: int
+    block: int
+
+
+def order(plan: LayerPlan) -> Iterator[tuple[int, int]]:
+    """Yield (tile, block) in the plan's loop order."""
+    tiles, blocks = range(len(plan.tiles)), range(len(plan.blocks))
+    if plan.weights_outer:
+        yield from ((tile, block) for block in blocks for tile in tiles)
+    else:
+        yield from ((tile, block) for tile in tiles for block in blocks)
+
+
+def steps_of(plans: tuple[LayerPlan, ...]) -> tuple[Step, ...]:
+    """Return all steps of all layers."""
+    steps: list[Step] = []
+    for layer, plan in enumerate(plans):
+        pairs = list(order(plan))
+        for place, (tile, block) in enumerate(pairs):
+            steps.append(Step(len(steps), layer, tile, block, place == 0, place == len(pairs) - 1))
+    return tuple(steps)
+
+
+def needs_of(kind: Kind, steps: tuple[Step, ...], plans: tuple[LayerPlan, ...]) -> tuple[Need, ...]:
+    """Return what is to be loaded of ``kind``, in order; consecutive steps that need the same share it."""
+    found: list[Need] = []
+    current: tuple[int, ...] | None = None
+    for step in steps:
+        wanted = key(kind, step, plans[step.layer])
+        if wanted is None:
+            continue
+        if wanted == current:
+            last = found[-1]
+            found[-1] = Need(kind, last.first, step.index, last.layer, last.tile, last.block)
+        else:
+            found.append(Need(kind, step.index, step.index, step.layer, step.tile, step.block))
+        current = wanted
+    return tuple(found)
+
+
+def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
+    """Return what tells one need of ``kind`` from another, or None if the step has no such need."""
+    block: Block = plan.blocks[step.block]
+    if kind == "input":
+        return (step.layer, step.tile, block.runs.start if plan.splits_input else 0)
+    if kind == "parameters":
+        return step.layer, block.first_group
+    return (step.layer, step.block) if plan.walk.algorithm != "sum" else None
+
+
+def tile_of(step: Step, plans: tuple[LayerPlan, ...]) -> Tile:
+    """Return the step's tile."""
+    return plans[step.layer].tiles[step.tile]
+
+
+def block_of(step: Step, plans: tuple[LayerPlan, ...]) -> Block:
+    """Return the step's block."""
+    return plans[step.layer].blocks[step.block]

@@ -1,0 +1,99 @@
+"""How a mac command walks over its input: loop counts, and which input channels a lane group sees.
+
+``conv`` multiplies runs of 16 bytes. The pixels of a kernel row are one run of kernel width x channels bytes where
+nothing lies between them, and so are the rows of a kernel as wide as what is stored. In a grouped convolution
+the lanes of a lane group must look at the same bytes::
+
+    lanes is a multiple of the outputs of a group    several groups side by side, zero weights between (depthwise)
+    the outputs of a group are a multiple of lanes   one group after the other
+    else                                             all channels, zero weights where another group's lie
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.compiler.layers import Layer
+from tilewright.compiler.tiles import Axis, axes
+from tilewright.isa.machine import TILE_BYTES, Machine
+
+Algorithm = Literal["conv23", "conv", "sum"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """The loops of one layer's mac commands.
+
+    Attributes
+    ----------
+    kernel_y, kernel_x, runs : int
+        Loop counts, as ``conv.set_shape`` takes them.
+    seen : int
+        Input channels (bytes of a pixel) that one lane group's weights cover.
+    group_step : int
+        Bytes from one lane group's input to the next one's, inside a command.
+    section : int
+        Lane groups after which the input moves on by ``section_step`` bytes, with a command of its own; 0: never.
+    section_step : int
+        See ``section``.
+    overread : int
+        Bytes that the last run reads behind the input; their weights are zero.
+    reuse : bool
+        ``conv23`` keeps the columns that neighbouring patches share.
+    """
+
+    algorithm: Algorithm
+    kernel_y: int
+    kernel_x: int
+    runs: int
+    seen: int
+    group_step: int = 0
+    section: int = 0
+    section_step: int = 0
+    overread: int = 0
+    reuse: bool = True
+
+    @property
+    def steps(self) -> int:
+        """Multiplier issues per tile and lane group."""
+        return self.kernel_y * self.kernel_x * self.runs
+
+    @property
+    def one_run(self) -> bool:
+        """Whether the whole kernel is one run, so that it may be cut anywhere."""
+        return self.algorithm == "conv" and self.kernel_y == self.kernel_x == 1
+
+
+def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
+    """Return the walk of ``layer`` by ``algorithm``."""
+    channels, outputs = layer.in_shape[0], layer.conv_shape[0]
+    if algorithm == "conv23":
+        return Walk(algorithm=algorithm, kernel_y=1, kernel_x=1, runs=channels, seen=channels)
+    kernel_y, kernel_x = layer.kernel
+    if algorithm == "sum":
+        return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
+                    group_step=machine.lanes, overread=TILE_BYTES - 1)
+    inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
+    seen, group_step, section, section_step = channels, 0, 0, 0
+    side_by_side = machine.lanes // outputs_each * inputs_each
+    if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
+        seen = group_step = side_by_side
+    elif layer.groups > 1 and outputs_each % machine.lanes == 0:
+        seen = section_step = inputs_each
+        section = outputs_each // machine.lanes
+    height, width = axes(layer)
+    if seen == channels and (layer.dilations[1] == 1 or kernel_x == 1):
+        seen_row, kernel_x = kernel_x * channels, 1
+        if fills_rows(height, width):
+            seen_row, kernel_y = kernel_y * seen_row, 1
+    else:
+        seen_row = seen
+    runs = -(-seen_row // TILE_BYTES)
+    return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
+                group_step=group_step, section=section, section_step=section_step,
+                overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
+
+
+def fills_rows(height: Axis, width: Axis) -> bool:
+    """Tell whether the kernel is as wide as the stored rows and its rows follow one another."""
+    whole = width.cut(0, width.out)
+    return (height.dilation == 1 or height.kernel == 1) and whole.stored == width.kernel and width.conv == 1

@@ -1,0 +1,1 @@
+"""The contract between hardware and software; standard library only."""

@@ -1,0 +1,64 @@
+"""The counters a coprocessor keeps and ``sta.status`` stores, in the order they are stored.
+
+Every counter is 32 bits wide and wraps. In each cycle exactly one of the ``mac_*`` counters steps, so
+that over any interval they add up to the cycles of the interval: cycles by cause, with none left over.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One counter: its name, what one step means, and its unit."""
+
+    name: str
+    unit: str
+    effect: str
+
+
+COUNTERS = (
+    Counter("cycles", "cycles", "since reset"),
+    Counter("mac_issue", "cycles", "a tile slot was issued to the multipliers"),
+    Counter("mac_setup", "cycles", "the array took a command or prepared its first tiles"),
+    Counter("mac_wait_activations", "cycles", "a command waited for act_ready"),
+    Counter("mac_wait_weights", "cycles", "a command waited for wgt_ready"),
+    Counter("mac_wait_post", "cycles", "results could not leave: post-processing was behind"),
+    Counter("mac_idle_post", "cycles", "no command; post-processing or the store was busy"),
+    Counter("mac_idle_load", "cycles", "no command; only the load was busy"),
+    Counter("mac_idle_host", "cycles", "no command and nothing busy: the RISC-V core had not sent any"),
+    Counter("tile_slots", "slots", "valid tile slots issued: x 16 x lanes = multiplications"),
+    Counter("requantized", "values", "values that left the requantisers"),
+    Counter("residual_added", "values", "values that left the residual adder"),
+    Counter("activation_read", "bytes", "read from the activation buffer"),
+    Counter("activation_written", "bytes", "written to the activation buffer"),
+    Counter("weight_read", "bytes", "read from the weight memories"),
+    Counter("weight_written", "bytes", "written to the weight and parameter memories"),
+    Counter("result_read", "bytes", "read from the result buffer"),
+    Counter("result_written", "bytes", "written to the result buffer"),
+    Counter("memory_read", "bytes", "read from main memory: bus beats x bus width"),
+    Counter("memory_written", "bytes", "written to main memory: bytes with their strobe set"),
+    Counter("load_busy", "cycles", "the load unit had work"),
+    Counter("store_busy", "cycles", "the store unit had work"),
+    Counter("post_busy", "cycles", "the post-processing unit had work"),
+    Counter("commands", "commands", "commands taken from the RISC-V core"),
+)
+
+RECORD_WORDS = 32
+"""Words that ``sta.status`` stores: the counters, then zeros, then fault code and fault address."""
+
+FAULT_WORD = 30
+FAULT_ADDRESS_WORD = 31
+
+FAULTS = {
+    0: "none",
+    1: "read outside the windows",
+    2: "write outside the windows",
+    3: "error response to a read",
+    4: "error response to a write",
+    5: "more events than a semaphore counts",
+}
+"""What the fault word says; the fault address is that of the refused request, or of the failed burst, or the index of
+the semaphore."""
+
+assert len(COUNTERS) <= FAULT_WORD
+assert len({counter.name for counter in COUNTERS}) == len(COUNTERS)

@@ -1,0 +1,130 @@
+"""The machine as its programmer sees it: array size, buffer sizes, bus width; and the timing of its memory."""
+
+from dataclasses import dataclass, fields
+
+TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Parameters shared by RTL, compiler and the models of time and energy.
+
+    Attributes
+    ----------
+    lanes : int
+        Output channels computed in parallel; each lane has 16 multipliers.
+    clusters : int
+        Groups of lanes with a weight memory and a weight transform of their own.
+    tiles : int
+        Tiles in flight: how many tiles share one weight fetch (accumulator sets per lane).
+    post_lanes : int
+        Values requantised per cycle.
+    bus_bytes : int
+        Width of the memory bus.
+    activation_bytes, weight_bytes, result_bytes : int
+        Buffer capacities. ``weight_bytes`` counts the 128-bit main words; the ninth weights of
+        the 3x3 kernels lie in a further eighth.
+    parameter_channels : int
+        Output channels whose bias and scale the parameter buffer holds.
+    queue_depth : int
+        Commands that each unit's queue holds.
+    """
+
+    name: str = "custom"
+    lanes: int = 4
+    clusters: int = 1
+    tiles: int = 4
+    post_lanes: int = 4
+    bus_bytes: int = 8
+    activation_bytes: int = 128 * 1024
+    weight_bytes: int = 64 * 1024
+    result_bytes: int = 32 * 1024
+    parameter_channels: int = 1024
+    queue_depth: int = 16
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "name":
+                continue
+            if not isinstance(value, int) or value <= 0 or value & (value - 1):
+                raise ValueError(f"Machine {field.name} must be a positive power of two, not {value!r}")
+        limits = {"lanes": (1, 16), "tiles": (1, 4), "post_lanes": (1, 8), "bus_bytes": (4, 16),
+                  "activation_bytes": (4096, 1 << 20), "weight_bytes": (4096, 1 << 20),
+                  "result_bytes": (1024, 1 << 20), "parameter_channels": (16, 4096),
+                  "queue_depth": (4, 64)}
+        for name, (low, high) in limits.items():
+            if not low <= (value := getattr(self, name)) <= high:
+                raise ValueError(f"Machine {name} must be in {low}..{high}, not {value!r}")
+        if self.lanes_per_cluster not in range(1, self.tiles + 1):
+            raise ValueError(f"Machine lanes per cluster must be in 1..tiles ({self.tiles}), "
+                             f"not {self.lanes / self.clusters!r}")
+        if self.post_lanes > self.lanes:
+            raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
+                             f"not {self.post_lanes!r}")
+
+    @property
+    def lanes_per_cluster(self) -> int:
+        """Lanes that share one weight memory; also the least number of tile slots per weight fetch."""
+        return self.lanes // self.clusters
+
+    @property
+    def multipliers(self) -> int:
+        """8x8 (10x12 after the transforms) multipliers in the array."""
+        return TILE_BYTES * self.lanes
+
+    @property
+    def weight_words(self) -> int:
+        """128-bit main words in each cluster's weight memory."""
+        return self.weight_bytes // TILE_BYTES // self.clusters
+
+    @property
+    def kernels(self) -> int:
+        """3x3 kernels that all weight memories hold together."""
+        return 2 * self.weight_words * self.clusters
+
+
+PRESETS = {
+    machine.name: machine
+    for machine in (
+        Machine(name="nano", lanes=1, clusters=1, tiles=4, post_lanes=1, bus_bytes=4,
+                activation_bytes=32 * 1024, weight_bytes=16 * 1024, result_bytes=8 * 1024,
+                parameter_channels=512, queue_depth=16),
+        Machine(name="base"),
+        Machine(name="large", lanes=16, clusters=4, tiles=4, post_lanes=8, bus_bytes=16,
+                activation_bytes=256 * 1024, weight_bytes=256 * 1024, result_bytes=64 * 1024,
+                parameter_channels=2048, queue_depth=16),
+    )
+}
+
+
+def preset(name: str) -> Machine:
+    """Return the preset called ``name``.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists those there are.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"Machine must be one of {', '.join(PRESETS)}, not {name!r}")
+    return PRESETS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTiming:
+    """Main memory behind the bus: cycles to the first word of a burst, then bytes per cycle."""
+
+    latency_cycles: int = 20
+    bytes_per_cycle: int = 8
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.latency_cycles, int) or self.latency_cycles < 1:
+            raise ValueError(f"Memory latency_cycles must be at least 1, not {self.latency_cycles!r}")
+        if not isinstance(self.bytes_per_cycle, int) or self.bytes_per_cycle < 1:
+            raise ValueError(f"Memory bytes_per_cycle must be at least 1, not {self.bytes_per_cycle!r}")
+
+    @classmethod
+    def default(cls, machine: Machine) -> "MemoryTiming":
+        """Return the default timing: 20 cycles, then one bus word per cycle."""
+        return cls(latency_cycles=20, bytes_per_cycle=machine.bus_bytes)

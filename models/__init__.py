@@ -1,0 +1,67 @@
+"""Networks to compile, and the scripts that train, build and export them.
+
+The small models are committed as ONNX files with their trained weights: finding one needs only the standard
+library; torch and scikit-learn are needed to train again, never to use them. The large ones are built with seeded
+weights on first use, which needs torch, and kept in a folder of the caller's; finding one there needs no torch.
+"""
+
+import filecmp
+import hashlib
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+BUILTIN = {
+    "lenet5": "LeNet-5, 1×32×32: three 5×5 convolutions; int8, QDQ",
+    "lenet5_accel": "LeNet-5 with each 5×5 as a pair of 3×3 for Winograd, 1×32×32; int8, QDQ",
+    "lenet5_qoperator": "lenet5 as integer operators (QLinearConv, QGemm) with zero points; int8, QOperator",
+}
+"""Models that are committed."""
+
+LARGE = {
+    "vgg16-32": "VGG16, 3×32×32, ten classes; int8, QDQ",
+    "vgg16-224": "VGG16, 3×224×224, as published; int8, QDQ",
+    "resnet18-32": "ResNet18 with a 3×3 stem, 3×32×32, ten classes; int8, QDQ",
+    "resnet18-224": "ResNet18, 3×224×224, as published; int8, QDQ",
+    "resnet50-224": "ResNet50, 3×224×224, stride in the 3×3 convolutions; int8, QDQ",
+}
+"""Models that are built on first use, with seeded weights; the number is the side of the image."""
+
+NAMES = (*BUILTIN, *LARGE)
+"""All models that have a name."""
+
+
+def builtin(name: str) -> Path:
+    """Return the ONNX file of the committed model ``name``, a key of ``BUILTIN``.
+
+    Raises
+    ------
+    ValueError
+        If there is no built-in model of that name.
+    """
+    if name not in BUILTIN:
+        raise ValueError(f"Built-in model must be one of {', '.join(BUILTIN)}, not {name!r}")
+    return FOLDER / f"{name}.onnx"
+
+
+def large_file(name: str, folder: Path) -> Path:
+    """Return where in ``folder`` the large model ``name`` lies once `models.large.build` has built it.
+
+    It is in a folder named by a hash of the code that makes it: another recipe is another file.
+
+    Raises
+    ------
+    ValueError
+        If there is no large model of that name.
+    """
+    if name not in LARGE:
+        raise ValueError(f"Large model must be one of {', '.join(LARGE)}, not {name!r}")
+    modules = ("large", "images", "vgg16", "resnet", "export")
+    recipe = b"".join((FOLDER / f"{module}.py").read_bytes() for module in modules)
+    return folder / hashlib.sha256(recipe).hexdigest()[:12] / f"{name}.onnx"
+
+
+def is_large(model: Path, folder: Path) -> bool:
+    """Tell whether the file ``model`` is one of the large models in ``folder``, or a copy of one."""
+    built = (large_file(name, folder) for name in LARGE)
+    return any(file.is_file() and filecmp.cmp(model, file, shallow=False) for file in built)

@@ -1,0 +1,1 @@
+"""The gateware, in Amaranth."""

@@ -1,0 +1,113 @@
+"""Commands as hardware sees them: one layout, views of the operands by field name, and a queue.
+
+Everything is made from `isa.encoding`; nobody writes a bit position down a second time.
+"""
+
+from amaranth import Module, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError
+
+FUNCT3 = {instruction.mnemonic: instruction.funct3 for instruction in INSTRUCTIONS}
+"""funct3 by mnemonic."""
+
+VARIANT = {(instruction.mnemonic, variant.name): variant.code
+           for instruction in INSTRUCTIONS for variant in instruction.variants}
+"""The variant's code, the upper three bits of funct7, by mnemonic and name."""
+
+
+class Command(data.Struct):
+    """An instruction without its registers: what it is, its semaphore flags, its operands' values."""
+
+    funct3: 3
+    variant: 3
+    flags: 4
+    rs1: 32
+    rs2: 32
+
+
+def operands(mnemonic, variant):
+    """Return the layouts of rs1 and rs2, 32 bits each, members named like the operand fields.
+
+    Examples
+    --------
+    >>> rs1, rs2 = operands("lda", "linear")
+    >>> rs2(command.rs2).rows
+    """
+    chosen = BY_MNEMONIC[mnemonic].variant(variant)
+    return _operand(chosen.rs1), _operand(chosen.rs2)
+
+
+def flag(mnemonic, variant, name):
+    """Return the index in ``Command.flags`` of the flag called ``name``, as in ``wait_act_ready``."""
+    for index, each in enumerate(BY_MNEMONIC[mnemonic].variant(variant).flags):
+        if each is not None and each.name == name:
+            return index
+    raise EncodingError(f"{mnemonic}.{variant} must have the flag {name!r}, and has it not")
+
+
+def is_command(command, mnemonic, *variants):
+    """Return a value that is high if ``command`` is the instruction, in one of ``variants`` where given."""
+    matches = command.funct3 == FUNCT3[mnemonic]
+    if not variants:
+        return matches
+    return matches & command.variant.matches(*(VARIANT[mnemonic, variant] for variant in variants))
+
+
+def codes_of(unit):
+    """Return the pairs (funct3, variant) that ``unit`` of `isa.encoding.UNITS` takes."""
+    if unit not in UNITS:
+        raise EncodingError(f"Unit must be one of {', '.join(UNITS)}, not {unit!r}")
+    return [(instruction.funct3, variant.code) for instruction in INSTRUCTIONS
+            for variant in instruction.variants if variant.unit == unit]
+
+
+class CommandQueue(wiring.Component):
+    """A queue of commands; one in and one out per cycle, the output comes from registers.
+
+    A command is at ``o`` two cycles after an empty queue has taken it.
+
+    Parameters
+    ----------
+    depth
+        Commands held.
+
+    Members
+    -------
+    i : ``In(stream.Signature(Command))``
+    o : ``Out(stream.Signature(Command))``
+    empty : ``Out(1)``
+        No command is held.
+    """
+
+    LATENCY = 2
+
+    def __init__(self, depth):
+        self.depth = depth
+        super().__init__({
+            "i": In(stream.Signature(Command)),
+            "o": Out(stream.Signature(Command)),
+            "empty": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=Command.as_shape().size, depth=self.depth)
+        m.d.comb += [
+            fifo.w_data.eq(self.i.payload.as_value()),
+            fifo.w_en.eq(self.i.valid),
+            self.i.ready.eq(fifo.w_rdy),
+            self.o.payload.eq(fifo.r_data),
+            self.o.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o.ready),
+            self.empty.eq(fifo.level == 0),
+        ]
+        return m
+
+
+def _operand(fields):
+    members = {field.name: signed(field.width) if field.signed else unsigned(field.width) for field in fields}
+    rest = 32 - sum(field.width for field in fields)
+    return data.StructLayout(members | ({"_unused": rest} if rest else {}))

@@ -1,0 +1,200 @@
+"""The coprocessor: four units, their queues, semaphores and counters, one AXI4 master; no host core in sight."""
+
+from amaranth import Cat, Module, Mux
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from tilewright.rtl.activation_port import ActivationPort
+from tilewright.rtl.axi import AxiMaster, axi4_signature
+from tilewright.rtl.commands import Command
+from tilewright.rtl.counters import Counters
+from tilewright.rtl.dispatcher import QUEUED_UNITS, Dispatcher
+from tilewright.rtl.load import LoadUnit
+from tilewright.rtl.mac import MacUnit
+from tilewright.rtl.post import PostUnit
+from tilewright.rtl.semaphores import NAMES, SIGNALLERS, WAITERS, Semaphores
+from tilewright.rtl.sequencer import MacState
+from tilewright.rtl.store import StoreUnit
+from tilewright.rtl.windows import Window, WindowCheck
+
+WINDOWS = 4
+
+READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW = range(1, 6)
+"""Fault codes, as in `isa.counters.FAULTS`."""
+
+
+class Status(data.Struct):
+    """What everybody is at: for a debugger, or a simulator that must say why nothing moves."""
+
+    mac_state: MacState
+    busy: len(QUEUED_UNITS)     # in the order of QUEUED_UNITS
+    queued: len(QUEUED_UNITS)   # a command waits for the unit
+    semaphores: len(NAMES)      # above zero
+
+
+class Coprocessor(wiring.Component):
+    """Carry out commands; semantics in docs/datapath.md.
+
+    One command per cycle is taken while the queues have room. The first fault stops load and store for good;
+    from then on every command is taken and dropped, fences too, so that the host never hangs.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Members
+    -------
+    commands : ``In(stream.Signature(Command))``
+        The command port.
+    windows : ``In(Window).array(4)``
+        What the bus master may reach. Set by the host, not by the program, before the first command.
+    m_axi : ``Out(axi4_signature(bus_bytes))``
+        The bus.
+    idle : ``Out(1)``
+        Nothing is left to do, and memory has acknowledged every write.
+    fault : ``Out(1)``, fault_code : ``Out(4)``, fault_address : ``Out(32)``
+        The first fault, its code in `isa.counters.FAULTS` and its address; until reset.
+    status : ``Out(Status)``
+    progress : ``Out(1)``
+        Some unit has worked in this cycle.
+    """
+
+    def __init__(self, machine):
+        self.machine = machine
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "windows": In(Window).array(WINDOWS),
+            "m_axi": Out(axi4_signature(machine.bus_bytes)),
+            "idle": Out(1),
+            "fault": Out(1),
+            "fault_code": Out(4),
+            "fault_address": Out(32),
+            "status": Out(Status),
+            "progress": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        machine = self.machine
+        m.submodules.dispatcher = self._dispatcher = Dispatcher(machine)
+        m.submodules.semaphores = self._semaphores = Semaphores()
+        m.submodules.load = load = LoadUnit(machine)
+        m.submodules.mac = mac = MacUnit(machine)
+        m.submodules.post = post = PostUnit(machine)
+        m.submodules.store = store = StoreUnit(machine)
+        m.submodules.axi = self._axi = AxiMaster(machine.bus_bytes)
+        self._units = {"load": load, "mac": mac, "post": post, "store": store}
+
+        self._connect_commands(m)
+        self._connect_semaphores(m)
+        self._connect_buffers(m)
+        self._connect_memory(m)
+        self._connect_counters(m)
+        return m
+
+    def _connect_commands(self, m):
+        dispatcher, units = self._dispatcher, self._units
+        connect(m, flipped(self.commands), dispatcher.commands)
+        for name, unit in units.items():
+            connect(m, getattr(dispatcher, name), unit.commands)
+        m.d.comb += [
+            dispatcher.busy.eq(Cat(unit.busy for unit in units.values()).any() | ~self._axi.write_idle),
+            dispatcher.drop.eq(self.fault),
+            self.idle.eq(dispatcher.idle),
+            self.status.mac_state.eq(units["mac"].state),
+            self.status.busy.eq(Cat(units[name].busy for name in QUEUED_UNITS)),
+            self.status.queued.eq(Cat(getattr(dispatcher, name).valid for name in QUEUED_UNITS)),
+            self.status.semaphores.eq(Cat(getattr(self._semaphores, f"{name}_available") for name in NAMES)),
+        ]
+
+    def _connect_semaphores(self, m):
+        semaphores = self._semaphores
+        for name in NAMES:
+            (waiter,) = (self._units[unit] for unit in WAITERS[name])
+            m.d.comb += [
+                getattr(semaphores, f"{name}_signal").eq(
+                    Cat(getattr(self._units[unit], f"{name}_signal") for unit in SIGNALLERS[name])),
+                getattr(semaphores, f"{name}_take").eq(getattr(waiter, f"{name}_take")),
+                getattr(waiter, f"{name}_available").eq(getattr(semaphores, f"{name}_available")),
+            ]
+
+    def _connect_buffers(self, m):
+        load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
+        m.submodules.activation_port = port = ActivationPort(self.machine)
+        connect(m, load.activation_write, port.load)
+        connect(m, store.activation_write, port.store)
+        connect(m, port.o, mac.activation_write)
+        connect(m, load.weight_write, mac.weight_write)
+        connect(m, load.parameter_write, post.parameter_write)
+        connect(m, load.residual_write, post.residual_write)
+        connect(m, store.store_read, post.store_read)
+        connect(m, post.store_data, store.store_data)
+        m.d.comb += [
+            post.sums_available.eq(mac.sums_available),
+            mac.sums_request.valid.eq(post.sums_request.valid),
+            *[getattr(mac.sums_request, name).eq(getattr(post.sums_request.payload, name))
+              for name in ("tile", "pixel", "slice", "winograd")],
+            post.sums_response.valid.eq(mac.sums_response.valid),
+            post.sums_response.payload.as_value().eq(mac.sums_response.values.as_value()),
+            mac.sums_done.eq(post.sums_done),
+        ]
+
+    def _connect_memory(self, m):
+        axi, load, store = self._axi, self._units["load"], self._units["store"]
+        m.submodules.read_check = read_check = WindowCheck(self.machine.bus_bytes, is_write=False, windows=WINDOWS)
+        m.submodules.write_check = write_check = WindowCheck(self.machine.bus_bytes, is_write=True, windows=WINDOWS)
+        for check, request, target in ((read_check, load.read_request, axi.read),
+                                       (write_check, store.write_request, axi.write)):
+            connect(m, request, check.i)
+            connect(m, check.o, target)
+            for inner, outer in zip(check.windows, self.windows, strict=True):
+                m.d.comb += inner.eq(outer)
+            m.d.comb += check.halt.eq(self.fault)
+        connect(m, axi.read_data, load.read_data)
+        connect(m, store.write_data, axi.write_data)
+        connect(m, axi.m_axi, flipped(self.m_axi))
+        m.d.comb += [load.halt.eq(self.fault), store.halt.eq(self.fault), store.writer_idle.eq(axi.write_idle)]
+
+        faults = (  # the first in this list wins if two come in one cycle
+            (READ_OUTSIDE, read_check.fault, read_check.fault_address),
+            (WRITE_OUTSIDE, write_check.fault, write_check.fault_address),
+            (READ_ERROR, axi.read_error, axi.read_error_address),
+            (WRITE_ERROR, axi.write_error, axi.write_error_address),
+            (SEMAPHORE_OVERFLOW, self._semaphores.overflow, self._semaphores.overflow_index),
+        )
+        with m.If(~self.fault):
+            for code, raised, address in reversed(faults):
+                with m.If(raised):
+                    m.d.sync += [self.fault.eq(1), self.fault_code.eq(code), self.fault_address.eq(address)]
+
+    def _connect_counters(self, m):
+        load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
+        m.submodules.counters = counters = Counters()
+        m.d.comb += [
+            counters.state.eq(mac.state),
+            counters.load_busy.eq(load.busy),
+            counters.post_busy.eq(post.busy),
+            counters.store_busy.eq(store.busy),
+            store.counters.eq(counters.counts),
+            store.fault.eq(self.fault_code),
+            store.fault_address.eq(self.fault_address),
+        ]
+        events = {
+            "tile_slots": mac.tile_slots,
+            "requantized": post.requantized,
+            "residual_added": post.residual_added,
+            "activation_read": mac.activation_read_bytes,
+            "activation_written": mac.activation_written_bytes,
+            "weight_read": mac.weight_read_bytes,
+            "weight_written": load.weight_written_bytes,
+            "result_read": post.result_read_bytes,
+            "result_written": post.result_written_bytes,
+            "memory_read": Mux(self.m_axi.rvalid & self.m_axi.rready, self.machine.bus_bytes, 0),
+            "memory_written": store.memory_written_bytes,
+            "commands": self._dispatcher.taken,
+        }
+        for name, event in events.items():
+            m.d.comb += getattr(counters, name).eq(event)
+        m.d.sync += self.progress.eq(Cat(
+            mac.tile_slots, post.requantized.any(), load.activation_written_bytes.any(),
+            load.weight_written_bytes.any(), self._dispatcher.taken).any())

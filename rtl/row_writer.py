@@ -1,0 +1,199 @@
+"""Rows of bytes, fed as bus words or as padding, to writes in the linear or the blocked layout.
+
+A *segment* is a piece of a row that lies in one piece at its source: a run, or the padding before or after the
+row. It takes words from the bus and leaves as *parts*, each of them bytes of one word for neighbouring places.
+A word is one part, in the blocked layout one for each pixel it touches.
+
+Two stages, and a register behind each. *Plan* decides lanes and size of a part from counters alone, ahead of the
+data. *Place* adds up the address and shifts the word down.
+"""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.data import StructLayout
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+LINEAR = 0
+BLOCKED = 1
+
+
+def segment_layout(bus_bytes, tag):
+    """Return the layout of a segment.
+
+    ``fresh``: it starts at ``address``, else where the segment before it ended. Blocked: ``address`` is 16 times
+    the word, plus the bank, of a pixel's first byte. ``words``: how many are taken from the bus (``fill``:
+    made up of ``value``). ``first_lane``, ``last_lane``: of the first byte in the first word and of the last in
+    the last word. ``pixel``: bytes of a pixel less one, blocked only. ``tag`` rides along.
+    """
+    lane = range(bus_bytes)
+    return StructLayout({
+        "address": 20, "words": 16, "first_lane": lane, "last_lane": lane, "layout": 1, "fill": 1, "fresh": 1,
+        "pixel": 12, "value": 8, "tag": tag,
+    })
+
+
+def write_layout(bus_bytes, tag):
+    """Return the layout of a write: ``count`` bytes for ``address``; ``last`` ends its segment."""
+    return StructLayout({
+        "layout": 1, "address": 20, "count": 5, "data": 8 * bus_bytes, "last": 1, "tag": tag,
+    })
+
+
+class RowWriter(wiring.Component):
+    """Turn segments and bus words into writes, one write per cycle without a gap between segments.
+
+    A linear segment gives one write per bus word, a blocked one as many as pixels are touched by each word. A
+    write leaves ``LATENCY`` cycles after its segment was taken, if its word is there a cycle before.
+
+    Parameters
+    ----------
+    bus_bytes
+        Bytes of a word: 4, 8 or 16.
+    tag
+        Shape that rides along with a segment.
+    splits
+        Whether words may start at any lane and blocked segments may hold many pixels, as they come from memory;
+        else ``first_lane`` is zero and a blocked segment is one pixel or part of it.
+
+    Members
+    -------
+    segments : ``In(stream.Signature(segment_layout(bus_bytes, tag)))``
+    words : ``In(stream.Signature(8 * bus_bytes))``
+        The words of all segments in order, none for those with ``fill``.
+    o : ``Out(stream.Signature(write_layout(bus_bytes, tag)))``
+    busy : ``Out(1)``
+        A segment has been taken and not all of it has left.
+    """
+
+    LATENCY = 3
+
+    def __init__(self, bus_bytes, *, tag=0, splits=True):
+        self.bus_bytes = bus_bytes
+        self.tag = tag
+        self.splits = splits
+        super().__init__({
+            "segments": In(stream.Signature(segment_layout(bus_bytes, tag))),
+            "words": In(stream.Signature(8 * bus_bytes)),
+            "o": Out(stream.Signature(write_layout(bus_bytes, tag))),
+            "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        part = Signal(StructLayout({
+            "address": 20, "lane": range(self.bus_bytes), "less_one": range(self.bus_bytes), "takes_word": 1,
+            "ends_pixel": 1, "last": 1, "layout": 1, "fill": 1, "fresh": 1, "pixel": 12, "value": 8, "tag": self.tag,
+        }), reset_less=True)
+        planned = Signal()  # part holds one
+        placed = Signal()   # and it moves on
+        room = Signal()     # in the register for a part
+        m.d.comb += room.eq(~planned | placed)
+        active = self._plan(m, part, planned, room)
+        self._place(m, part, planned, placed)
+        m.d.comb += self.busy.eq(active | planned | self.o.valid)
+        return m
+
+    def _plan(self, m, part, planned, room):
+        """Cut the segment at hand into parts; return whether there is one."""
+        segment = Signal(segment_layout(self.bus_bytes, self.tag), reset_less=True)
+        lanes = exact_log2(self.bus_bytes)
+        active, started, on_last_word = Signal(), Signal(), Signal()
+        lane = Signal(lanes)
+        less_one = Signal(lanes)   # bytes of this part, less one
+        word_rest = Signal(lanes)  # bytes of the word from this lane on, less one
+        ends_word, ends_pixel, ends_segment = Signal(), Signal(), Signal()
+        m.d.comb += [
+            word_rest.eq(Mux(on_last_word, segment.last_lane, self.bus_bytes - 1) - lane),
+            ends_segment.eq(ends_word & on_last_word),
+            self.segments.ready.eq(~active | (room & ends_segment)),
+        ]
+        if self.splits:
+            pixel_rest = Signal(12)  # bytes of the pixel from here on, less one
+            splits = Signal()
+            m.d.comb += [
+                splits.eq((segment.layout == BLOCKED) & (pixel_rest < word_rest)),
+                ends_pixel.eq((segment.layout == BLOCKED) & (pixel_rest <= word_rest)),
+                ends_word.eq(~splits),
+                less_one.eq(Mux(splits, pixel_rest, word_rest)),
+            ]
+        else:
+            m.d.comb += [ends_word.eq(1), less_one.eq(word_rest)]
+
+        with m.If(room):
+            m.d.sync += [
+                planned.eq(active),
+                *[part[name].eq(segment[name]) for name in ("address", "layout", "fill", "pixel", "value", "tag")],
+                part.lane.eq(lane),
+                part.less_one.eq(less_one),
+                part.takes_word.eq(ends_word),
+                part.ends_pixel.eq(ends_pixel),
+                part.last.eq(ends_segment),
+                part.fresh.eq(segment.fresh & ~started),
+            ]
+        with m.If(room & active):
+            m.d.sync += started.eq(1)
+            with m.If(ends_word):
+                m.d.sync += [segment.words.eq(segment.words - 1), on_last_word.eq(segment.words == 2)]
+            if self.splits:
+                m.d.sync += [
+                    lane.eq(Mux(ends_word, 0, lane + less_one + 1)),
+                    pixel_rest.eq(Mux(ends_pixel, segment.pixel, pixel_rest - less_one - 1)),
+                ]
+        with m.If(self.segments.ready):
+            taken = self.segments.payload
+            m.d.sync += [
+                active.eq(self.segments.valid),
+                segment.eq(taken),
+                started.eq(0),
+                on_last_word.eq(taken.words == 1),
+            ]
+            if self.splits:
+                m.d.sync += lane.eq(taken.first_lane)
+                with m.If(self.segments.valid & taken.fresh):
+                    m.d.sync += pixel_rest.eq(taken.pixel)
+        return active
+
+    def _place(self, m, part, planned, placed):
+        """Give each part its address and its bytes."""
+        o = self.o.payload
+        free = Signal()
+        m.d.comb += [
+            free.eq(~self.o.valid | self.o.ready),
+            placed.eq(planned & free & (part.fill | self.words.valid)),
+            self.words.ready.eq(planned & free & ~part.fill & part.takes_word),
+        ]
+        here, following = Signal(20), Signal(20)  # address of this part and of the one that continues it
+        corner, next_corner = Signal(20), Signal(20)  # blocked: of the first byte of this pixel, and of the next
+        next_address = Signal(20, reset_less=True)
+        held_corner = Signal(20, reset_less=True)
+        step = part.less_one + 1
+        m.d.comb += [
+            here.eq(Mux(part.fresh, part.address, next_address)),
+            corner.eq(Mux(part.fresh, part.address, held_corner)),
+            # Banks 0 to 3 are a block's first row; behind column 3 lies the next block.
+            next_corner.eq(Mux(corner[:2] == 3,
+                               Cat(corner[:4] & 0b1100, (corner[4:] + part.pixel + 1)[:16]),
+                               Cat((corner[:4] + 1)[:4], corner[4:]))),
+        ]
+        with m.If(part.layout == LINEAR):
+            m.d.comb += following.eq(here + step)
+        with m.Elif(part.ends_pixel):
+            m.d.comb += following.eq(next_corner)
+        with m.Else():
+            m.d.comb += following.eq(Cat((here[:4] + step)[:4], (here[4:] + step)[:16]))
+
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(placed)
+        with m.If(placed):
+            shifted = self.words.payload >> (part.lane << 3) if self.splits else self.words.payload
+            m.d.sync += [
+                next_address.eq(following),
+                held_corner.eq(Mux(part.ends_pixel, next_corner, corner)),
+                o.layout.eq(part.layout),
+                o.address.eq(here),
+                o.count.eq(step),
+                o.data.eq(Mux(part.fill, part.value.replicate(self.bus_bytes), shifted)),
+                o.last.eq(part.last),
+                o.tag.eq(part.tag),
+            ]

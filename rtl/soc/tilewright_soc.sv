@@ -1,0 +1,132 @@
+// The system: host core and coprocessor on CV-X-IF; all memories are outside.
+module tilewright_soc #(
+  parameter int BUS_BYTES = 8
+) (
+  input  logic        clk,
+  input  logic        rst_n,
+
+  // OBI: code
+  output logic        instr_req,
+  input  logic        instr_gnt,
+  output logic [31:0] instr_addr,
+  input  logic        instr_rvalid,
+  input  logic [31:0] instr_rdata,
+  input  logic        instr_err,
+
+  // OBI: data
+  output logic        data_req,
+  input  logic        data_gnt,
+  output logic [31:0] data_addr,
+  output logic        data_we,
+  output logic [3:0]  data_be,
+  output logic [31:0] data_wdata,
+  input  logic        data_rvalid,
+  input  logic [31:0] data_rdata,
+
+  // AXI4: the coprocessor's way to main memory
+  output logic                   m_axi_arid,
+  output logic [31:0]            m_axi_araddr,
+  output logic [7:0]             m_axi_arlen,
+  output logic [2:0]             m_axi_arsize,
+  output logic [1:0]             m_axi_arburst,
+  output logic [3:0]             m_axi_arcache,
+  output logic [2:0]             m_axi_arprot,
+  output logic                   m_axi_arvalid,
+  input  logic                   m_axi_arready,
+  input  logic                   m_axi_rid,
+  input  logic [8*BUS_BYTES-1:0] m_axi_rdata,
+  input  logic [1:0]             m_axi_rresp,
+  input  logic                   m_axi_rlast,
+  input  logic                   m_axi_rvalid,
+  output logic                   m_axi_rready,
+  output logic                   m_axi_awid,
+  output logic [31:0]            m_axi_awaddr,
+  output logic [7:0]             m_axi_awlen,
+  output logic [2:0]             m_axi_awsize,
+  output logic [1:0]             m_axi_awburst,
+  output logic [3:0]             m_axi_awcache,
+  output logic [2:0]             m_axi_awprot,
+  output logic                   m_axi_awvalid,
+  input  logic                   m_axi_awready,
+  output logic [8*BUS_BYTES-1:0] m_axi_wdata,
+  output logic [BUS_BYTES-1:0]   m_axi_wstrb,
+  output logic                   m_axi_wlast,
+  output logic                   m_axi_wvalid,
+  input  logic                   m_axi_wready,
+  input  logic                   m_axi_bid,
+  input  logic [1:0]             m_axi_bresp,
+  input  logic                   m_axi_bvalid,
+  output logic                   m_axi_bready,
+
+  // What the coprocessor may reach; set before reset is released
+  input  logic [3:0][31:0] window_base,
+  input  logic [3:0][31:0] window_limit,
+  input  logic [3:0]       window_readable,
+  input  logic [3:0]       window_writable,
+
+  output logic        fault,
+  output logic [3:0]  fault_code,
+  output logic [31:0] fault_address,
+
+  // Observation
+  output logic        retired,
+  output logic [31:0] pc,
+  output logic        idle,
+  output logic        progress,
+  output logic [20:0] status
+);
+  if_xif #(.X_NUM_RS(2), .X_ID_WIDTH(4)) xif ();
+
+  host_core #(.X_EXT(1'b1)) host (.*);
+
+  // The adapter answers the issue interface with `accept` alone: no write-back, no memory access, no exception.
+  logic accept;
+  always_comb begin
+    xif.issue_resp        = '0;
+    xif.issue_resp.accept = accept;
+  end
+
+  logic [3:0] result_id;
+  always_comb begin
+    xif.result    = '0;
+    xif.result.id = result_id;
+  end
+
+  assign xif.compressed_ready = 1'b1;
+  assign xif.compressed_resp  = '0;
+  assign xif.mem_valid        = 1'b0;
+  assign xif.mem_req          = '0;
+
+  // The coprocessor's reset is synchronous. As a register it also spares the simulator looking through all logic
+  // behind it whenever any input of this module moves.
+  logic rst;
+  always_ff @(posedge clk or negedge rst_n)
+    if (!rst_n) rst <= 1'b1;
+    else        rst <= 1'b0;
+
+  coprocessor coprocessor (
+    .clk(clk), .rst(rst),
+    .issue_valid(xif.issue_valid), .issue_ready(xif.issue_ready), .issue_instr(xif.issue_req.instr),
+    .issue_id(xif.issue_req.id), .issue_rs1(xif.issue_req.rs[0]), .issue_rs2(xif.issue_req.rs[1]),
+    .issue_rs_valid(xif.issue_req.rs_valid), .accept(accept),
+    .commit_valid(xif.commit_valid), .commit_id(xif.commit.id), .commit_kill(xif.commit.commit_kill),
+    .result_valid(xif.result_valid), .result_ready(xif.result_ready), .result_id(result_id),
+    .windows__0({window_writable[0], window_readable[0], window_limit[0], window_base[0]}),
+    .windows__1({window_writable[1], window_readable[1], window_limit[1], window_base[1]}),
+    .windows__2({window_writable[2], window_readable[2], window_limit[2], window_base[2]}),
+    .windows__3({window_writable[3], window_readable[3], window_limit[3], window_base[3]}),
+    .fault(fault), .fault_code(fault_code), .fault_address(fault_address),
+    .idle(idle), .progress(progress), .status(status),
+    .m_axi__arid(m_axi_arid), .m_axi__araddr(m_axi_araddr), .m_axi__arlen(m_axi_arlen), .m_axi__arsize(m_axi_arsize),
+    .m_axi__arburst(m_axi_arburst), .m_axi__arcache(m_axi_arcache), .m_axi__arprot(m_axi_arprot),
+    .m_axi__arvalid(m_axi_arvalid), .m_axi__arready(m_axi_arready),
+    .m_axi__rid(m_axi_rid), .m_axi__rdata(m_axi_rdata), .m_axi__rresp(m_axi_rresp), .m_axi__rlast(m_axi_rlast),
+    .m_axi__rvalid(m_axi_rvalid), .m_axi__rready(m_axi_rready),
+    .m_axi__awid(m_axi_awid), .m_axi__awaddr(m_axi_awaddr), .m_axi__awlen(m_axi_awlen), .m_axi__awsize(m_axi_awsize),
+    .m_axi__awburst(m_axi_awburst), .m_axi__awcache(m_axi_awcache), .m_axi__awprot(m_axi_awprot),
+    .m_axi__awvalid(m_axi_awvalid), .m_axi__awready(m_axi_awready),
+    .m_axi__wdata(m_axi_wdata), .m_axi__wstrb(m_axi_wstrb), .m_axi__wlast(m_axi_wlast), .m_axi__wvalid(m_axi_wvalid),
+    .m_axi__wready(m_axi_wready),
+    .m_axi__bid(m_axi_bid), .m_axi__bresp(m_axi_bresp), .m_axi__bvalid(m_axi_bvalid), .m_axi__bready(m_axi_bready)
+  );
+endmodule

@@ -1,0 +1,1 @@
+"""Running programs: sessions, reports and the command line."""

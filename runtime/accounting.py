@@ -1,0 +1,76 @@
+"""From an execution to its report: cycles by cause and energy for each layer, commands by mnemonic."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tilewright.isa.counters import COUNTERS
+from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.program import Program
+from tilewright.runtime.engines import Execution
+from tilewright.runtime.errors import RunError
+from tilewright.runtime.job import Job, JobLayer
+from tilewright.runtime.records import STALLS, Counts, differences
+from tilewright.runtime.report import LayerReport, Report, add_energies
+from tilewright.sim.actions import actions_of
+from tilewright.sim.energy import Energy, Technology, estimate
+
+TECHNOLOGY = "generic45"
+
+
+def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -> Report:
+    """Return the report of a run.
+
+    Raises
+    ------
+    RunError
+        If the records contradict each other or the run's cycles.
+    """
+    technology = Technology.load(TECHNOLOGY)
+    counts = differences(execution.records)
+    tail = execution.cycles - sum(each["cycles"] for each in counts)
+    if tail < 0:
+        raise RunError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
+                       f"but they are {-tail} more")
+    mnemonics, commands = count_commands(job.program)
+    shares = share_out(execution.instructions, commands[:len(counts)])
+    rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail}
+    energies = [estimate(actions_of(each, job.machine, share), technology)
+                for each, share in zip([*counts, rest], [*shares, 0], strict=True)]
+    layers = tuple(_layer(*each) for each in zip(job.layers, counts, energies[:-1], strict=True))
+    return Report(
+        model=job.name, machine=job.machine.name, engine=engine, memory=memory, multipliers=job.machine.multipliers,
+        cycles=execution.cycles, instructions=mnemonics | {"riscv": execution.instructions},
+        energy=add_energies(energies),
+        technology=f"{technology.name}, {'calibrated' if technology.calibrated else 'not calibrated'}",
+        wall_seconds=execution.wall_seconds, simulated_cycles_per_second=execution.cycles_per_second, layers=layers)
+
+
+def _layer(layer: JobLayer, counts: Counts, energy: Energy) -> LayerReport:
+    return LayerReport(
+        name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
+        cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
+        bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
+        activation_bytes_read=counts["activation_read"], energy=energy)
+
+
+def count_commands(program: Program) -> tuple[dict[str, int], list[int]]:
+    """Return how many commands of each mnemonic a program executes, and how many each of its functions does."""
+    mnemonics: Counter[str] = Counter()
+    functions: Counter[int] = Counter()
+    for index, command in program.commands():
+        mnemonics[command.instruction.mnemonic] += 1
+        functions[index] += 1
+    return ({mnemonic: mnemonics[mnemonic] for mnemonic in BY_MNEMONIC},
+            [functions[index] for index in range(len(program.functions))])
+
+
+def share_out(total: int, weights: Sequence[int]) -> list[int]:
+    """Return whole shares of ``total`` in proportion to ``weights``; they add up to it."""
+    shares, given, seen = [], 0, 0
+    for weight in weights:
+        seen += weight
+        share = total * seen // sum(weights) - given
+        shares.append(share)
+        given += share
+    return shares

@@ -1,0 +1,93 @@
+"""What the benchmarks run: networks x machines with every optimisation, and on one machine without each of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tilewright.compiler.options import BEST, Options
+from tilewright.isa.machine import PRESETS, Machine
+from tilewright.models import BUILTIN, LARGE, NAMES
+from tilewright.runtime.engines import ENGINES, EngineName
+from tilewright.runtime.errors import InputError
+
+QUICK = ("lenet5", "lenet5_accel", "vgg16-32", "resnet18-32")
+"""Networks of ``--quick``."""
+
+FULL = (*QUICK, "vgg16-224", "resnet18-224", "resnet50-224")
+
+SIDES = dict.fromkeys(BUILTIN, "1×32×32") | {
+    name: "×".join(("3", *[name.rpartition("-")[2]] * 2)) for name in LARGE}
+"""Input of each network: figures of different sizes are not comparable."""
+
+COMPARED = "base"
+"""Where the optimisations are compared, if it is among the machines, else on the first; and where large images run."""
+
+VARIED = QUICK
+"""Networks that run without each optimisation too; the others would take long to say the same."""
+
+UNFUSED = Options(fuse_pool=False)
+NO_WINOGRAD = Options(winograd="never")
+NO_REUSE = Options(reuse=False)
+VARIANTS = (UNFUSED, NO_WINOGRAD, NO_REUSE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One run: a network by name on a machine, by an engine, compiled with ``options``; default memory timing."""
+
+    network: str
+    machine: Machine
+    engine: EngineName
+    options: Options = BEST
+
+    def __str__(self) -> str:
+        limits = "" if self.options == BEST else f", {self.options}"
+        return f"{self.network} on {self.machine.name}, engine {self.engine}{limits}"
+
+
+def choose(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return ``names`` if all of them are known.
+
+    Raises
+    ------
+    InputError
+        If one is not.
+    """
+    chosen = tuple(dict.fromkeys(names))
+    if unknown := [name for name in chosen if name not in known]:
+        raise InputError(f"{what} to bench must be of {', '.join(known)}, not {unknown[0]!r}")
+    if not chosen:
+        raise InputError(f"{what} to bench must be at least one of {', '.join(known)}")
+    return chosen
+
+
+def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: EngineName) -> tuple[Case, ...]:
+    """Return the cases, the quick ones first; whatever runs in RTL is predicted by ``fast`` too.
+
+    Parameters
+    ----------
+    machines
+        Names of presets. If None, all of them, and for images of 224 x 224 ``COMPARED`` alone.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
+    names = choose(networks, NAMES, "Networks")
+    if machines is None:
+        sizes = {name: (COMPARED,) if name.endswith("-224") else tuple(PRESETS) for name in names}
+    else:
+        sizes = dict.fromkeys(names, choose(machines, tuple(PRESETS), "Machines"))
+    return tuple(case for name in names for case in _cases(name, [PRESETS[size] for size in sizes[name]], engine))
+
+
+def _cases(network: str, machines: list[Machine], engine: EngineName) -> Iterator[Case]:
+    compared = PRESETS[COMPARED] if PRESETS[COMPARED] in machines else machines[0]
+    for each in dict.fromkeys(("fast", engine)):
+        for machine in machines:
+            yield Case(network=network, machine=machine, engine=each)
+    if network in VARIED:
+        for options in VARIANTS:
+            yield Case(network=network, machine=compared, engine=engine, options=options)

@@ -1,0 +1,158 @@
+"""Runs of the benchmarks: each is done once and its figures are kept, so that an interrupted bench goes on."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.compiler.options import Options
+from tilewright.isa.machine import MemoryTiming
+from tilewright.runtime.bench.cases import Case
+from tilewright.runtime.evaluate import Evaluation, evaluate_model
+from tilewright.runtime.files import write_file
+from tilewright.runtime.models import model_file
+from tilewright.runtime.progress import Steps
+from tilewright.sim.toolchain import cache_folder
+
+SOURCES = Path(__file__).resolve().parents[2]
+FOLDERS = ("isa", "compiler", "rtl", "sim")
+SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
+"""What figures depend on, besides the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What one case has shown.
+
+    Attributes
+    ----------
+    cycles, macs, multipliers, roofline_cycles : int
+    memory_bytes : int
+        Of main memory that the program needs.
+    bytes_moved, buffer_bytes_read : int
+        Over the bus, both ways; from the activation buffer.
+    energy_uj, energy_low_uj, energy_high_uj : float
+    technology : str
+        Whose prices the energy has.
+    seconds, cycles_per_second : float
+        Of the simulation.
+    matches : bool
+        Every tensor of every layer equals ONNX Runtime's.
+    tile_cycles : float or None
+        Cycles per F(2x2,3x3) tile and pair of input and output channel in the ``conv23`` layer with most MACs.
+    winograd_layers, fused_pools, layers : int
+    """
+
+    cycles: int
+    macs: int
+    multipliers: int
+    roofline_cycles: int
+    memory_bytes: int
+    bytes_moved: int
+    buffer_bytes_read: int
+    energy_uj: float
+    energy_low_uj: float
+    energy_high_uj: float
+    technology: str
+    seconds: float
+    cycles_per_second: float
+    matches: bool
+    tile_cycles: float | None
+    winograd_layers: int
+    fused_pools: int
+    layers: int
+
+    @property
+    def macs_per_multiplier_cycle(self) -> float:
+        """Useful work of each multiplier and cycle."""
+        return self.macs / (self.multipliers * self.cycles)
+
+    @property
+    def roofline_share(self) -> float:
+        """The roofline over the cycles; weights fetched ahead of their layer can bring it above 1."""
+        return self.roofline_cycles / self.cycles
+
+
+def matters(options: Options, full: Figures) -> bool:
+    """Tell whether ``options`` can change a program whose figures with every optimisation are ``full``."""
+    return (full.winograd_layers > 0 and (options.winograd == "never" or not options.reuse)) or (
+        full.fused_pools > 0 and not options.fuse_pool)
+
+
+MACS_PER_TILE = 36
+"""Of the ONNX operator, in 2x2 outputs of a 3x3 kernel and one pair of channels."""
+
+
+def figures_of(evaluation: Evaluation) -> Figures:
+    """Return the figures of a run that compiled its model itself."""
+    report, plan = evaluation.report, evaluation.explanation
+    if plan is None:
+        raise ValueError("Evaluation must be of a model compiled for it, as a plan gives its roofline")
+    winograd = [layer for layer in report.layers if layer.algorithm == "conv23"]
+    largest = max(winograd, key=lambda layer: layer.macs, default=None)
+    return Figures(
+        cycles=report.cycles, macs=report.macs, multipliers=report.multipliers, roofline_cycles=plan.roofline_cycles,
+        memory_bytes=plan.memory_bytes,
+        bytes_moved=sum(layer.bytes_read + layer.bytes_written for layer in report.layers),
+        buffer_bytes_read=sum(layer.activation_bytes_read for layer in report.layers),
+        energy_uj=report.energy.total_uj, energy_low_uj=report.energy.low_uj, energy_high_uj=report.energy.high_uj,
+        technology=report.technology, seconds=report.wall_seconds,
+        cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
+        tile_cycles=MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
+        winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
+        layers=len(report.layers))
+
+
+@dataclass(slots=True)
+class Store:
+    """Results by what they were made from: a case, its model's contents, and the sources as they are at the start."""
+
+    folder: Path
+    sources: str
+    fresh: bool = False
+
+    @classmethod
+    def open(cls, folder: Path | None = None, *, fresh: bool = False) -> "Store":
+        """Return the store in ``folder``, or in the cache; a ``fresh`` one forgets what it holds."""
+        place = folder or cache_folder() / "benchmarks"
+        place.mkdir(parents=True, exist_ok=True)
+        return cls(place, source_digest(), fresh)
+
+    def get(self, what: str, model: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what ``make`` returned for ``what`` and ``model``, now or in an earlier run."""
+        key = hashlib.sha256(f"{what}\n{self.sources}\n".encode() + model.read_bytes()).hexdigest()
+        path = self.folder / f"{key}.json"
+        if path.is_file() and not self.fresh:
+            return dict(json.loads(path.read_text())["result"])
+        result = make()
+        write_file(path, (json.dumps({"case": what, "result": result}, indent=2) + "\n").encode())
+        return result
+
+
+def source_digest() -> str:
+    """Return a hash of everything that compiles, simulates and prices."""
+    digest = hashlib.sha256()
+    for folder in FOLDERS:
+        for path in sorted((SOURCES / folder).rglob("*")):
+            if path.suffix in SUFFIXES and path.is_file():
+                digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def run_case(case: Case, store: Store, steps: Steps) -> Figures:
+    """Return the figures of ``case``: stored ones, or those of a run now, every layer compared with ONNX Runtime.
+
+    Raises
+    ------
+    CompileError, InputError, RunError
+        As `runtime.evaluate.evaluate_model` does.
+    """
+    model = model_file(case.network, steps)
+
+    def make() -> dict[str, Any]:
+        evaluation = evaluate_model(model, case.machine, case.engine, None, options=case.options, steps=steps)
+        return asdict(figures_of(evaluation))
+
+    return Figures(**store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make))

@@ -1,0 +1,310 @@
+"""The command ``tilewright``: results on standard output, progress and refusals on standard error.
+
+Exit status: 0 if the run ended and every value compared equals ONNX Runtime's, 1 if not, 2 for bad input.
+What a command needs is imported when it runs, so that ``--help`` and ``isa`` answer at once.
+"""
+
+import json
+import math
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.compiler.options import Options
+from tilewright.isa.machine import PRESETS, Machine, preset
+from tilewright.models import NAMES
+from tilewright.runtime.errors import InputError
+from tilewright.runtime.files import require_place, write_arrays, write_file
+from tilewright.runtime.refusals import FAILED, OneSentence
+
+if TYPE_CHECKING:
+    from tilewright.runtime.evaluate import Evaluation
+
+app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+                  help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
+
+
+class Engine(StrEnum):
+    """What executes the program."""
+
+    rtl = "rtl"
+    fast = "fast"
+
+
+class Core(StrEnum):
+    """Which core a baseline runs on."""
+
+    cv32e40x = "cv32e40x"
+    cv32e40p = "cv32e40p"
+
+
+class Format(StrEnum):
+    """How ``isa`` shows the instructions."""
+
+    table = "table"
+    json = "json"
+    header = "header"
+
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", show_default=False,
+                                      help=f"An .onnx file, or one of {', '.join(NAMES)}.")]
+MachineName = Annotated[str, typer.Option("--machine", metavar="|".join(PRESETS), help="Size of the coprocessor.")]
+EngineName = Annotated[Engine, typer.Option("--engine", help="The hardware in Verilator, or its model: same bits.")]
+InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
+                                                help=".npz with arrays by input name, or .npy for a single input.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
+                                               help="Also write the report as JSON.")]
+PlanFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
+                                               help="Write the plan as JSON.")]
+Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False, help="Where to put it.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
+Statistics = Annotated[bool, typer.Option("--statistics", help="Show how much of its int8 range each layer uses.")]
+Layers = Annotated[str | None, typer.Option("--layers", metavar="A:B", show_default=False,
+                                            help="Simulate only layers A to B - 1, in RTL; either may be left out.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", metavar="N", show_default=False,
+                                          help="Cut the run at layer borders; simulate N ranges in RTL at a time.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Simulate again the ranges that an earlier run has finished.")]
+NoFusePool = Annotated[bool, typer.Option("--no-fuse-pool", help="Make every max pooling a layer of its own.")]
+NoWinograd = Annotated[bool, typer.Option("--no-winograd", help="Compute 3x3 convolutions with conv, not conv23.")]
+NoReuse = Annotated[bool, typer.Option("--no-reuse", help="Let conv23 read whole patches, without column reuse.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="tilewright")
+
+
+@app.command(epilog="Example: tilewright run lenet5 --machine large --engine rtl --json report.json")
+def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine.fast,
+        input_file: InputFile = None, json_file: JsonFile = None, explain: Explain = False,
+        statistics: Statistics = False, no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False,
+        no_reuse: NoReuse = False, layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False) -> None:
+    """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
+    by_ranges = layers is not None or jobs is not None
+    if by_ranges and (engine is not Engine.rtl or explain):
+        raise InputError("Options --layers and --jobs must be given with --engine rtl, and without --explain")
+    if fresh and not by_ranges:
+        raise InputError("Option --fresh must be given with --layers or --jobs: nothing else is kept between runs")
+    file, size = _model(model), _machine(machine)
+    require_place(json_file)
+    from tilewright.runtime.evaluate import evaluate_model
+    from tilewright.runtime.evaluate_ranges import evaluate_ranges
+    from tilewright.runtime.progress import Steps
+
+    options = _options(no_fuse_pool, no_winograd, no_reuse)
+    if by_ranges:
+        evaluation = evaluate_ranges(file, size, input_file, layers=layers, jobs=jobs, fresh=fresh, options=options,
+                                     steps=Steps())
+    else:
+        evaluation = evaluate_model(file, size, engine.value, input_file, options=options, steps=Steps())
+    _show(evaluation, json_file, explain=explain, statistics=statistics)
+
+
+@app.command(name="compile", epilog="Example: tilewright compile models/lenet5.onnx -o out/lenet5 --machine nano")
+def compile_(model: Model,
+             output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                         help="Where to put it; may be left out with --explain.")]
+             = None, machine: MachineName = "base", explain: Explain = False, json_file: PlanFile = None,
+             no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False, no_reuse: NoReuse = False) -> None:
+    """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
+    if output is None and not explain:
+        raise InputError("Compiled model must be given a folder with -o DIR, or be only explained with --explain")
+    file, size = _model(model), _machine(machine)
+    require_place(json_file)
+    from tilewright.compiler.backend import compile_file, emit_artifact
+    from tilewright.compiler.explain import explain as explanation_of
+    from tilewright.runtime.plan_tables import print_plan
+    from tilewright.runtime.progress import Steps
+    from tilewright.runtime.tables import console
+
+    with Steps().step(f"Compiling {model}"):
+        compiled = compile_file(file, size, options=_options(no_fuse_pool, no_winograd, no_reuse))
+        if output is not None:
+            emit_artifact(compiled, file, output)
+    if explain:
+        print_plan(explanation_of(compiled), console())
+    if json_file is not None:
+        _write_json(json_file, explanation_of(compiled).to_json())
+    if output is not None:
+        typer.echo(output)
+
+
+@app.command(epilog="Example: tilewright simulate out/lenet5 --engine rtl --output logits.npz --wave run.vcd")
+def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False,
+                                                       help="What `tilewright compile` wrote.")],
+             engine: EngineName = Engine.fast, input_file: InputFile = None,
+             output: Annotated[Path | None, typer.Option("--output", metavar="FILE", show_default=False,
+                                                         help="Write the outputs as .npz.")] = None,
+             json_file: JsonFile = None,
+             wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
+                                                       help="Write all signals as VCD; engine rtl only.")] = None,
+             ) -> None:
+    """Run a compiled model, compare its outputs with ONNX Runtime, and report."""
+    require_place(output, json_file, wave)
+    from tilewright.runtime.evaluate import evaluate_artifact
+    from tilewright.runtime.progress import Steps
+
+    evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, steps=Steps())
+    if output is not None:
+        write_arrays(output, evaluation.outputs)
+    _show(evaluation, json_file)
+
+
+@app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")
+def baseline(model: Model,
+             core: Annotated[Core, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
+             = Core.cv32e40x, input_file: InputFile = None, json_file: JsonFile = None) -> None:
+    """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
+
+    Large models are run in parts, and their cycles scaled.
+    """
+    file = _model(model)
+    require_place(json_file)
+    from tilewright.runtime.evaluate import evaluate_baseline
+    from tilewright.runtime.progress import Steps
+    from tilewright.runtime.tables import baseline_table, console
+
+    result = evaluate_baseline(file, input_file, core=core.value, steps=Steps())
+    out = console()
+    out.print(baseline_table(file.stem, result))
+    out.print(f"every layer equal to the integer reference: {'yes' if result.matches else 'NO'}", highlight=False)
+    if json_file is not None:
+        _write_json(json_file, {
+            "model": file.stem, "core": result.core, "cycles": result.cycles, "instructions": result.instructions,
+            "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
+            "layers": [asdict(layer) for layer in result.layers]})
+    if not result.matches:
+        raise typer.Exit(FAILED)
+
+
+@app.command(epilog="Example: tilewright verilog --machine nano -o out/verilog")
+def verilog(output: Folder, machine: MachineName = "base") -> None:
+    """Write the coprocessor as Verilog, with AXI4 and CV-X-IF ports, and a list of the files."""
+    size = _machine(machine)
+    from tilewright.runtime.progress import Steps
+    from tilewright.runtime.verilog import write_verilog
+
+    with Steps().step(f"Elaborating the coprocessor of {machine}"):
+        files = write_verilog(size, output)
+    for path in files:
+        typer.echo(path)
+
+
+@app.command(epilog="Example: tilewright isa --format header > tilewright.h")
+def isa(form: Annotated[Format, typer.Option("--format", help="For a person, a program, or a C compiler.")]
+        = Format.table) -> None:
+    """Show the seven instructions."""
+    from tilewright.isa.emit_c import header
+    from tilewright.runtime.instructions import instruction_table, instructions_json
+    from tilewright.runtime.tables import console
+
+    if form is Format.header:
+        typer.echo(header(), nl=False)
+    elif form is Format.json:
+        typer.echo(json.dumps(instructions_json(), indent=2))
+    else:
+        console().print(instruction_table())
+
+
+@app.command(epilog="Example: tilewright doctor")
+def doctor() -> None:
+    """Look for every tool, see whether it runs, and say how to get what is missing."""
+    from tilewright.runtime.doctor import examine
+    from tilewright.runtime.progress import Steps
+    from tilewright.runtime.tables import console, doctor_table
+
+    with Steps().step("Asking every tool for its version"):
+        findings = examine()
+    console().print(doctor_table(findings))
+    if not all(finding.works for finding in findings if finding.required):
+        raise typer.Exit(FAILED)
+
+
+@app.command(epilog="Example: tilewright bench --quick --engine fast")
+def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and the networks for 3x32x32.")] = False,
+          engine: EngineName = Engine.rtl,
+          networks: Annotated[str | None, typer.Option("--networks", metavar="A,B", show_default=False,
+                                                       help="Which networks, by name.")] = None,
+          machines: Annotated[str | None, typer.Option(
+              "--machines", metavar="A,B", show_default=False,
+              help="On which machines. Without it all; images of 224x224 on base alone.")] = None,
+          output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")]
+          = Path("docs/benchmarks.md"),
+          rtl_cycles: Annotated[float | None, typer.Option("--rtl-cycles", metavar="N", show_default=False,
+                                                           help="Only predict what takes more cycles than this.")]
+          = None,
+          fresh: Annotated[bool, typer.Option("--fresh", help="Run again what has been run before.")] = False) -> None:
+    """Run networks on machines with and without each optimisation, beside the baselines, and write a page of tables.
+
+    Results are kept: an interrupted bench goes on where it was.
+    """
+    require_place(output)
+    from tilewright.runtime.bench.bench import bench as run_bench
+    from tilewright.runtime.bench.cases import FULL, QUICK, matrix
+    from tilewright.runtime.bench.runs import Store
+    from tilewright.runtime.progress import Steps
+
+    names = networks.split(",") if networks is not None else QUICK if quick else FULL
+    cases = matrix(names, machines.split(",") if machines is not None else None, engine.value)
+    if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh),
+                     rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
+        raise typer.Exit(FAILED)
+
+
+@app.command(epilog="Example: tilewright demo")
+def demo(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to leave the results.")]
+         = Path("out/demo")) -> None:
+    """Take both LeNets from ONNX to the report, in RTL, beside plain C on the core alone."""
+    from tilewright.runtime.demo import demonstrate
+    from tilewright.runtime.progress import Steps
+    from tilewright.runtime.tables import console
+
+    if not demonstrate(_machine("base"), output, Steps(), console()):
+        raise typer.Exit(FAILED)
+
+
+def _model(name: str) -> Path:
+    """Return the file of a model: a built-in one, built now if need be, or the file of this name."""
+    from tilewright.runtime.models import model_file
+    from tilewright.runtime.progress import Steps
+
+    return model_file(name, Steps())
+
+
+def _machine(name: str) -> Machine:
+    try:
+        return preset(name)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _options(no_fuse_pool: bool, no_winograd: bool, no_reuse: bool) -> Options:
+    return Options(fuse_pool=not no_fuse_pool, winograd="never" if no_winograd else "auto", reuse=not no_reuse)
+
+
+def _show(evaluation: "Evaluation", json_file: Path | None, *, explain: bool = False,
+          statistics: bool = False) -> None:
+    """Print a report, with plan and values if asked for, and write it; exit with 1 if the reference's is another."""
+    from tilewright.runtime.plan_tables import print_plan
+    from tilewright.runtime.statistics import statistics_table
+    from tilewright.runtime.tables import console, print_report
+
+    content = evaluation.report.to_json()
+    if explain and evaluation.explanation is not None:
+        print_plan(evaluation.explanation, console())
+        content["plan"] = evaluation.explanation.to_json()
+    if statistics:
+        console().print(statistics_table(evaluation.statistics))
+        content["statistics"] = [asdict(each) for each in evaluation.statistics]
+    print_report(evaluation.report, console())
+    if json_file is not None:
+        _write_json(json_file, content)
+    if evaluation.report.matches_reference is False:
+        raise typer.Exit(FAILED)
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    write_file(path, (json.dumps(data, indent=2) + "\n").encode())

@@ -1,0 +1,143 @@
+"""Run a compiled model on either engine; what comes out is the same but for the time it took."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tilewright.compiler.layers import TensorInfo
+from tilewright.isa.machine import MemoryTiming
+from tilewright.runtime.errors import RunError
+from tilewright.runtime.job import Job, tensor_bytes
+from tilewright.runtime.progress import Steps
+from tilewright.runtime.records import RECORD_BYTES, Counts, read_record
+from tilewright.sim import rtl
+from tilewright.sim.elaborate import ElaborationError
+from tilewright.sim.fast import FastResult, run_fast
+from tilewright.sim.functional import ExecutionError
+from tilewright.sim.verilator import BuildError, build_simulator
+
+EngineName = Literal["rtl", "fast"]
+ENGINES = ("rtl", "fast")
+
+_FAILURES = (rtl.SimulationError, BuildError, ElaborationError, ExecutionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What a run has shown.
+
+    Attributes
+    ----------
+    cycles, instructions : int
+        Of the whole run; instructions that the host core retired.
+    tensors : dict of str to ndarray
+        Those asked for: int8 of shape (channels, height, width).
+    records : tuple of Counts
+        The counters at the end of each layer.
+    wall_seconds, cycles_per_second : float
+        Of the simulation.
+    """
+
+    cycles: int
+    instructions: int
+    tensors: dict[str, np.ndarray]
+    records: tuple[Counts, ...]
+    wall_seconds: float
+    cycles_per_second: float
+
+
+def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
+            *, wave: Path | None = None, steps: Steps) -> Execution:
+    """Run ``job`` to its end.
+
+    Parameters
+    ----------
+    inputs : mapping of str to ndarray
+        int8 tensors of shape (channels, height, width) by the names of ``job.inputs``.
+    wanted : list of str
+        Tensors to read when the program has ended.
+
+    Raises
+    ------
+    RunError
+        If the program does not end as it must, or the engine cannot run.
+    """
+    images = [*job.images, *((job.tensors[name][1], to_memory(tensor)) for name, tensor in inputs.items())]
+    dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
+    dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
+    run = _run_rtl if engine == "rtl" else _run_fast
+    with failures_as_run_errors():
+        result = run(job, images, dumps, timing, wave, steps)
+    records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
+    return Execution(
+        cycles=result.cycles, instructions=result.instructions,
+        tensors={name: from_memory(content, job.tensors[name][0])
+                 for name, content in zip(wanted, contents, strict=True)},
+        records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
+        cycles_per_second=result.cycles_per_second)
+
+
+@contextmanager
+def failures_as_run_errors() -> Iterator[None]:
+    """Turn what the simulators raise into :exc:`RunError`."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise RunError(str(error)) from error
+
+
+Images = list[tuple[int, bytes | Path]]
+Dumps = list[tuple[int, int]]
+
+
+def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
+             steps: Steps) -> rtl.RtlResult:
+    if job.elf is None:
+        raise RunError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
+    with steps.step(f"Building the simulator of {job.machine.name}"):
+        build_simulator(job.machine, tracing=wave is not None)
+    windows = [rtl.Window(each.base, each.limit, each.readable, each.writable) for each in job.windows]
+    layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
+    with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
+        result = rtl.run_rtl(job.machine, job.elf, images=images, windows=windows, dumps=dumps, timing=timing,
+                             wave=wave, progress=progress)
+    return result.require_exit()
+
+
+def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
+              steps: Steps) -> FastResult:
+    contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
+                for address, content in images]
+    with steps.step(f"Simulating {job.name} command by command"):
+        result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps, timing=timing,
+                          memory_bytes=job.memory_bytes)
+    if result.fault is not None:
+        raise RunError(f"Program was stopped by a fault of the coprocessor: {result.fault}")
+    return result
+
+
+def show_rate(show: Callable[[str], None]) -> rtl.Progress:
+    """Return a callback that shows how far a simulation is and how fast."""
+    start = time.monotonic()
+
+    def report(cycles: int, mark: int | None) -> None:
+        seconds = time.monotonic() - start
+        show(f"{cycles:,} cycles, {cycles / seconds:,.0f} per second" if seconds else "")
+
+    return report
+
+
+def to_memory(tensor: np.ndarray) -> bytes:
+    """Return an int8 tensor (channels, height, width) as it lies in memory: NHWC."""
+    return tensor.transpose(1, 2, 0).tobytes()
+
+
+def from_memory(content: bytes, info: TensorInfo) -> np.ndarray:
+    """Return the tensor that lies in memory as ``content``."""
+    channels, height, width = info.shape
+    return np.frombuffer(content, np.int8).reshape(height, width, channels).transpose(2, 0, 1)

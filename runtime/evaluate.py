@@ -1,0 +1,123 @@
+"""Run a model once and hold the result to ONNX Runtime: what the command line shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
+
+from tilewright.compiler.explain import Explanation
+from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.pipelines import compile_network
+from tilewright.isa.machine import Machine
+from tilewright.runtime.baseline import BaselineResult, run_baseline
+from tilewright.runtime.compare import Comparison, compare
+from tilewright.runtime.engines import EngineName, failures_as_run_errors, show_rate
+from tilewright.runtime.errors import InputError
+from tilewright.runtime.files import reason
+from tilewright.runtime.inputs import node_arg
+from tilewright.runtime.models import choose_inputs
+from tilewright.runtime.progress import Steps
+from tilewright.runtime.quantization import quantize_input
+from tilewright.runtime.reference import Reference
+from tilewright.runtime.report import Report
+from tilewright.runtime.session import InferenceSession
+from tilewright.runtime.statistics import TensorStatistics, tensor_statistics
+from tilewright.sim.verilator import CoreName, build_simulator
+
+ONNX_RUNTIME_ERRORS = (onnx_runtime.Fail, onnx_runtime.InvalidArgument, onnx_runtime.InvalidGraph,
+                       onnx_runtime.InvalidProtobuf, onnx_runtime.NotImplemented, onnx_runtime.RuntimeException)
+"""They have no base class of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """A run's report, its comparison with the reference, its outputs by name, the values of its tensors, and a plan.
+
+    The plan is there if the model was compiled now.
+    """
+
+    report: Report
+    comparison: Comparison
+    outputs: dict[str, np.ndarray]
+    statistics: tuple[TensorStatistics, ...]
+    explanation: Explanation | None = None
+
+
+def evaluate(session: InferenceSession, model: Path, input_file: Path | None, steps: Steps,
+             wave: Path | None = None) -> Evaluation:
+    """Run ``session`` once and compare every tensor it kept with ONNX Runtime's of the ONNX file ``model``.
+
+    Raises
+    ------
+    InputError
+        If the input file does not hold the model's inputs.
+    RunError
+        If the program does not end as it must.
+    """
+    inputs = choose_inputs(session.quantised_inputs, model, input_file)
+    outputs = session.run(None, inputs.arrays, wave=wave)
+    with steps.step("Comparing with ONNX Runtime"):
+        comparison = compare(session.layers, session.tensors, run_reference(model, inputs.arrays))
+    report = replace(session.report, matches_reference=comparison.matches,
+                     notes=(f"input: {inputs.origin}", str(comparison)))
+    names = [output.name for output in session.get_outputs()]
+    return Evaluation(report=report, comparison=comparison, outputs=dict(zip(names, outputs, strict=True)),
+                      statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
+
+
+def run_reference(model: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what `runtime.reference` computes.
+
+    Raises
+    ------
+    InputError
+        If ONNX Runtime refuses the model, as when its opset is newer than the one installed.
+    """
+    try:
+        return Reference(model).run(inputs)
+    except ONNX_RUNTIME_ERRORS as error:
+        raise InputError(f"Model {model.name!r} cannot be compared, as ONNX Runtime refuses it: "
+                         f"{reason(error)}") from error
+
+
+def evaluate_model(model: Path, machine: Machine, engine: EngineName, input_file: Path | None,
+                   *, options: Options = BEST, steps: Steps) -> Evaluation:
+    """Compile an ONNX file with every tensor kept, and evaluate it; see :func:`evaluate`."""
+    with steps.step(f"Compiling {model.name}"):
+        session = InferenceSession(model, machine, engine, keep_tensors=True, options=options, steps=steps)
+    return replace(evaluate(session, model, input_file, steps), explanation=session.explanation)
+
+
+def evaluate_artifact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
+                      steps: Steps) -> Evaluation:
+    """Evaluate a compiled model against the ONNX file it was compiled from; see :func:`evaluate`."""
+    if not folder.is_dir():
+        raise InputError(f"Compiled model must be a folder that `tilewright compile` wrote, not {str(folder)!r}")
+    session = InferenceSession(folder, engine=engine, steps=steps)
+    return evaluate(session, folder / "model.onnx", input_file, steps, wave)
+
+
+def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = "cv32e40x",
+                      steps: Steps) -> BaselineResult:
+    """Run an ONNX file as C on a core alone, with the inputs that :func:`evaluate_model` would take.
+
+    See :func:`runtime.baseline.run_baseline`, which runs large networks in parts.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or not supported.
+    InputError
+        If the input file does not hold the model's inputs.
+    RunError
+        If the program does not end as it must.
+    """
+    network = compile_network(model)
+    arrays = choose_inputs(network.inputs, model, input_file).arrays
+    tensors = {info.name: quantize_input(info, arrays[node_arg(info).name]) for info in network.inputs}
+    with steps.step(f"Building the simulator of {core} alone"), failures_as_run_errors():
+        build_simulator(None, core=core)
+    with steps.step(f"Simulating {model.stem} in C on {core}") as show:
+        return run_baseline(network, tensors, core=core, progress=show_rate(show))

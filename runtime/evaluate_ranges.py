@@ -1,0 +1,76 @@
+"""Run ranges of a model's layers in RTL and hold them to ONNX Runtime: ``--layers`` and ``--jobs``."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.plan import plan_layer
+from tilewright.compiler.reference import run_network
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.runtime.compare import compare
+from tilewright.runtime.errors import InputError
+from tilewright.runtime.evaluate import Evaluation, run_reference
+from tilewright.runtime.inputs import node_arg
+from tilewright.runtime.models import choose_inputs
+from tilewright.runtime.progress import Steps
+from tilewright.runtime.quantization import dequantize_output, quantize_input
+from tilewright.runtime.range_runs import RangeRunner, describe, merge_reports
+from tilewright.runtime.ranges import balance, parse_range
+from tilewright.runtime.statistics import tensor_statistics
+from tilewright.runtime.stored_runs import StoredRuns
+from tilewright.sim.toolchain import cache_folder
+
+RANGES_PER_JOB = 4
+"""So many ranges for each process: what an interruption can lose, against starts and borders."""
+
+
+def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, *, layers: str | None, jobs: int | None,
+                    fresh: bool, options: Options = BEST, steps: Steps) -> Evaluation:
+    """Simulate layers of an ONNX file in RTL, by ranges, and compare every tensor with ONNX Runtime.
+
+    Parameters
+    ----------
+    layers : str or None
+        ``A:B``, or None for all.
+    jobs : int or None
+        Simulate so many ranges of about equal length at a time; None for all layers in one range.
+    fresh : bool
+        Simulate again what an earlier run has finished.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or not supported.
+    InputError
+        If there are no such layers, or the input file does not hold the model's inputs.
+    RunError
+        If a program does not end as it must.
+    """
+    if jobs is not None and jobs < 1:
+        raise InputError(f"Jobs must be one or more, not {jobs}")
+    with steps.step(f"Planning {model.name}"):
+        network = replace(compile_network(model, options), name=model.stem)
+        chosen = parse_range(layers or ":", len(network.layers))
+        predicted = [plan_layer(layer, machine, options).cost.cycles for layer in network.layers]
+    inputs = choose_inputs(network.inputs, model, input_file)
+    tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
+    with steps.step("Computing what the layers read"):
+        values = run_network(network, tensors)
+    runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine), options=options,
+                         values=values, predicted=predicted, runs=StoredRuns(cache_folder() / "runs"), fresh=fresh)
+    ranges = [chosen] if jobs is None else balance(chosen, predicted, RANGES_PER_JOB * jobs)
+    runs = runner.run(ranges, jobs or 1, steps)
+    computed = {name: tensor for run in runs for name, tensor in run.tensors.items()}
+    outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]
+    computed = {name: computed[name] for _, name in outputs}
+    with steps.step("Comparing with ONNX Runtime"):
+        comparison = compare(outputs, computed, run_reference(model, inputs.arrays))
+    report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
+                     notes=(f"input: {inputs.origin}", describe(runs), str(comparison)))
+    zero_points = {name: info.zero_point for name, info in network.tensors.items()}
+    return Evaluation(
+        report=report, comparison=comparison,
+        outputs={node_arg(info).name: dequantize_output(info, computed[info.name]) for info in network.outputs
+                 if info.name in computed},
+        statistics=tensor_statistics(outputs, computed, zero_points))

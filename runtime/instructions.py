@@ -1,0 +1,47 @@
+"""The instruction table of isa/encoding.py for a person and for a program."""
+
+from typing import Any
+
+from rich.table import Table
+
+from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, Field, Variant
+
+
+def instruction_table() -> Table:
+    """Return the seven instructions with their variants, one row each."""
+    table = Table(title=f"custom-0 (opcode {CUSTOM_0:#04x}), R-type, rd = x0")
+    for head in ("instruction", "funct3", "variant", "unit", "effect"):
+        table.add_column(head, overflow="fold")
+    for instruction in INSTRUCTIONS:
+        table.add_section()
+        table.add_row(f"[bold]{instruction.mnemonic}", str(instruction.funct3), "", "",
+                      f"[bold]{instruction.effect}")
+        for variant in instruction.variants:
+            table.add_row("", "", f"{variant.code} {variant.name}", variant.unit, variant.effect)
+    return table
+
+
+def instructions_json() -> dict[str, Any]:
+    """Return the table as dicts and lists: fields with their lowest bit and width, flags by bit of funct7."""
+    return {
+        "opcode": CUSTOM_0,
+        "instructions": [
+            {"mnemonic": instruction.mnemonic, "funct3": instruction.funct3, "effect": instruction.effect,
+             "variants": [_variant(variant) for variant in instruction.variants]}
+            for instruction in INSTRUCTIONS],
+    }
+
+
+def _variant(variant: Variant) -> dict[str, Any]:
+    flags = [flag.name if flag is not None else None for flag in variant.flags]
+    return {"name": variant.name, "code": variant.code, "unit": variant.unit, "effect": variant.effect,
+            "rs1": _operand(variant.rs1), "rs2": _operand(variant.rs2), "flags": flags}
+
+
+def _operand(fields: tuple[Field, ...]) -> list[dict[str, Any]]:
+    placed, low = [], 0
+    for field in fields:
+        placed.append({"name": field.name, "low": low, "width": field.width, "signed": field.signed,
+                       "effect": field.effect})
+        low += field.width
+    return placed

@@ -1,0 +1,131 @@
+"""A compiled model as the engines take it: program, memory contents and map, and what each layer is."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.compiler.backend import ALGORITHM_NAMES, Compiled
+from tilewright.compiler.emit.artifact import Artifact, ArtifactError
+from tilewright.compiler.layers import TensorInfo
+from tilewright.compiler.memory_plan import Window
+from tilewright.isa.machine import Machine
+from tilewright.isa.program import Program
+from tilewright.runtime.inputs import ONNX_TYPES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLayer:
+    """One fused layer: what it is, the tensor it computes, where its status record lies, and what it should take."""
+
+    name: str
+    kind: str
+    algorithm: str
+    onnx_nodes: tuple[str, ...]
+    macs: int
+    output: str
+    record: int
+    predicted_cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Everything a run needs.
+
+    Attributes
+    ----------
+    name : str
+        Of the model.
+    machine : Machine
+    program : Program
+        What engine ``fast`` executes.
+    elf : Path or None
+        What engine ``rtl`` executes.
+    images : tuple of (int, bytes or Path)
+        Addresses and contents of main memory before the start, inputs aside.
+    tensors : dict of str to (TensorInfo, int)
+        Tensors of the network that have an address; NHWC without gaps.
+    inputs, outputs : tuple of TensorInfo
+        As in `compiler.layers.Network`.
+    windows : tuple of Window
+    layers : tuple of JobLayer
+    memory_bytes : int
+        Bytes of main memory that anything uses.
+    """
+
+    name: str
+    machine: Machine
+    program: Program
+    elf: Path | None
+    images: tuple[tuple[int, bytes | Path], ...]
+    tensors: dict[str, tuple[TensorInfo, int]]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    windows: tuple[Window, ...]
+    layers: tuple[JobLayer, ...]
+    memory_bytes: int
+
+    @property
+    def lasting(self) -> list[str]:
+        """Tensors that are whole when the program has ended: outputs, and those that share no byte with another."""
+        spans = sorted((address, address + tensor_bytes(info), name) for name, (info, address) in self.tensors.items())
+        shared = set()
+        end, holder = 0, ""
+        for start, stop, name in spans:
+            if start < end:
+                shared |= {name, holder}
+            if stop > end:
+                end, holder = stop, name
+        return [name for name in self.tensors if name not in shared or name in {info.name for info in self.outputs}]
+
+
+def tensor_bytes(info: TensorInfo) -> int:
+    """Return how many bytes a tensor takes in memory."""
+    return math.prod(info.shape)
+
+
+def job_of_compiled(compiled: Compiled, name: str) -> Job:
+    """Return what the back end made, for engine ``fast``: without an ELF."""
+    layers = tuple(
+        JobLayer(name=plan.layer.name, kind=plan.layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
+                 onnx_nodes=plan.layer.onnx_nodes, macs=plan.layer.macs, output=plan.layer.output, record=record,
+                 predicted_cycles=plan.cost.cycles)
+        for plan, record in zip(compiled.plans, compiled.memory.records, strict=True))
+    return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
+               tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
+               windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes)
+
+
+def job_of_artifact(artifact: Artifact) -> Job:
+    """Return what a compiled model's folder holds.
+
+    Raises
+    ------
+    ArtifactError
+        If its manifest contradicts itself.
+    """
+    manifest = artifact.manifest
+    inputs = tuple(manifest.tensors[name][0] for name in manifest.inputs)
+    for tensor in (*inputs, *manifest.outputs):
+        _check_border(tensor)
+    for window in manifest.windows:
+        if window.base >= window.limit:
+            raise ArtifactError(f"Manifest window {window.name!r} must not be empty, as from {window.base:#x} to "
+                                f"{window.limit:#x}")
+    layers = tuple(
+        JobLayer(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
+                 macs=entry.macs, output=entry.output, record=entry.record,
+                 predicted_cycles=entry.predicted_cycles) for entry in manifest.layers)
+    return Job(name=manifest.model, machine=manifest.machine, program=artifact.program, elf=artifact.elf,
+               images=artifact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
+               windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes)
+
+
+def _check_border(tensor: TensorInfo) -> None:
+    """Raise :exc:`ArtifactError` unless a tensor can stand for an input or output of the model."""
+    if tensor.onnx_name is None or tensor.onnx_dtype not in ONNX_TYPES or tensor.onnx_shape is None:
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(ONNX_TYPES)}) and shape "
+                            f"of an input or output of the model, not {tensor.onnx_name!r}, {tensor.onnx_dtype!r} and "
+                            f"{tensor.onnx_shape!r}")
+    if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
+                            f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")

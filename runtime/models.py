@@ -1,0 +1,62 @@
+"""From a name to a model's file, and to the inputs it is run on: what the command line takes for MODEL."""
+
+import filecmp
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.compiler.layers import TensorInfo
+from tilewright.models import BUILTIN, LARGE, NAMES, builtin, is_large, large_file
+from tilewright.runtime.errors import InputError
+from tilewright.runtime.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
+from tilewright.runtime.progress import Steps
+from tilewright.sim.toolchain import cache_folder
+
+
+def model_folder() -> Path:
+    """Return where the large models are kept once they are built."""
+    return cache_folder() / "models"
+
+
+def model_file(name: str, steps: Steps) -> Path:
+    """Return the ONNX file of a model: a committed one, a large one, built now if need be, or the file of this name.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it must be built and torch is not installed.
+    """
+    if name in BUILTIN:
+        return builtin(name)
+    if name not in LARGE:
+        if not Path(name).is_file():
+            raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}")
+        return Path(name)
+    if (built := large_file(name, model_folder())).is_file():
+        return built
+    try:
+        from tilewright.models.large import build
+    except ModuleNotFoundError as error:
+        raise InputError(f"Model {name!r} is built on first use, which needs {error.name}: "
+                         f"pip install 'tilewright[models]'") from error
+    with steps.step(f"Building {name}, once"):
+        return build(name, model_folder())
+
+
+def choose_inputs(tensors: Sequence[TensorInfo], model: Path, input_file: Path | None) -> Inputs:
+    """Return the inputs in a file; without one what suits a built-in model, and random values for others.
+
+    ``tensors`` are those that the inputs are quantised to, ``Network.inputs``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or does not hold the model's inputs.
+    """
+    expected = node_args(tensors)
+    if input_file is not None:
+        return Inputs(read_inputs(input_file, expected), str(input_file))
+    if any(filecmp.cmp(model, builtin(name), shallow=False) for name in BUILTIN):
+        return digit(expected)
+    if is_large(model, model_folder()):
+        return picture(expected)
+    return random_inputs(tensors)

@@ -1,0 +1,65 @@
+"""Between the model's own inputs and outputs and the int8 tensors of a network, as ONNX Runtime converts them."""
+
+import numpy as np
+
+from tilewright.compiler.layers import TensorInfo
+
+_SHIFT = 128
+
+
+def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
+    """Return an input of the model as the int8 tensor that the first layers read.
+
+    Parameters
+    ----------
+    info : TensorInfo
+        One of ``Network.inputs``.
+    array : ndarray
+        Of ``info.onnx_dtype`` and ``info.onnx_shape``.
+
+    Returns
+    -------
+    ndarray
+        int8 of shape ``info.shape``: round(array / scale), halves to even, plus the zero point, saturated. It is a true
+        division: multiplying by the reciprocal differs once in a million.
+
+    Raises
+    ------
+    ValueError
+        If type or shape is another.
+    """
+    array = np.asarray(array)
+    if array.dtype != info.onnx_dtype or array.shape != info.onnx_shape:
+        raise ValueError(f"Input {info.onnx_name!r} must be {info.onnx_dtype} of shape {info.onnx_shape}, "
+                         f"not {array.dtype} of shape {array.shape}")
+    if array.dtype != np.float32:
+        return as_int8(array).reshape(info.shape)
+    levels = np.rint(array / info.scale) + info.zero_point
+    return np.clip(levels, -128, 127).astype(np.int8).reshape(info.shape)
+
+
+def dequantize_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
+    """Return an int8 tensor as the model's output.
+
+    Parameters
+    ----------
+    info : TensorInfo
+        One of ``Network.outputs``.
+    tensor : ndarray
+        int8 of shape ``info.shape``.
+
+    Returns
+    -------
+    ndarray
+        Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale.
+    """
+    if info.onnx_dtype == "int8":
+        return tensor.reshape(info.onnx_shape)
+    if info.onnx_dtype == "uint8":
+        return (tensor.astype(np.int16) + _SHIFT).astype(np.uint8).reshape(info.onnx_shape)
+    return ((tensor.astype(np.int32) - info.zero_point).astype(np.float32) * info.scale).reshape(info.onnx_shape)
+
+
+def as_int8(array: np.ndarray) -> np.ndarray:
+    """Return integers as a network has them: int8 as they are, uint8 less 128."""
+    return array if array.dtype == np.int8 else (array.astype(np.int16) - _SHIFT).astype(np.int8)

@@ -1,0 +1,154 @@
+"""What a run cost: cycles by cause, bytes moved and energy, for each layer and in all; and its JSON form.
+
+The cycles of a layer are those between two status records, so they add up: layers plus the tail (from the last
+record to the end of the program) are the run. Energy adds up the same way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.isa.machine import MemoryTiming
+from tilewright.sim.energy import Energy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReport:
+    """One layer's share of a run.
+
+    Attributes
+    ----------
+    name, kind, algorithm : str
+        ``kind`` as in `compiler.layers.Layer`; ``algorithm`` is the instruction that computes it.
+    onnx_nodes : tuple of str
+        Nodes of the model that were fused into it.
+    macs : int
+        Multiply-accumulates of the ONNX operator.
+    cycles : int
+    stalls : dict of str to int
+        Cycles in which the multipliers did not issue, by cause (``mac_*`` of isa.counters). With the cycles in which
+        they did, they are all of the layer's.
+    bytes_read, bytes_written : int
+        Main memory traffic.
+    activation_bytes_read : int
+        From the activation buffer.
+    energy : Energy
+        The host core's part is shared out by commands.
+    """
+
+    name: str
+    kind: str
+    algorithm: str
+    onnx_nodes: tuple[str, ...]
+    macs: int
+    cycles: int
+    stalls: dict[str, int]
+    bytes_read: int
+    bytes_written: int
+    activation_bytes_read: int
+    energy: Energy
+
+    @property
+    def main_stall(self) -> str | None:
+        """The cause that took most cycles, if any took one."""
+        cause = max(self.stalls, key=lambda name: self.stalls[name])
+        return cause if self.stalls[cause] else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the report's JSON says of this layer."""
+        return {"name": self.name, "kind": self.kind, "onnx_nodes": list(self.onnx_nodes), "macs": self.macs,
+                "cycles": self.cycles, "stalls": dict(self.stalls), "bytes_read": self.bytes_read,
+                "bytes_written": self.bytes_written, "activation_bytes_read": self.activation_bytes_read,
+                "energy_uj": self.energy.total_uj}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A whole run.
+
+    Attributes
+    ----------
+    model, machine, engine : str
+    memory : MemoryTiming
+    multipliers : int
+    cycles : int
+        From reset to the end of the program.
+    instructions : dict of str to int
+        Commands executed by mnemonic, and under ``riscv`` the instructions that the host core retired.
+    energy : Energy
+    technology : str
+        Whose prices the energy has, and whether they are calibrated.
+    wall_seconds, simulated_cycles_per_second : float
+        Of the simulation.
+    layers : tuple of LayerReport
+    matches_reference : bool or None
+        Whether every tensor compared equals ONNX Runtime's; None if none was.
+    notes : tuple of str
+        Where the inputs are from, what was compared.
+    """
+
+    model: str
+    machine: str
+    engine: str
+    memory: MemoryTiming
+    multipliers: int
+    cycles: int
+    instructions: dict[str, int]
+    energy: Energy
+    technology: str
+    wall_seconds: float
+    simulated_cycles_per_second: float
+    layers: tuple[LayerReport, ...]
+    matches_reference: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all layers."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def macs_per_multiplier_cycle(self) -> float:
+        """Useful work of each multiplier and cycle; above 1 where Winograd saves multiplications."""
+        return self.macs / (self.multipliers * self.cycles)
+
+    @property
+    def tail_cycles(self) -> int:
+        """Cycles after the last layer's record."""
+        return self.cycles - sum(layer.cycles for layer in self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as dicts, lists and numbers; the keys are a contract."""
+        return {
+            "model": self.model,
+            "machine": self.machine,
+            "engine": self.engine,
+            "memory": {"latency_cycles": self.memory.latency_cycles, "bytes_per_cycle": self.memory.bytes_per_cycle},
+            "cycles": self.cycles,
+            "macs": self.macs,
+            "multipliers": self.multipliers,
+            "macs_per_multiplier_cycle": self.macs_per_multiplier_cycle,
+            "instructions": dict(self.instructions),
+            "matches_reference": self.matches_reference,
+            "energy": {"total_uj": self.energy.total_uj, "low_uj": self.energy.low_uj,
+                       "high_uj": self.energy.high_uj, "by_component": dict(self.energy.by_component)},
+            "wall_seconds": self.wall_seconds,
+            "simulated_cycles_per_second": self.simulated_cycles_per_second,
+            "layers": [layer.to_json() for layer in self.layers],
+        }
+
+    def __str__(self) -> str:
+        # Here, because a report is of use where no table is wanted.
+        from tilewright.runtime.tables import report_text
+
+        return report_text(self)
+
+
+def add_energies(parts: Sequence[Energy]) -> Energy:
+    """Return the sum, ranges added as sim/energy.py does."""
+    by_component: dict[str, float] = {}
+    for part in parts:
+        for component, energy in part.by_component.items():
+            by_component[component] = by_component.get(component, 0.0) + energy
+    return Energy(sum(part.total_uj for part in parts), sum(part.low_uj for part in parts),
+                  sum(part.high_uj for part in parts), by_component)

@@ -1,0 +1,188 @@
+"""A model ready to run, with ONNX Runtime's interface: ``InferenceSession``."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.compiler.backend import compile_file, emit_artifact
+from tilewright.compiler.emit.artifact import load_artifact
+from tilewright.compiler.explain import Explanation, explain
+from tilewright.compiler.layers import TensorInfo
+from tilewright.compiler.options import BEST, Options
+from tilewright.isa.machine import Machine, MemoryTiming, preset
+from tilewright.runtime.accounting import account
+from tilewright.runtime.engines import ENGINES, EngineName, execute
+from tilewright.runtime.errors import InputError, RunError
+from tilewright.runtime.inputs import NodeArg, check_inputs, node_arg, node_args
+from tilewright.runtime.job import Job, job_of_artifact, job_of_compiled
+from tilewright.runtime.progress import Silence, Steps
+from tilewright.runtime.quantization import dequantize_output, quantize_input
+from tilewright.runtime.report import Report
+
+DEFAULT_MACHINE = "base"
+
+
+class InferenceSession:
+    """A model on a machine.
+
+    Parameters
+    ----------
+    model : path
+        An ONNX file (int8, QDQ or QOperator), or a folder that ``tilewright compile`` wrote.
+    machine : str or Machine, optional
+        Its size, or the name of a preset; ``base`` if None. A compiled model has its own.
+    engine : {"fast", "rtl"}
+        ``rtl`` is the hardware in Verilator, ``fast`` its model: same values.
+    memory : MemoryTiming, optional
+        Timing of main memory.
+    keep_tensors : bool
+        Keep every layer's output through a run, for ``tensors``. A compiled model keeps what it was compiled to keep.
+    options : Options
+        What the compiler may do. A compiled model has been compiled with its own.
+    steps : Steps
+        Where to show progress.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or not supported; see `compiler.errors`.
+    InputError
+        If machine or engine are unknown.
+    """
+
+    def __init__(self, model: str | Path, machine: str | Machine | None = None, engine: EngineName = "fast", *,
+                 memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
+                 steps: Steps | None = None) -> None:
+        if engine not in ENGINES:
+            raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
+        self._engine = engine
+        self._steps = steps or Silence()
+        self._explanation: Explanation | None = None
+        self._job = self._load(Path(model), machine, keep_tensors, options)
+        self._memory = memory or MemoryTiming.default(self._job.machine)
+        self._inputs = node_args(self._job.inputs)
+        self._outputs = node_args(self._job.outputs)
+        self._report: Report | None = None
+        self._tensors: dict[str, np.ndarray] = {}
+
+    def get_inputs(self) -> list[NodeArg]:
+        """Return name, shape and type of the model's inputs."""
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """Return name, shape and type of the model's outputs."""
+        return list(self._outputs)
+
+    @property
+    def layers(self) -> list[tuple[str, str]]:
+        """Name of each fused layer and of the tensor it computes, in order."""
+        return [(layer.name, layer.output) for layer in self._job.layers]
+
+    @property
+    def quantised_inputs(self) -> tuple[TensorInfo, ...]:
+        """The int8 tensors that the inputs are turned into."""
+        return self._job.inputs
+
+    @property
+    def zero_points(self) -> dict[str, int]:
+        """The int8 value that stands for zero, by tensor."""
+        return {name: info.zero_point for name, (info, _) in self._job.tensors.items()}
+
+    @property
+    def report(self) -> Report:
+        """What the last run cost.
+
+        Raises
+        ------
+        RunError
+            If there was none.
+        """
+        if self._report is None:
+            raise RunError("Session must have run before it has a report")
+        return self._report
+
+    @property
+    def explanation(self) -> Explanation:
+        """How the model is computed.
+
+        Raises
+        ------
+        RunError
+            If it came compiled: then its manifest has the plan, in words.
+        """
+        if self._explanation is None:
+            raise RunError("Session must have compiled its model itself to explain the plan")
+        return self._explanation
+
+    @property
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Tensors of the last run, int8 of shape (channels, height, width): the outputs, and all that were kept."""
+        return dict(self._tensors)
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray],
+            *, wave: Path | None = None) -> list[np.ndarray]:
+        """Return the outputs of those names, or all, for inputs by name.
+
+        Float inputs are quantised and outputs dequantised as ONNX Runtime does.
+
+        Parameters
+        ----------
+        output_names : sequence of str, optional
+        input_feed : mapping of str to ndarray
+        wave : Path, optional
+            File for the waveforms of engine ``rtl``.
+
+        Raises
+        ------
+        InputError
+            If inputs are missing or of another type or shape, hold NaN, or a name is unknown.
+        RunError
+            If the program does not end as it must.
+        """
+        known = [output.name for output in self._outputs]
+        names = known if output_names is None else list(output_names)
+        if unknown := [name for name in names if name not in known]:
+            raise InputError(f"Outputs must be of {', '.join(known)}, not {unknown[0]!r}")
+        if wave is not None and self._engine != "rtl":
+            raise InputError(f"Engine must be rtl to write waveforms, not {self._engine!r}")
+        check_inputs(input_feed, self._inputs)
+        job = self._job
+        tensors = {info.name: quantize_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
+        execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave, steps=self._steps)
+        self._tensors = execution.tensors
+        self._report = account(job, self._engine, self._memory, execution)
+        outputs = {node_arg(info).name: dequantize_output(info, execution.tensors[info.name]) for info in job.outputs}
+        return [outputs[name] for name in names]
+
+    def _load(self, model: Path, machine: str | Machine | None, keep_tensors: bool, options: Options) -> Job:
+        """Return what to run: of a compiled model, or of an ONNX file compiled now."""
+        if model.is_dir():
+            job = job_of_artifact(load_artifact(model))
+            if machine is not None and _machine(machine) != job.machine:
+                raise InputError(f"Machine of the compiled model {str(model)!r} must be its own, {job.machine.name}, "
+                                 f"not another: compile the model again for that one")
+            if options != BEST:
+                raise InputError(f"Options of the compiled model {str(model)!r} must be its own, not {options}: "
+                                 f"compile the model again with these")
+            return job
+        size = _machine(machine or DEFAULT_MACHINE)
+        compiled = compile_file(model, size, keep_tensors=keep_tensors, options=options)
+        self._explanation = explain(compiled)
+        if self._engine == "fast":
+            return job_of_compiled(compiled, model.stem)
+        folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return job_of_artifact(emit_artifact(compiled, model, folder / model.stem))
+
+
+def _machine(machine: str | Machine) -> Machine:
+    if isinstance(machine, Machine):
+        return machine
+    try:
+        return preset(machine)
+    except ValueError as error:
+        raise InputError(str(error)) from error

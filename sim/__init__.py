@@ -1,0 +1,1 @@
+"""Simulated machines: functional, cycle-level and RTL."""

@@ -1,0 +1,82 @@
+"""Amaranth to Verilog: the one door between the simulators and the gateware."""
+
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from amaranth.back import rtlil  # noqa: TID251 -- this file is the door
+from amaranth.lib.wiring import Component  # noqa: TID251
+
+from tilewright.isa.machine import Machine
+from tilewright.sim.toolchain import cache_folder, yosys_executable
+
+# What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
+YOSYS_SCRIPT = """\
+read_rtlil <<rtlil
+{rtlil}
+rtlil
+proc -nomux -norom
+memory_collect
+write_verilog -norename
+"""
+
+# One line per word of every memory, tens of thousands of them; memories start at zero in Verilator anyway.
+_ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'h0+;\n", re.MULTILINE)
+
+
+class ElaborationError(RuntimeError):
+    """Yosys did not accept a component."""
+
+
+def verilog(component: Component, name: str) -> str:
+    """Return ``component`` as Verilog whose top module is ``name``.
+
+    Ports are the members of the component's signature, joined by ``__``: ``i__payload``, ``i__valid``. Memory
+    words that start at zero are left unmentioned. The text is kept in the cache, keyed by the component's
+    RTLIL, because Yosys compiled to WebAssembly takes seconds.
+
+    Raises
+    ------
+    ElaborationError
+        If Yosys fails.
+    ToolMissingError
+        If there is no Yosys.
+    """
+    yosys = yosys_executable()
+    script = YOSYS_SCRIPT.format(rtlil=rtlil.convert(component, name=name, emit_src=False))
+    installed = f"{yosys} {os.stat(yosys).st_mtime_ns}\n"
+    kept = cache_folder() / "verilog" / f"{hashlib.sha256((installed + script).encode()).hexdigest()}.v"
+    if kept.exists():
+        return kept.read_text()
+    done = subprocess.run([yosys, "-q", "-"], input=script, capture_output=True, text=True, check=False)
+    # Yosys in WebAssembly has been seen to stop half-way with exit status 0, and what is kept must be whole.
+    if done.returncode != 0 or not done.stdout.endswith("endmodule\n"):
+        raise ElaborationError(f"Yosys could not turn {name} into Verilog: {done.stderr.strip()}")
+    text = _ZERO_WORD.sub("", done.stdout)
+    write_if_changed(kept, text)
+    return text
+
+
+def coprocessor_verilog(machine: Machine) -> str:
+    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter, top module ``coprocessor`` (see `verilog`)."""
+    # Here, because the benches of single units must not need all the others.
+    from tilewright.rtl.xif_coprocessor import XifCoprocessor
+
+    return verilog(XifCoprocessor(machine), "coprocessor")
+
+
+def write_if_changed(path: Path, text: str) -> bool:
+    """Make ``path`` hold ``text``; return whether it had to be written.
+
+    An unchanged file keeps its time of modification, so that make rebuilds nothing. The file is replaced in
+    one step: another process sees the old text or the new, never half of it.
+    """
+    if path.exists() and path.read_text() == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text)
+    draft.replace(path)
+    return True

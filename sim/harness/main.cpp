@@ -1,0 +1,209 @@
+// The simulator: one Verilated system, its memories, and a loop until there is a reason to stop.
+//
+// Built with BUS_BYTES = 0 for a core without a coprocessor, else with the width of the coprocessor's bus.
+#include <verilated.h>
+
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "Vtop.h"
+#include "axi.h"
+#include "memory.h"
+#include "obi.h"
+#include "options.h"
+#if VM_TRACE
+#include <verilated_vcd_c.h>
+#endif
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned kResetCycles = 8;
+constexpr uint64_t kCyclesBetweenClockReadings = 1 << 14;
+constexpr double kSecondsBetweenReports = 0.5;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+class Simulation {
+ public:
+  explicit Simulation(const Options& options)
+      : options_(options),
+        memory_(options.main_bytes),
+        top_(&context_),
+        code_(memory_),
+        data_(memory_, options.zero_wait ? 1 : options.latency_cycles)
+#if BUS_BYTES
+        ,
+        axi_(memory_, options.latency_cycles, options.bytes_per_cycle)
+#endif
+  {
+    memory_.load_elf(options.elf);
+    for (const Image& image : options.images) memory_.load_image(image.address, image.path);
+    open_wave();
+    set_windows();
+    top_.rst_n = 0;
+    for (unsigned i = 0; i < kResetCycles; ++i) step_clock();
+    top_.rst_n = 1;
+  }
+
+  ~Simulation() {
+    top_.final();
+#if VM_TRACE
+    if (wave_) wave_->close();
+#endif
+  }
+
+  void run() {
+    start_ = Clock::now();
+    double next_report = kSecondsBetweenReports;
+    uint64_t next_reading = kCyclesBetweenClockReadings;
+    while (stop_ == nullptr) {
+      step();
+      if (cycle_ < next_reading) continue;
+      next_reading += kCyclesBetweenClockReadings;
+      if (const double now = seconds_since(start_); now >= next_report) {
+        next_report = now + kSecondsBetweenReports;
+        report_progress();
+      }
+    }
+    seconds_ = seconds_since(start_);
+    report_progress();
+  }
+
+  void write_results() {
+    for (const Dump& dump : options_.dumps) memory_.dump(dump.address, dump.bytes, dump.path);
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(options_.result.c_str(), "w"), std::fclose);
+    if (!file) throw std::runtime_error("Result could not be written: " + options_.result);
+    const Devices& devices = data_.devices();
+    std::fprintf(file.get(), "{\"stop_reason\": \"%s\", \"cycles\": %" PRIu64 ", \"instructions\": %" PRIu64, stop_, cycle_,
+                 instructions_);
+    std::fprintf(file.get(), ", \"exit_code\": %u, \"pc\": %u, \"address\": %u", devices.exit_code, top_.pc,
+                 data_.failed_address());
+    std::fprintf(file.get(), ", \"trap_pc\": %u, \"trap_cause\": %u, \"wall_seconds\": %.6f", devices.trap_pc,
+                 devices.trap_cause, seconds_);
+#if BUS_BYTES
+    std::fprintf(file.get(), ", \"fault_code\": %u, \"fault_address\": %u, \"status\": %u", unsigned{top_.fault_code},
+                 top_.fault_address, unsigned{top_.status});
+    std::fprintf(file.get(), ", \"words_read\": %" PRIu64 ", \"words_written\": %" PRIu64, axi_.words_read(),
+                 axi_.words_written());
+#endif
+    std::fprintf(file.get(), ", \"marks\": [");
+    const char* separator = "";
+    for (const auto& [number, cycle] : devices.marks) {
+      std::fprintf(file.get(), "%s[%u, %" PRIu64 "]", separator, number, cycle);
+      separator = ", ";
+    }
+    std::fprintf(file.get(), "]}\n");
+  }
+
+ private:
+  // One cycle: the inputs, the edge that takes them and begins the cycle, a look at the outputs.
+  void step() {
+    bool progress = false;
+    code_.drive(top_);
+    data_.drive(top_, cycle_);
+#if BUS_BYTES
+    axi_.drive(top_, cycle_);
+#endif
+    step_clock();
+    code_.sample(top_);
+    data_.sample(top_, cycle_);
+#if BUS_BYTES
+    progress |= axi_.sample(top_, cycle_);
+    progress |= top_.progress;
+    if (top_.fault) stop_ = "fault";
+#endif
+    progress |= top_.retired;
+    instructions_ += top_.retired;
+    if (progress) last_progress_ = cycle_;
+    if (data_.devices().exited) stop_ = "exit";
+    else if (data_.devices().trapped) stop_ = "trap";
+    else if (data_.failed()) stop_ = "bus error";
+    else if (cycle_ - last_progress_ >= options_.no_progress_cycles) stop_ = "no progress";
+    else if (cycle_ + 1 >= options_.max_cycles) stop_ = "cycle limit";
+    ++cycle_;
+  }
+
+  void step_clock() {
+    top_.clk = 0;
+    evaluate();
+    top_.clk = 1;
+    evaluate();
+  }
+
+  void evaluate() {
+    top_.eval();
+#if VM_TRACE
+    if (wave_) wave_->dump(context_.time());
+    context_.timeInc(1);
+#endif
+  }
+
+  void set_windows() {
+#if BUS_BYTES
+    for (size_t i = 0; i < options_.windows.size(); ++i) {
+      const Window& window = options_.windows[i];
+      top_.window_base[i] = window.base;
+      top_.window_limit[i] = window.limit;
+      top_.window_readable |= window.readable << i;
+      top_.window_writable |= window.writable << i;
+    }
+#endif
+  }
+
+  void open_wave() {
+    if (options_.wave.empty()) return;
+#if VM_TRACE
+    context_.traceEverOn(true);
+    wave_ = std::make_unique<VerilatedVcdC>();
+    top_.trace(wave_.get(), 99);
+    wave_->open(options_.wave.c_str());
+#else
+    throw std::runtime_error("Option --wave needs a simulator that was built for tracing");
+#endif
+  }
+
+  // "progress CYCLES MARK", the mark being the last number stored to the device, or -1.
+  void report_progress() const {
+    const auto& marks = data_.devices().marks;
+    std::fprintf(stderr, "progress %" PRIu64 " %lld\n", cycle_, marks.empty() ? -1LL : (long long)marks.back().first);
+    std::fflush(stderr);
+  }
+
+  const Options& options_;
+  Memory memory_;
+  VerilatedContext context_;
+  Vtop top_;
+  InstructionPort<Vtop> code_;
+  DataPort<Vtop> data_;
+#if BUS_BYTES
+  AxiMemory<Vtop, BUS_BYTES> axi_;
+#endif
+#if VM_TRACE
+  std::unique_ptr<VerilatedVcdC> wave_;
+#endif
+  uint64_t cycle_ = 0, instructions_ = 0, last_progress_ = 0;
+  const char* stop_ = nullptr;
+  Clock::time_point start_;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse_options(argc, argv);
+    Simulation simulation(options);
+    simulation.run();
+    std::fflush(stdout);
+    simulation.write_results();
+  } catch (const std::runtime_error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+  return 0;
+}

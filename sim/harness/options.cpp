@@ -1,0 +1,63 @@
+// Parsing the command line: every option takes a fixed number of values, numbers in any C notation.
+#include "options.h"
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace {
+
+class Arguments {
+ public:
+  Arguments(int argc, char** argv) : words_(argv + 1, argv + argc) {}
+
+  bool empty() const { return next_ == words_.size(); }
+
+  std::string text() {
+    if (empty()) throw std::runtime_error("Option " + words_.back() + " lacks a value");
+    return words_[next_++];
+  }
+
+  uint64_t number() {
+    const std::string word = text();
+    char* end = nullptr;
+    const uint64_t value = std::strtoull(word.c_str(), &end, 0);
+    if (word.empty() || *end != '\0') throw std::runtime_error("Option value must be a number, not '" + word + "'");
+    return value;
+  }
+
+  uint32_t address() { return static_cast<uint32_t>(number()); }
+
+ private:
+  std::vector<std::string> words_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  Arguments arguments(argc, argv);
+  while (!arguments.empty()) {
+    const std::string name = arguments.text();
+    // Braced initialisers evaluate from left to right.
+    if (name == "--elf") options.elf = arguments.text();
+    else if (name == "--result") options.result = arguments.text();
+    else if (name == "--wave") options.wave = arguments.text();
+    else if (name == "--image") options.images.push_back(Image{arguments.address(), arguments.text()});
+    else if (name == "--dump")
+      options.dumps.push_back(Dump{arguments.address(), arguments.number(), arguments.text()});
+    else if (name == "--window")
+      options.windows.push_back(
+          Window{arguments.address(), arguments.address(), arguments.number() != 0, arguments.number() != 0});
+    else if (name == "--main-bytes") options.main_bytes = arguments.number();
+    else if (name == "--latency-cycles") options.latency_cycles = arguments.number();
+    else if (name == "--bytes-per-cycle") options.bytes_per_cycle = arguments.number();
+    else if (name == "--zero-wait") options.zero_wait = true;
+    else if (name == "--max-cycles") options.max_cycles = arguments.number();
+    else if (name == "--no-progress-cycles") options.no_progress_cycles = arguments.number();
+    else throw std::runtime_error("Option is not known: " + name);
+  }
+  if (options.elf.empty() || options.result.empty()) throw std::runtime_error("Options --elf and --result must be given");
+  if (options.windows.size() > 4) throw std::runtime_error("There must be at most 4 windows");
+  return options;
+}

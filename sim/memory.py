@@ -1,0 +1,133 @@
+"""Main memory as the fast engine sees it: one array, and windows that say what a DMA may touch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from tilewright.isa.counters import FAULTS
+
+MAIN_BASE = 0x8000_0000
+"""Where main memory starts; code and stack lie in RAM at 0."""
+
+READ_OUTSIDE = 1
+WRITE_OUTSIDE = 2
+"""Codes of `isa.counters.FAULTS`."""
+
+Steps = tuple[int, int]
+
+
+class Permission(Protocol):
+    """Anything that says which addresses may be used, and how."""
+
+    @property
+    def base(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def readable(self) -> bool: ...
+    @property
+    def writable(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Byte addresses [base, limit) that the coprocessor may read, write, or both."""
+
+    base: int
+    limit: int
+    readable: bool = True
+    writable: bool = False
+
+    def __post_init__(self) -> None:
+        if not MAIN_BASE <= self.base < self.limit <= 1 << 32:
+            raise ValueError(f"Window must lie in [{MAIN_BASE:#x}, 0x100000000) and not be empty, "
+                             f"not [{self.base:#x}, {self.limit:#x})")
+
+
+class WindowError(RuntimeError):
+    """A request of the coprocessor is not wholly inside a window that permits it.
+
+    ``code`` is that of `isa.counters.FAULTS`, ``address`` that of the request's first bus word.
+    """
+
+    def __init__(self, code: int, address: int, windows: Iterable[Permission]) -> None:
+        allowed = ", ".join(f"{w.base:#x}..{w.limit:#x}" for w in windows) or "there are none"
+        super().__init__(f"A DMA request must stay inside a window ({allowed}), not {FAULTS[code]} at {address:#x}")
+        self.code = code
+        self.address = address
+
+
+class MainMemory:
+    """``size`` bytes at ``MAIN_BASE``; counts the bus words read and the bytes written."""
+
+    def __init__(self, size: int, windows: Iterable[Permission] = ()) -> None:
+        self.bytes = np.zeros(size, np.int8)
+        self.windows = tuple(windows)
+        self.words_read = 0
+        self.bytes_written = 0
+
+    def put(self, address: int, data: bytes) -> None:
+        """Set the bytes at ``address``, as the host does before a run.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit the memory.
+        """
+        self._host_slice(address, len(data))[:] = np.frombuffer(data, np.int8)
+
+    def get(self, address: int, size: int) -> bytes:
+        """Return the bytes at ``address``; raises as :meth:`put` does."""
+        return self._host_slice(address, size).tobytes()
+
+    def _host_slice(self, address: int, size: int) -> NDArray[np.int8]:
+        first = address - MAIN_BASE
+        if not 0 <= first <= first + size <= self.bytes.size:
+            raise ValueError(f"Memory has {self.bytes.size} bytes from {MAIN_BASE:#x}, not the {size} at {address:#x}")
+        return self.bytes[first:first + size]
+
+    def read_strided(self, address: int, shape: tuple[int, int, int], steps: Steps, bus_bytes: int) -> NDArray[np.int8]:
+        """Return (rows, runs, run bytes) at ``address``, rows and runs ``steps`` bytes apart; a view.
+
+        Raises
+        ------
+        WindowError
+            If a run's bus words are not wholly inside a readable window.
+        """
+        starts = self._check(address, shape, steps, bus_bytes, code=READ_OUTSIDE)
+        self.words_read += int((-(-(starts + shape[2]) // bus_bytes) - starts // bus_bytes).sum())
+        return self._view(address, shape, steps, starts)
+
+    def write_strided(self, address: int, data: NDArray[np.int8], steps: Steps, bus_bytes: int) -> None:
+        """Write (rows, runs, run bytes) at ``address``; the counterpart of :meth:`read_strided`."""
+        shape = data.shape[0], data.shape[1], data.shape[2]
+        starts = self._check(address, shape, steps, bus_bytes, code=WRITE_OUTSIDE)
+        self._view(address, shape, steps, starts)[:] = data
+        self.bytes_written += data.size
+
+    def _check(self, address: int, shape: tuple[int, int, int], steps: Steps, bus_bytes: int, *,
+               code: int) -> NDArray[np.int64]:
+        """Return the address of each run, if all of them lie where they may."""
+        rows, runs, size = shape
+        starts = address + np.arange(rows)[:, None] * steps[0] + np.arange(runs) * steps[1]
+        low, high = starts // bus_bytes * bus_bytes, -(-(starts + size) // bus_bytes) * bus_bytes
+        allowed = np.zeros(starts.shape, bool)
+        for window in self.windows:
+            if window.writable if code == WRITE_OUTSIDE else window.readable:
+                allowed |= (low >= window.base) & (high <= window.limit)
+        if not allowed.all():
+            raise WindowError(code, int(low[~allowed][0]), self.windows)
+        if starts.min() < MAIN_BASE or starts.max() + size > MAIN_BASE + self.bytes.size:
+            raise ValueError(f"Memory must hold what the windows permit; it has {self.bytes.size} bytes from "
+                             f"{MAIN_BASE:#x}, and {int(starts.max()) + size:#x} was used")
+        return starts
+
+    def _view(self, address: int, shape: tuple[int, int, int], steps: Steps,
+              starts: NDArray[np.int64]) -> NDArray[np.int8]:
+        # A step of an axis of one does not matter, and may be any 32-bit number.
+        strides = (steps[0] if shape[0] > 1 else 0, steps[1] if shape[1] > 1 else 0, 1)
+        return as_strided(self.bytes[address - MAIN_BASE:], shape, strides)

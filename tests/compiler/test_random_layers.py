@@ -1,0 +1,58 @@
+"""Random layers on random machines: compiled, proven free of races, executed; equal to the reference."""
+
+import numpy as np
+import pytest
+
+from tests.support.execute import execute
+from tests.support.random_layers import network_of, random_layer, random_machine
+from tilewright.compiler.backend import compile_layers
+from tilewright.compiler.check import check
+from tilewright.compiler.plan import DoesNotFitError
+from tilewright.compiler.reference import run_layer
+
+BATCH = 50
+FEW, MANY = 6, 44
+
+
+def run_batch(batch: int) -> dict[str, int]:
+    """Run layers of the seeds of ``batch`` and return how many were cut in which way."""
+    seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "sum"), 0)
+    for seed in range(batch * BATCH, (batch + 1) * BATCH):
+        rng = np.random.default_rng(seed)
+        layer, machine = random_layer(rng), random_machine(rng)
+        network = network_of(layer)
+        inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
+        try:
+            compiled = compile_layers(network, machine)
+        except DoesNotFitError:
+            seen["too large"] += 1
+            continue
+        check((command for _, command in compiled.program.commands()), machine)
+        expected = run_layer(layer, inputs["x"], inputs.get("residual"))
+        np.testing.assert_array_equal(execute(compiled, inputs)["y"], expected, err_msg=f"seed {seed}: {layer.name}")
+        plan = compiled.plans[0]
+        seen[plan.walk.algorithm] += 1
+        seen["tiles"] += len(plan.tiles) > 1
+        seen["columns"] += len(plan.tiles[0].columns.out) < layer.out_shape[2]
+        seen["blocks"] += len(plan.blocks) > 1
+        seen["parts"] += len(plan.blocks[0].runs) < plan.walk.runs
+    return seen
+
+
+@pytest.mark.parametrize("batch", range(FEW))
+def test_layers_equal_the_reference(batch):
+    seen = run_batch(batch)
+    # The point of tiny buffers is that layers are cut; and most must fit.
+    assert seen["tiles"] > BATCH // 4
+    assert seen["blocks"] > BATCH // 6
+    assert seen["too large"] < BATCH // 4
+    assert all(seen[algorithm] for algorithm in ("conv23", "conv", "sum"))
+
+
+@pytest.mark.slow
+def test_many_layers_equal_the_reference():
+    total: dict[str, int] = {}
+    for batch in range(FEW, FEW + MANY):
+        for what, count in run_batch(batch).items():
+            total[what] = total.get(what, 0) + count
+    assert all(total.values()), f"every way to cut a layer must occur: {total}"

@@ -1,0 +1,99 @@
+"""The large models: as many multiplications and parameters as published, values spread over the int8 range."""
+
+import re
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.reference import run_network
+from tilewright.models import FOLDER, LARGE, is_large, large_file, resnet, vgg16
+from tilewright.models.images import images
+from tilewright.models.large import NETWORKS
+from tilewright.runtime.errors import InputError
+from tilewright.runtime.models import choose_inputs, model_file, model_folder
+from tilewright.runtime.progress import Silence
+from tilewright.runtime.quantization import quantize_input
+from tilewright.runtime.statistics import tensor_statistics
+
+
+def stated(name):
+    """Return the MACs and parameters that the docstring of a model's module states."""
+    text = f"{vgg16.__doc__}\n{resnet.__doc__}"
+    row = re.search(rf"^ +{name} +\S+ +([\d,]+) +([\d,]+)", text, re.MULTILINE)
+    return tuple(int(number.replace(",", "")) for number in row.groups())
+
+
+@pytest.mark.parametrize("name", ["vgg16-32", "resnet18-32"])
+def test_size_is_as_stated_and_values_use_the_range(name):
+    model = model_file(name, Silence())
+    network = compile_network(model)
+    macs, parameters = stated(name)
+    assert network.macs == macs
+    tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer}
+    assert sum(t.size for n, t in tensors.items() if n.endswith(("weight_quantized", "bias_quantized")) or
+               re.fullmatch(r"onnx::Conv_\d+_quantized", n)) == parameters
+
+    inputs = choose_inputs(network.inputs, model, None)
+    assert "natural spectrum" in inputs.origin
+    values = run_network(network, {info.name: quantize_input(info, inputs.arrays[info.onnx_name])
+                                   for info in network.inputs})
+    layers = [(layer.name, layer.output) for layer in network.layers]
+    statistics = tensor_statistics(layers, values, {name: info.zero_point for name, info in network.tensors.items()})
+    for each in statistics:
+        assert each.zeros < 0.75, each
+        assert each.saturated < 0.01, each
+        # Half the values, 128 of them, are what ReLU leaves of a symmetric range.
+        assert each.levels >= min(60, each.elements // 2), each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet18-224", "vgg16-224", "resnet50-224"])
+def test_size_of_a_network_for_photographs_is_as_stated(name):
+    network = compile_network(model_file(name, Silence()))
+    weights = sum(layer.weights.size + layer.bias.size for layer in network.layers if layer.weights is not None)
+    assert (network.macs, weights) == stated(name)
+
+
+def test_every_name_can_be_built_and_names_the_side_of_its_image():
+    assert {name: side for name, (_, side) in NETWORKS.items()} == {
+        name: int(name.rpartition("-")[2]) for name in LARGE}
+
+
+def test_a_model_is_recognised_by_its_content(tmp_path):
+    built = model_file("vgg16-32", Silence())
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(built.read_bytes())
+    assert is_large(copy, model_folder())
+    assert not is_large(FOLDER / "lenet5.onnx", model_folder())
+
+
+def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "tilewright.models.large")
+    with pytest.raises(InputError, match=r"^Model 'resnet18-32' is built on first use, which needs torch: "
+                                         r"pip install 'tilewright\[models\]'$"):
+        model_file("resnet18-32", Silence())
+
+
+def test_unknown_names_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^Large model must be one of vgg16-32, .*, not 'vgg19'$"):
+        large_file("vgg19", tmp_path)
+    with pytest.raises(InputError, match=r"^Model must be an \.onnx file or one of lenet5, .*, not 'vgg19'$"):
+        model_file("vgg19", Silence())
+
+
+def test_images_are_normalised_and_their_amplitude_falls_as_one_over_frequency():
+    pictures = images(4, 128, seed=3)
+    assert (pictures.dtype, pictures.shape) == (np.float32, (4, 3, 128, 128))
+    np.testing.assert_allclose(pictures.mean(axis=(1, 2, 3)), 0, atol=1e-5)
+    np.testing.assert_allclose(pictures.std(axis=(1, 2, 3)), 1, rtol=1e-5)
+    amplitude = np.abs(np.fft.rfft2(pictures)).mean(axis=(0, 1))
+    low, high = amplitude[4, 4:8].mean(), amplitude[32, 32:64].mean()
+    assert low / high == pytest.approx(8, rel=0.3)
+    np.testing.assert_array_equal(pictures, images(4, 128, seed=3))
+    assert np.any(pictures != images(4, 128, seed=4))

@@ -1,0 +1,132 @@
+"""RTL by ranges of layers: the same tensors, cycles that add up, and nothing lost when a run is interrupted."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from tilewright.compiler.backend import compile_layers
+from tilewright.compiler.options import BEST
+from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.reference import run_network
+from tilewright.isa.machine import MemoryTiming, preset
+from tilewright.models import builtin
+from tilewright.runtime.engines import Execution
+from tilewright.runtime.errors import InputError, RunError
+from tilewright.runtime.evaluate_ranges import evaluate_ranges
+from tilewright.runtime.job import job_of_compiled
+from tilewright.runtime.progress import Cycles, Silence
+from tilewright.runtime.range_runs import Interrupted, RangeRunner, describe, merge_reports
+from tilewright.runtime.ranges import LayerRange
+from tilewright.runtime.stored_runs import StoredRuns
+
+BASE = preset("base")
+RANGES = [LayerRange(0, 2), LayerRange(2, 3), LayerRange(3, 5)]
+PREDICTED = [30, 30, 20, 5, 5]
+
+
+@pytest.fixture(scope="module")
+def network():
+    return compile_network(builtin("lenet5"))
+
+
+@pytest.fixture(scope="module")
+def values(network):
+    (image,) = network.inputs
+    return run_network(network, {image.name: np.random.default_rng(0).integers(-128, 128, image.shape, dtype=np.int8)})
+
+
+@pytest.fixture
+def runner(network, values, tmp_path):
+    def make(**changes):
+        return RangeRunner(**{"network": network, "machine": BASE, "timing": MemoryTiming.default(BASE),
+                              "options": BEST, "values": values, "predicted": PREDICTED,
+                              "runs": StoredRuns(tmp_path / "runs")} | changes)
+    return make
+
+
+class Breaking(Silence):
+    """Interrupts whoever shows cycles for the ``count``-th time."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    @contextmanager
+    def simulation(self, text: str, layers: Sequence[tuple[str, int]]) -> Iterator[Cycles]:
+        def show(cycles: int, mark: int | None) -> None:
+            self.count -= 1
+            if not self.count:
+                raise Interrupted
+        yield show
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tensors_are_the_references_and_reports_add_up(runner, network, values, jobs):
+    runs = runner().run(RANGES, jobs, Silence())
+    assert [run.layers for run in runs] == RANGES
+    for run in runs:
+        for name, tensor in run.tensors.items():
+            np.testing.assert_array_equal(tensor, values[name])
+    assert {name for run in runs for name in run.tensors} == set(values)
+    report = merge_reports(runs, "lenet5")
+    assert [layer.name for layer in report.layers] == [layer.name for layer in network.layers]
+    assert report.cycles == sum(run.report.cycles for run in runs)
+    assert report.energy.total_uj == pytest.approx(sum(run.report.energy.total_uj for run in runs))
+    assert report.instructions["sta"] == sum(run.report.instructions["sta"] for run in runs)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(runner):
+    # Shown are the end of the first simulation, its being stored, and the end of the second: there it breaks.
+    with pytest.raises(Interrupted):
+        runner().run(RANGES, 1, Breaking(3))
+    again = runner().run(RANGES, 1, Silence())
+    assert [run.stored for run in again] == [True, False, False]
+    assert "1 of 3 in an earlier run" in describe(again)
+    third = runner().run(RANGES, 1, Silence())
+    assert all(run.stored for run in third)
+    assert [run.report for run in third] == [run.report for run in again]
+    assert not any(run.stored for run in runner(fresh=True).run(RANGES[1:2], 1, Silence()))
+
+
+def test_whatever_a_run_depends_on_is_in_its_name(network, values, tmp_path):
+    runs, timing, simulator = StoredRuns(tmp_path), MemoryTiming.default(BASE), tmp_path / "one" / "simulator"
+    (image,) = network.inputs
+    inputs = {image.name: values[image.name]}
+    job = job_of_compiled(compile_layers(network, BASE, keep_tensors=True), "lenet5")
+    small = job_of_compiled(compile_layers(network, preset("nano"), keep_tensors=True), "lenet5")
+    slow = MemoryTiming(latency_cycles=timing.latency_cycles + 1, bytes_per_cycle=timing.bytes_per_cycle)
+    keys = [runs.key(job, inputs, timing, simulator), runs.key(small, inputs, timing, simulator),
+            runs.key(job, {image.name: values[image.name] ^ 1}, timing, simulator),
+            runs.key(job, inputs, slow, simulator), runs.key(job, inputs, timing, tmp_path / "two" / "simulator")]
+    assert len(set(keys)) == len(keys)
+    assert runs.key(job, inputs, timing, simulator) == keys[0]
+
+
+def test_a_stored_run_is_read_as_it_was_and_a_damaged_one_is_refused(tmp_path):
+    runs = StoredRuns(tmp_path)
+    execution = Execution(cycles=7, instructions=3, tensors={"a/b": np.arange(6, dtype=np.int8).reshape(1, 2, 3)},
+                          records=({"cycles": 6},), wall_seconds=0.5, cycles_per_second=14.0)
+    assert runs.load("key") is None
+    runs.save("key", execution)
+    found = runs.load("key")
+    np.testing.assert_array_equal(found.tensors.pop("a/b"), execution.tensors.pop("a/b"))
+    assert found == execution
+    (tmp_path / "key" / "tensors.npz").write_bytes(b"PK")
+    with pytest.raises(RunError, match=r"^Stored run .*key cannot be read; give --fresh to simulate again$"):
+        runs.load("key")
+
+
+def test_layers_of_a_model_are_compared_with_onnx_runtime():
+    evaluation = evaluate_ranges(builtin("lenet5"), BASE, None, layers="2:", jobs=None, fresh=True, steps=Silence())
+    assert evaluation.report.matches_reference
+    assert evaluation.comparison.compared == 3
+    assert set(evaluation.outputs) == {"logits"}
+    assert [each.layer for each in evaluation.statistics] == [layer.name for layer in evaluation.report.layers]
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_jobs_are_refused(jobs):
+    with pytest.raises(InputError, match=rf"^Jobs must be one or more, not {jobs}$"):
+        evaluate_ranges(builtin("lenet5"), BASE, None, layers=None, jobs=jobs, fresh=False, steps=Silence())

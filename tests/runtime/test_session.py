@@ -1,0 +1,116 @@
+"""InferenceSession answers as ONNX Runtime does, and refuses what it cannot answer."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright
+from tests.support.onnx_models import ModelBuilder
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.models import builtin, data
+from tilewright.runtime.errors import InputError, RunError
+from tilewright.runtime.reference import session as onnx_session
+from tilewright.runtime.session import InferenceSession
+
+IMAGES = data.samples().images
+
+
+@pytest.fixture(scope="module")
+def lenet5():
+    return InferenceSession(builtin("lenet5"), machine="nano")
+
+
+@pytest.mark.parametrize("model", ["lenet5", "lenet5_accel", "lenet5_qoperator"])
+def test_logits_are_onnx_runtimes(model):
+    reference = onnx_session(builtin(model))
+    session = tilewright.InferenceSession(builtin(model), machine="base", engine="fast")
+    for image in IMAGES[:4, np.newaxis]:
+        (ours,), (theirs,) = session.run(None, {"image": image}), reference.run(None, {"image": image})
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("form", ["qdq", "qoperator"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_inputs_and_outputs_may_be_integers(tmp_path, form, dtype):
+    builder = ModelBuilder(form, seed=3, dtype=dtype, zero_point=None)
+    x = builder.input((1, 3, 9, 8), integer=True)
+    y = builder.conv(x, 5, kernel=3)
+    builder.output(y, integer=True)
+    (tmp_path / "net.onnx").write_bytes(builder.finish())
+    reference, session = onnx_session(tmp_path / "net.onnx"), InferenceSession(tmp_path / "net.onnx", machine="nano")
+    assert [(each.name, list(each.shape), each.type) for each in session.get_inputs() + session.get_outputs()] == [
+        (each.name, each.shape, each.type) for each in reference.get_inputs() + reference.get_outputs()]
+    feed = {x.name: np.random.default_rng(0).integers(0, 128, x.shape).astype(dtype)}
+    (ours,), (theirs,) = session.run(None, feed), reference.run(None, feed)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_arguments_are_those_of_onnx_runtime(lenet5):
+    reference = onnx_session(builtin("lenet5"))
+    for ours, theirs in zip(lenet5.get_inputs() + lenet5.get_outputs(),
+                            reference.get_inputs() + reference.get_outputs(), strict=True):
+        assert (ours.name, list(ours.shape), ours.type) == (theirs.name, theirs.shape, theirs.type)
+
+
+def test_outputs_can_be_chosen_by_name(lenet5):
+    feed = {"image": IMAGES[:1]}
+    assert lenet5.run([], feed) == []
+    np.testing.assert_array_equal(lenet5.run(["logits"], feed)[0], lenet5.run(None, feed)[0])
+    with pytest.raises(InputError, match=r"^Outputs must be of logits, not 'scores'$"):
+        lenet5.run(["scores"], feed)
+
+
+def test_a_report_needs_a_run():
+    session = InferenceSession(builtin("lenet5"), machine="nano")
+    with pytest.raises(RunError, match=r"^Session must have run before it has a report$"):
+        session.report  # noqa: B018 -- the property raises
+    session.run(None, {"image": IMAGES[:1]})
+    assert session.report.machine == "nano"
+    assert [layer.name for layer in session.report.layers] == [name for name, _ in session.layers]
+    assert session.report.matches_reference is None
+
+
+def test_tensors_of_all_layers_are_kept_on_demand():
+    kept = InferenceSession(builtin("lenet5"), machine="base", keep_tensors=True)
+    kept.run(None, {"image": IMAGES[:1]})
+    assert {output for _, output in kept.layers} <= set(kept.tensors)
+
+
+def test_slower_memory_takes_longer_and_changes_no_value():
+    fast, slow = (InferenceSession(builtin("lenet5"), machine="base",
+                                   memory=MemoryTiming(latency_cycles=latency)) for latency in (20, 200))
+    feed = {"image": IMAGES[:1]}
+    np.testing.assert_array_equal(fast.run(None, feed)[0], slow.run(None, feed)[0])
+    assert slow.report.cycles > fast.report.cycles
+    assert slow.report.memory.latency_cycles == 200
+
+
+def test_any_machine_will_do():
+    machine = Machine(name="mine", lanes=2, clusters=2, post_lanes=2, bus_bytes=4)
+    session = InferenceSession(builtin("lenet5"), machine=machine)
+    session.run(None, {"image": IMAGES[:1]})
+    assert (session.report.machine, session.report.multipliers) == ("mine", 32)
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"machine": "huge"}, "Machine must be one of nano, base, large, not 'huge'"),
+    ({"engine": "slow"}, "Engine must be one of rtl, fast, not 'slow'"),
+])
+def test_unknown_options_are_refused(options, sentence):
+    with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):
+        InferenceSession(builtin("lenet5"), **options)
+
+
+def test_waveforms_need_the_hardware(lenet5, tmp_path):
+    with pytest.raises(InputError, match=r"^Engine must be rtl to write waveforms, not 'fast'$"):
+        lenet5.run(None, {"image": IMAGES[:1]}, wave=tmp_path / "run.vcd")
+
+
+def test_wrong_inputs_are_refused(lenet5):
+    with pytest.raises(InputError, match=r"^Input 'image' must be float32 of shape \(1, 1, 32, 32\), not float64"):
+        lenet5.run(None, {"image": IMAGES[:1].astype(np.float64)})
+    with pytest.raises(InputError, match=r"^Inputs must be image, not none$"):
+        lenet5.run(None, {})

@@ -1,0 +1,270 @@
+"""Programs for the post-processing unit, and the bytes they leave: docs/datapath.md read aloud."""
+
+import random
+from dataclasses import dataclass, field, replace
+
+from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.numerics import add_residual, requantize
+from tilewright.rtl.commands import Command
+
+SCRATCH = 64  # bytes at the end of the buffer, for traffic beside the results
+REGIONS = 2
+REGION = 1536  # bytes of the results of a run, and what lies between them
+
+
+@dataclass
+class Pool:
+    """Operands of pool.window."""
+
+    kernel_x: int
+    kernel_y: int
+    stride_x: int
+    stride_y: int
+    left: int
+    top: int
+    width: int
+    rows: int
+
+
+@dataclass
+class Layer:
+    """What the set commands say; scales and biases by channel of the parameter buffer."""
+
+    width: int
+    channels: int
+    pixel_step: int
+    row_step: int
+    winograd: bool
+    clamp: dict
+    pool: Pool | None = None
+    residual: dict | None = None
+
+
+@dataclass
+class Run:
+    """One act.run: its sums by (y, x, channel), the bytes it starts from and those it leaves."""
+
+    layer: Layer
+    number: int
+    base: int
+    rows: int
+    parameter_base: int
+    sums: dict
+    before: bytes = b""
+    after: bytes = b""
+    requests: list = field(default_factory=list)
+    signal_par_free: bool = False
+
+
+def encode(mnemonic, variant, *flags, **operands):
+    """Return the bits of a `Command`."""
+    instruction = BY_MNEMONIC[mnemonic]
+    chosen = instruction.variant(variant)
+    registers = []
+    for fields in (chosen.rs1, chosen.rs2):
+        bits = shift = 0
+        for each in fields:
+            value = operands.pop(each.name)
+            assert int(value) in each.range, (each.name, value)
+            bits |= (int(value) & ((1 << each.width) - 1)) << shift
+            shift += each.width
+        registers.append(bits)
+    assert not operands
+    command = {"funct3": instruction.funct3, "variant": chosen.code, "flags": chosen.flag_bits(*flags),
+               "rs1": registers[0], "rs2": registers[1]}
+    return Command.const(command).as_bits()
+
+
+class Reference:
+    """docs/datapath.md, "post: act, pool.window", as nested loops."""
+
+    def __init__(self, machine, parameters):
+        self.machine, self.parameters = machine, parameters
+
+    def groups(self, run):
+        """Yield the tile groups: a list of tiles, each a dict (pixel, lane) -> sum."""
+        machine, layer = self.machine, run.layer
+        step = 2 if layer.winograd else 1
+        tiles = [(y, x) for y in range(0, run.rows, step) for x in range(0, layer.width, step)]
+        for group in range(-(-layer.channels // machine.lanes)):
+            for start in range(0, len(tiles), machine.tiles):
+                yield group, tiles[start : start + machine.tiles]
+
+    def pixels(self, run, tile):
+        """Yield (pixel number, y, x) of the outputs of a tile that exist."""
+        y, x = tile
+        for pixel in range(4 if run.layer.winograd else 1):
+            if y + pixel // 2 < run.rows and x + pixel % 2 < run.layer.width:
+                yield pixel, y + pixel // 2, x + pixel % 2
+
+    def execute(self, run, memory):
+        """Bring ``memory`` from before to after the run; return the number of steps of each vector, in order."""
+        layer, machine = run.layer, self.machine
+        steps = []
+        for group, tiles in self.groups(run):
+            for tile in tiles:
+                for _, y, x in self.pixels(run, tile):
+                    for first in range(group * machine.lanes, min(layer.channels, (group + 1) * machine.lanes),
+                                       machine.post_lanes):
+                        windows = list(self.windows(layer, y, x))
+                        steps.append(max(1, len(windows)))
+                        for channel in range(first, min(first + machine.post_lanes, layer.channels)):
+                            self.output(run, memory, y, x, channel, windows)
+        return steps
+
+    def windows(self, layer, y, x):
+        """Yield (wy, wx, whether this is its first pixel) of each window that covers the pixel."""
+        if layer.pool is None:
+            yield y, x, True
+            return
+        pool = layer.pool
+        for wy in range(pool.rows):
+            for wx in range(pool.width):
+                top, left = wy * pool.stride_y - pool.top, wx * pool.stride_x - pool.left
+                if top <= y < top + pool.kernel_y and left <= x < left + pool.kernel_x:
+                    yield wy, wx, (y, x) == (max(0, top), max(0, left))
+
+    def output(self, run, memory, y, x, channel, windows):
+        layer = run.layer
+        q = requantize(run.sums[y, x, channel], **self.parameters[run.parameter_base + channel], **layer.clamp)
+        for wy, wx, first in windows:
+            address = run.base + wy * layer.row_step + wx * layer.pixel_step + channel
+            old = (memory[address] ^ 128) - 128
+            result = q
+            if layer.residual is not None:
+                residual = dict(layer.residual)
+                own_second = residual.pop("own_second")
+                result = add_residual(old, q, **residual) if own_second else add_residual(q, old, **residual)
+            elif not first:
+                result = max(old, q)
+            memory[address] = result & 255
+
+
+class Program:
+    """Commands, what they need, and what they leave."""
+
+    def __init__(self, machine, seed):
+        self.machine = machine
+        self.rng = random.Random(seed)
+        self.origin = machine.result_bytes - SCRATCH - REGIONS * REGION
+        self.content = bytearray(self.rng.randbytes(machine.result_bytes))
+        self.initial = bytes(self.content)
+        self.parameters = [self._parameter() for _ in range(machine.parameter_channels)]
+        self.reference = Reference(machine, self.parameters)
+        self.commands, self.runs, self.steps = [], [], []
+
+    def _parameter(self):
+        rng = self.rng
+        return {"bias": rng.randint(-4000, 4000), "mantissa": rng.randrange(1 << 23, 1 << 24),
+                "shift": rng.randint(30, 33)}
+
+    def _residual(self):
+        """Return settings of the residual add: arguments of add_residual, and the order of its operands."""
+        rng = self.rng
+        low, high = sorted(rng.randint(-128, 127) for _ in range(2))
+        return {"mantissa_a": rng.randrange(1 << 23, 1 << 24), "shift_a": rng.randint(22, 26),
+                "mantissa_b": rng.randrange(1 << 23, 1 << 24), "shift_b": rng.randint(22, 26),
+                "offset_mantissa": rng.randrange(1 << 23, 1 << 24), "offset_shift": rng.randint(16, 24),
+                "offset_negative": rng.randrange(2), "unsigned": rng.randrange(2),
+                "low": min(low, 0), "high": max(high, 1), "own_second": rng.randrange(2)}
+
+    def layer(self, *, pool=None, residual=False, **fixed):
+        """Send the set commands of a layer."""
+        rng, machine = self.rng, self.machine
+        low, high = sorted(rng.randint(-128, 127) for _ in range(2))
+        if rng.random() < 0.7:
+            low, high = -128, 127
+        channels = fixed.pop("channels", None) or rng.randint(1, 3 * machine.lanes + 2)
+        layer = Layer(width=fixed.pop("width", None) or rng.randint(1, 9), channels=channels,
+                      pixel_step=channels + rng.choice((0, 0, 1, 5)), row_step=0,
+                      winograd=fixed.pop("winograd", rng.random() < 0.5),
+                      clamp={"zero_point": rng.randint(-128, 127), "low": low, "high": high}, pool=pool)
+        width = pool.width if pool else layer.width
+        layer.row_step = layer.pixel_step * width + rng.choice((0, 3))
+        self.set_output(layer)
+        self.commands.append(encode("act", "set_clamp", **layer.clamp))
+        if residual:
+            layer.residual = self._residual()
+            renamed = {{"low": "residual_low", "high": "residual_high"}.get(k, k): v for k, v in layer.residual.items()}
+            for variant in ("set_residual_scale", "set_residual_offset"):
+                chosen = BY_MNEMONIC["act"].variant(variant)
+                self.commands.append(encode("act", variant, **{f.name: renamed[f.name] for f in chosen.fields}))
+        if pool:
+            self.commands.append(encode("pool", "window", **vars(pool)))
+        assert not fixed
+        return layer
+
+    def set_output(self, layer):
+        self.commands.append(encode("act", "set_output", width=layer.width, pixel_step=layer.pixel_step,
+                                    row_step=layer.row_step))
+
+    def start(self, number):
+        """Return the address of the region of a run."""
+        return self.origin + REGION * (number % REGIONS)
+
+    def fits(self, layer, rows):
+        """Whether the result of ``rows`` rows fits a region."""
+        return rows * layer.row_step + layer.channels <= REGION
+
+    def run(self, layer, rows):
+        """Send act.run."""
+        rng, machine = self.rng, self.machine
+        result_rows = layer.pool.rows if layer.pool else rows
+        assert self.fits(layer, result_rows)
+        start = self.start(len(self.runs))
+        base = start + rng.randint(0, REGION - result_rows * layer.row_step - layer.channels)
+        lanes = -(-layer.channels // machine.lanes) * machine.lanes
+        parameter_base = rng.randrange(0, machine.parameter_channels - lanes + 1, machine.lanes)
+        # Sums of every lane of every tile, also of those that have no output.
+        sums = {(y, x, c): rng.randint(-20000, 20000)
+                for y in range(rows + 1) for x in range(layer.width + 1) for c in range(lanes)}
+        run = Run(layer, len(self.runs), base, rows, parameter_base, sums)
+        end = start + REGION
+        if layer.residual is not None:
+            self.content[start:end] = rng.randbytes(REGION)
+        run.before = bytes(self.content[start:end])
+        self.steps.append(self.reference.execute(run, self.content))
+        run.after = bytes(self.content[start:end])
+        run.signal_par_free = rng.random() < 0.5
+        flags = ["signal_out_ready", "wait_out_free" if layer.residual is None else "wait_res_ready"]
+        self.commands.append(encode(
+            "act", "run", *flags, *(["signal_par_free"] if run.signal_par_free else []),
+            base=base, rows=rows, winograd=layer.winograd, parameter_base=parameter_base,
+            channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None))
+        self.runs.append(run)
+
+
+def random_pool(rng, width, rows):
+    """Return a pooling window: a usual one, or any."""
+    usual = ((2, 2, 0), (3, 2, 1), (3, 1, 1), (2, 1, 0), (3, 2, 0), (1, 2, 0))
+    if rng.random() < 0.8:
+        kernel, stride, padding = rng.choice(usual)
+        shape = (kernel, kernel, stride, stride, padding, padding)
+    else:
+        shape = (rng.randint(1, 15), rng.randint(1, 15), rng.randint(1, 7), rng.randint(1, 7),
+                 rng.randint(0, 15), rng.randint(0, 15))
+    kernel_x, kernel_y, stride_x, stride_y, left, top = shape
+    columns = max(1, (width + 2 * left - kernel_x) // stride_x + 1 + rng.choice((0, 0, 0, -1, 1)))
+    lines = max(1, (rows + 2 * top - kernel_y) // stride_y + 1 + rng.choice((0, 0, 0, -1, 1)))
+    return Pool(*shape, width=columns, rows=lines)
+
+
+def random_program(machine, seed, layers):
+    """Return a program of ``layers`` random layers with up to three runs each."""
+    program = Program(machine, seed)
+    rng = program.rng
+    for _ in range(layers):
+        width, rows = rng.randint(1, 9), rng.randint(1, 7)
+        kind = rng.choice(("plain", "pooled", "residual"))
+        layer = program.layer(width=width, residual=kind == "residual",
+                              pool=random_pool(rng, width, rows) if kind == "pooled" else None)
+        for _ in range(rng.randint(1, 3)):
+            if program.fits(layer, layer.pool.rows if layer.pool else rows):
+                program.run(layer, rows)
+            if layer.pool:  # the tile's padding and rows may change from run to run
+                pool = replace(layer.pool, top=rng.randint(0, layer.pool.top), rows=rng.randint(1, layer.pool.rows))
+                layer = replace(layer, pool=pool)
+                program.commands.append(encode("pool", "window", **vars(layer.pool)))
+            else:
+                rows = rng.randint(1, 7)
+    return program

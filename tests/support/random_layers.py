@@ -1,0 +1,135 @@
+"""Random layers and machines, seeded: every kind of layer the back end takes, on presets and on tiny buffers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.compiler.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
+from tilewright.isa.machine import PRESETS, Machine
+
+# Few different ones, because the reference computes all 65,536 sums of each.
+RESIDUALS = tuple(
+    Residual(tensor="residual", scale_a=np.float32(scale_a), scale_b=np.float32(scale_b), zero_a=zero_a, zero_b=zero_b,
+             zero_out=zero_out, low=low, high=high, unsigned=unsigned)
+    for scale_a, scale_b, zero_a, zero_b, zero_out, low, high, unsigned in (
+        (0.7, 0.9, 0, 0, 0, -128, 127, False),
+        (1.1, 0.3, 5, -7, -128, -128, 127, False),
+        (0.37, 1.9, -3, 11, 4, 4, 100, True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a layer's axis looks like: sizes, and the window that moves over it."""
+
+    image: int
+    kernel: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    @property
+    def out(self) -> int:
+        """Positions of the window."""
+        return (self.image + self.before + self.after - (self.kernel - 1) * self.dilation - 1) // self.stride + 1
+
+
+def random_axis(rng: np.random.Generator, kernel: int, longest: int) -> Shape:
+    """Return an axis of at most ``longest`` pixels with at least one output."""
+    stride = int(rng.choice([1, 1, 1, 2, 3] if kernel > 1 else [1, 1, 2, 3]))
+    dilation = int(rng.choice([1, 1, 1, 2, 3])) if kernel > 1 else 1
+    before, after = (int(pad) for pad in rng.integers(0, kernel + 1, 2))
+    if rng.random() < 0.4:
+        before = after = 0
+    least = max(1, (kernel - 1) * dilation + 1 - before - after)
+    return Shape(int(rng.integers(least, max(least, longest) + 1)), kernel, stride, dilation, before, after)
+
+
+def random_pool(rng: np.random.Generator, height: int, width: int) -> MaxPool | None:
+    """Return 2x2 or 3x3 windows with stride 2, or others, as far as they fit a layer of that size."""
+    kernel, stride, pad = ((2, 2, 0), (2, 2, 0), (3, 2, 1), (3, 2, 0), (3, 1, 1), (2, 3, 0), (5, 3, 2))[rng.integers(7)]
+    if min(height, width) < kernel:
+        return None
+    pads = (pad, pad, pad, pad)
+    if rng.random() < 0.3:
+        pads = (pad, int(rng.integers(0, kernel)), int(rng.integers(0, kernel)), pad)
+    return MaxPool(kernel=(kernel, kernel), strides=(stride, stride), pads=pads)
+
+
+def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) -> Layer:
+    """Return a layer of images up to ``longest`` pixels high and wide, and up to ``widest`` channels."""
+    kind = str(rng.choice(["conv"] * 12 + ["fc"] * 3 + ["average"] * 3 + ["pass"] * 3))
+    channels = int(rng.integers(1, widest + 1) if rng.random() < 0.6 else rng.integers(1, 9))
+    outputs = int(rng.integers(1, widest + 1) if rng.random() < 0.6 else rng.integers(1, 9))
+    groups = 1
+    if kind == "conv" and rng.random() < 0.2:
+        groups = int(rng.choice([2, 3, 4, channels]))
+        channels, outputs = -(-channels // groups) * groups, -(-outputs // groups) * groups
+    if kind in ("average", "pass"):
+        outputs, groups = channels, channels
+    if kind == "fc":
+        largest = 8 if rng.random() < 0.8 else 15
+        shapes = [Shape(size, size, 1, 1, 0, 0) for size in map(int, rng.integers(1, largest, 2))]
+    elif kind == "pass":
+        shapes = [Shape(int(size), 1, 1, 1, 0, 0) for size in rng.integers(1, longest + 1, 2)]
+    elif kind == "conv" and rng.random() < 0.4:
+        pads = rng.integers(0, 3, 4) if rng.random() < 0.3 else np.full(4, rng.integers(0, 2))
+        shapes = [Shape(int(rng.integers(3, longest + 1)), 3, 1, 1, int(pads[i]), int(pads[i + 2])) for i in range(2)]
+    else:
+        kernel_y = int(rng.integers(1, 8))
+        kernel_x = kernel_y if rng.random() < 0.8 else int(rng.integers(1, 8))
+        shapes = [random_axis(rng, kernel, longest) for kernel in (kernel_y, kernel_x)]
+    return build_layer(rng, "conv" if kind == "fc" else kind, channels, outputs, groups, shapes)
+
+
+def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int, groups: int,
+                shapes: list[Shape]) -> Layer:
+    """Return a layer of these sizes with random weights, scales, zero points, clamp, residual or max pooling."""
+    height, width = shapes
+    conv_shape = outputs, height.out, width.out
+    extra = rng.random()
+    pool = random_pool(rng, height.out, width.out) if extra < 0.3 else None
+    residual = RESIDUALS[rng.integers(len(RESIDUALS))] if extra > 0.8 else None
+    out = conv_shape
+    if pool:
+        sizes = [(conv_shape[1 + i] + pool.pads[i] + pool.pads[2 + i] - pool.kernel[i]) // pool.strides[i] + 1
+                 for i in range(2)]
+        out = (outputs, *sizes)
+    terms = channels // groups * height.kernel * width.kernel if kind == "conv" else height.kernel * width.kernel
+    weights = None
+    if kind == "conv":
+        weights = rng.integers(-128, 128, (outputs, channels // groups, height.kernel, width.kernel)).astype(np.int8)
+    typical = 50.0 / (74 * 74 * terms ** 0.5 if kind == "conv" else 74 * terms ** 0.5)
+    low, high = (-128, 127) if rng.random() < 0.5 else sorted(int(bound) for bound in rng.integers(-128, 128, 2))
+    return Layer(
+        name=f"{kind} {channels}x{height.image}x{width.image}", kind=kind, onnx_nodes=("node",), input="x", output="y",
+        in_shape=(channels, height.image, width.image), conv_shape=conv_shape, out_shape=out, weights=weights,
+        bias=rng.integers(-20000, 20000, outputs).astype(np.int32), kernel=(height.kernel, width.kernel),
+        strides=(height.stride, width.stride), dilations=(height.dilation, width.dilation),
+        pads=(height.before, width.before, height.after, width.after), groups=groups,
+        pad_value=int(rng.integers(-128, 128)),
+        requantize=Requantize(scale=(typical * rng.uniform(0.3, 3, outputs)).astype(np.float32),
+                              zero_point=int(rng.integers(-20, 20)), low=low, high=high),
+        residual=residual, pool=pool)
+
+
+def network_of(layer: Layer) -> Network:
+    """Return the network that consists of ``layer``."""
+    infos = [TensorInfo(name=layer.input, shape=layer.in_shape, scale=np.float32(1), zero_point=0)]
+    if layer.residual:
+        infos.append(TensorInfo(name=layer.residual.tensor, shape=layer.conv_shape, scale=np.float32(1), zero_point=0))
+    output = TensorInfo(name=layer.output, shape=layer.out_shape, scale=np.float32(1), zero_point=0)
+    return Network(name=layer.name, layers=(layer,), inputs=tuple(infos), outputs=(output,),
+                   tensors={info.name: info for info in (*infos, output)})
+
+
+def random_machine(rng: np.random.Generator) -> Machine:
+    """Return a preset, or one with buffers so small that most layers must be cut."""
+    if rng.random() < 0.3:
+        return PRESETS[str(rng.choice(list(PRESETS)))]
+    lanes, clusters, post_lanes = ((1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 2, 2), (8, 2, 4), (8, 4, 8), (16, 4, 8))[
+        rng.integers(7)]
+    return Machine(lanes=lanes, clusters=clusters, post_lanes=post_lanes, bus_bytes=int(rng.choice([4, 8, 16])),
+                   activation_bytes=int(rng.choice([4096, 8192, 32768])),
+                   weight_bytes=int(rng.choice([4096, 8192, 32768])), result_bytes=int(rng.choice([1024, 2048, 8192])),
+                   parameter_channels=int(rng.choice([16, 32, 128])))
