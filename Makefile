@@ -59,6 +59,9 @@ clean:  ## remove what the tools wrote; .venv stays
 tools:
 	@for tool in perl g++; do command -v "$$tool" >/dev/null || { \
 	    echo "Verilator needs $$tool on the PATH, and it is not there: install it and run make again." >&2; exit 1; }; done
+	@# A checkout or archive without symbolic links has text files in their place.
+	@for floor in compiler isa models rtl runtime sim; do [ -d "tilewright/$$floor" ] || \
+	    ln -sfn "../$$floor" "tilewright/$$floor"; done
 
 $(INSTALLED): pyproject.toml
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \

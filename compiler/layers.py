@@ -5,16 +5,19 @@ A layer computes, for every output channel o::
     acc = Σ x · w + bias                         x and w int8, int32 sum; outside the image x is pad_value
     q   = clamp(rne(fl32(acc) · scale) + zero_point)                      (isa.numerics.requantize)
     q   = residual add of q and another tensor, if there is one           (isa.numerics.add_residual)
+    q   = table[q + 128], if there is one
     q   = maximum over a window, if there is one
 
 Shapes are (channels, height, width); a vector of n is (n, 1, 1). Pads are (top, left, bottom, right).
 Everything is exact in integers and float32, so each tensor equals ONNX Runtime's bit for bit.
+
+What the datapath lacks is a :class:`CoreLayer`: one operator that the host core computes in C, in main memory.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
@@ -75,6 +78,10 @@ class MaxPool:
 class Layer:
     """One fused layer.
 
+    ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes. ``also``
+    names further tensors, each with a place in a larger one, to which the same result is stored. ``exact`` tells
+    whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.
+
     ``kind`` says what is summed: ``conv`` a convolution, with its ``weights``, int8 of shape
     (O, C // groups, kernel height, kernel width); ``average`` the window of each channel by itself, 1 / count being
     part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or addition on their own.
@@ -103,7 +110,20 @@ class Layer:
     pad_value: int = 0
     requantize: Requantize
     residual: Residual | None = None
+    table: np.ndarray | None = None
     pool: MaxPool | None = None
+    also: tuple[str, ...] = ()
+    exact: bool = True
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tensors that the layer reads."""
+        return (self.input, self.residual.tensor) if self.residual else (self.input,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tensors that the layer writes."""
+        return (self.output, *self.also)
 
     @property
     def macs(self) -> int:
@@ -113,9 +133,45 @@ class Layer:
         return math.prod(self.conv_shape) * math.prod(self.weights.shape[1:])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoreLayer:
+    """One ONNX operator that the host core computes in C; see ``compiler.core``.
+
+    ``inputs`` name tensors or constants of the network, ``""`` where one is absent. ``attrs`` are ONNX's.
+    ``reason`` says in a phrase why the datapath does not compute it. ``exact`` as for :class:`Layer`.
+    """
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    op: str
+    inputs: tuple[str, ...]
+    output: str
+    attrs: Mapping[str, Any]
+    reason: str
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a tensor lies inside a larger one: element (c, y, x) at ``offset + y * row_step + x * pixel_step + c``.
+
+    Bytes from the first of ``parent``, which itself lies in no other. So concatenation, splitting and interleaving of
+    tensors are a matter of addresses.
+    """
+
+    parent: str
+    offset: int
+    row_step: int
+    pixel_step: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInfo:
-    """An int8 tensor between layers, and the tensor of the model's border it stands for, if any.
+    """A tensor between layers, and the tensor of the model's border it stands for, if any.
+
+    The datapath's tensors are int8 and lie in memory as NHWC. Those that only the host core touches have any ``dtype``
+    of NumPy's and their ONNX shape in ``dims``: of four dimensions they lie as NHWC too, else row by row
+    (``shape`` is then (elements, 1, 1)). ``place`` tells of a tensor that is part of another one.
 
     Inputs and outputs of a network have an ``onnx_name``: the model's input that is quantised to this tensor, or
     the output that is dequantised from it. ``onnx_dtype`` is then ``float32``, or ``int8`` or ``uint8`` where the
@@ -132,11 +188,14 @@ class TensorInfo:
     onnx_name: str | None = None
     onnx_dtype: str | None = None
     onnx_shape: tuple[int, ...] | None = None
+    dtype: str = "int8"
+    dims: tuple[int, ...] | None = None
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Network:
-    """Layers in execution order, and the tensors between them.
+    """Layers in execution order, the tensors between them, and the constants that core layers read (row by row).
 
     ``tensors`` holds every layer's input, residual and output by name; ``inputs`` and ``outputs`` are in the order of
     the model. Several outputs of the model may be one tensor.
@@ -147,6 +206,7 @@ class Network:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     tensors: Mapping[str, TensorInfo]
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def macs(self) -> int:

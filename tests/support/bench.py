@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from amaranth.lib.wiring import Component
+from cocotb_tools.config import libs_dir
 from cocotb_tools.runner import get_runner
 
 from tilewright.sim.elaborate import verilog, write_if_changed
@@ -103,6 +104,8 @@ def _tool_environment() -> Iterator[None]:
             patch.delenv(name, raising=False)
         for name, value in verilator_environment().items():
             patch.setenv(name, value)
+        # A model of the cache may have been linked with the cocotb of an environment that is gone.
+        patch.setenv("LD_LIBRARY_PATH", str(libs_dir), prepend=os.pathsep)
         patch.syspath_prepend(str(ROOT))
         yield
 
