@@ -79,7 +79,38 @@ class Loop:
     body: "tuple[Statement, ...]"
 
 
-Statement = Issue | Loop
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor in main memory as the host core sees it; ``strides`` count elements. An absent one has no ``dtype``."""
+
+    address: int
+    dtype: str
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def present(self) -> bool:
+        """Whether there is a tensor: optional inputs of an operator may be absent."""
+        return self.dtype != ""
+
+
+ABSENT = Operand(0, "", (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator that the host core computes itself, on main memory, while the coprocessor stands still.
+
+    ``kernel`` is its name in ``compiler.core``; ``attrs`` are numbers, strings and lists of them.
+    """
+
+    kernel: str
+    inputs: tuple[Operand, ...]
+    output: Operand
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+Statement = Issue | Loop | Call
 
 
 def issue(mnemonic: str, variant: str, *flags: str, **operands: Affine | int) -> Issue:
