@@ -189,7 +189,7 @@ def manifest_of(compiled: Compiled) -> Manifest:
                    residual=plan.layer.residual.tensor if plan.layer.residual else None, record=record,
                    plan=plan.summary(), predicted_cycles=plan.cost.cycles)
         for plan, function, record in zip(compiled.plans, compiled.program.functions, memory.records, strict=False))
-    return Manifest(model=network.name, machine=compiled.machine, tensors=compiled.tensors,
+    return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors)

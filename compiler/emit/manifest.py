@@ -4,16 +4,17 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from tilewright.compiler.layers import TensorInfo
 from tilewright.compiler.memory_plan import MAIN_BASE, Window
+from tilewright.compiler.options import Options, Winograd
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import Machine
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_MEMORY_BYTES = 1 << 31
 MAX_WINDOWS = 4
 
@@ -50,11 +51,12 @@ class Manifest:
     """Everything in ``manifest.json`` but the list of files.
 
     ``tensors`` are (type, address in main memory); data lie there as int8, NHWC without gaps. ``inputs`` and
-    ``outputs`` name tensors in the order of the model.
+    ``outputs`` name tensors in the order of the model. With ``options`` it can be compiled again, to simulate parts.
     """
 
     model: str
     machine: Machine
+    options: Options
     tensors: Mapping[str, tuple[TensorInfo, int]]
     inputs: tuple[str, ...]
     outputs: tuple[TensorInfo, ...]
@@ -70,6 +72,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
     return {
         "model": manifest.model,
         "machine": asdict(manifest.machine),
+        "options": asdict(manifest.options),
         "tensors": [{**_tensor_json(info), "address": address} for info, address in manifest.tensors.values()],
         "inputs": list(manifest.inputs),
         "outputs": [_tensor_json(info) for info in manifest.outputs],
@@ -145,6 +148,7 @@ def from_json(data: Any) -> Manifest:
     manifest = Manifest(
         model=value(data, "model", str),
         machine=_machine(value(data, "machine", dict)),
+        options=_options(value(data, "options", dict)),
         tensors=tensors,
         inputs=_list(data, "inputs", _text),
         outputs=_list(data, "outputs", _tensor),
@@ -164,15 +168,30 @@ def from_json(data: Any) -> Manifest:
 
 
 def _machine(data: dict[str, Any]) -> Machine:
-    names = {field.name for field in fields(Machine)}
-    if data.keys() != names:
-        raise ArtifactError(f"Manifest machine must have the fields {', '.join(sorted(names))}, "
-                            f"not {', '.join(sorted(map(str, data)))[:200]}")
+    names = _exactly("machine", Machine, data)
     try:
         sizes = {name: value(data, name, int) for name in names - {"name"}}
         return Machine(name=value(data, "name", str), **sizes)
     except ValueError as error:
         raise ArtifactError(f"Manifest machine is none that can be built: {error}") from error
+
+
+def _options(data: dict[str, Any]) -> Options:
+    _exactly("options", Options, data)
+    try:
+        return Options(fuse_pool=value(data, "fuse_pool", bool), reuse=value(data, "reuse", bool),
+                       winograd=cast(Winograd, value(data, "winograd", str)))
+    except ValueError as error:
+        raise ArtifactError(f"Manifest options are none that the compiler has: {error}") from error
+
+
+def _exactly(what: str, kind: type, data: dict[str, Any]) -> set[str]:
+    """Return the names of the fields of the dataclass ``kind``, all of which ``data`` has, and no more."""
+    names = {field.name for field in fields(kind)}
+    if data.keys() != names:
+        raise ArtifactError(f"Manifest {what} must have the fields {', '.join(sorted(names))}, "
+                            f"not {', '.join(sorted(map(str, data)))[:200]}")
+    return names
 
 
 def _tensor(data: Any) -> TensorInfo:

@@ -12,6 +12,7 @@ from tilewright.compiler.emit.artifact import FILES, load_artifact
 from tilewright.compiler.emit.c import expression, program_text
 from tilewright.compiler.emit.elf import ToolchainError, compile_elf
 from tilewright.compiler.emit.manifest import ArtifactError, sha256
+from tilewright.compiler.options import Options
 from tilewright.compiler.pipelines import compile_network
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import PRESETS
@@ -156,6 +157,12 @@ def test_two_compilations_are_equal_byte_by_byte(artifact, tmp_path):
         assert (again.folder / name).read_bytes() == (artifact.folder / name).read_bytes(), name
 
 
+def test_the_options_of_the_compilation_are_kept(tmp_path):
+    options = Options(fuse_pool=False, winograd="never")
+    made = compile_model(builtin("lenet5"), PRESETS["base"], tmp_path / "out", options=options)
+    assert load_artifact(made.folder).manifest.options == options
+
+
 def test_an_artefact_replaces_an_artefact_and_nothing_else(copy):
     compile_model(builtin("lenet5"), PRESETS["nano"], copy)
     assert load_artifact(copy).manifest.machine == PRESETS["nano"]
@@ -192,9 +199,15 @@ def test_a_missing_file_is_refused(copy, name):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 2}, r"must have format version 1, not 2: compile the model again$"),
+    ({"format_version": 1}, r"must have format version 2, not 1: compile the model again$"),
     ({"format_version": True}, r"^Manifest entry 'format_version' must be int, not True$"),
     ({"machine": {}}, r"^Manifest machine must have the fields activation_bytes, "),
+    ({"options": None}, r"^Manifest entry 'options' must be dict, not None$"),
+    ({"options": {"reuse": True}}, r"^Manifest options must have the fields fuse_pool, reuse, winograd, not reuse$"),
+    ({"options": {"fuse_pool": 1, "reuse": True, "winograd": "auto"}},
+     r"^Manifest entry 'fuse_pool' must be bool, not 1$"),
+    ({"options": {"fuse_pool": True, "reuse": True, "winograd": "x"}},
+     r"^Manifest options are none that the compiler has: Option winograd must be one of auto, never, not 'x'$"),
     ({"memory_bytes": -1}, r"^Manifest memory_bytes must be in 0x1\.\.0x80000000, not -0x1$"),
     ({"tensors": []}, r"^Manifest must describe every tensor it names, and does not describe "),
     ({"weights_address": 0}, r"^Manifest weights_address must be in "),

@@ -318,7 +318,7 @@ def test_a_damaged_artefact_is_refused(artefact, name, damage):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 99}, "must have format version 1, not 99"),
+    ({"format_version": 99}, "must have format version 2, not 99"),
     ({"windows": [{"name": "w", "base": 0x8000_0000, "limit": 0x8000_0000, "readable": True, "writable": True}]},
      "Manifest window 'w' must not be empty"),
     ({"machine": {"name": "base"}}, "Manifest machine must have the fields"),
