@@ -66,6 +66,7 @@ class Reader:
         cfg = self.settings["conv"]
         reach = (cfg["tiles_x"] - 1) * cfg["x_step"] + (cfg["kernel_y"] - 1) * cfg["kernel_y_step"]
         reach += (cfg["kernel_x"] - 1) * cfg["kernel_x_step"] + (op["groups"] - 1) * cfg["group_step"]
+        reach += cfg.get("pair_words", 0) * TILE_BYTES
         return _rows("activations", op["base"], op["tiles_y"], cfg["y_step"], reach + cfg["runs"] * TILE_BYTES)
 
     def _weights(self, first_word: int, words: int) -> Access:

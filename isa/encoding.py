@@ -194,7 +194,9 @@ INSTRUCTIONS = (
                 (Field("x_step", 20, "bytes to the next output column; conv23: to the next block (16 x channels)"),),
                 (Field("y_step", 20, "bytes to the next output row; conv23: to the next block row"),)),
         Variant("set_kernel_step", 6, "mac", "strides inside the kernel",
-                (Field("kernel_x_step", 20, "bytes to the next kernel column"),),
+                (Field("kernel_x_step", 20, "bytes to the next kernel column"),
+                 Field("pair_words", 12, "conv, pool.sum: 16-byte words by which bytes 8..15 of a run lie further on; "
+                                         "0: it is contiguous")),
                 (Field("kernel_y_step", 20, "bytes to the next kernel row"),)),
         Variant("set_group_step", 7, "mac", "input of the next lane group: 0, or for grouped convolution its distance",
                 (Field("group_step", 20, "bytes (conv23: 16 x channels) to the input of the next lane group"),)),

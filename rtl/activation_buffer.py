@@ -1,8 +1,8 @@
 """The activation buffer: 16 byte banks that give a 4x4 patch or a run of 16 bytes per cycle.
 
 Layouts (docs/datapath.md): linear, byte address a in bank a % 16; blocked, byte (x, y, c) in bank
-(x % 4 + 4 * (y % 4) + c) % 16. Each bank picks its word by itself: a run lies in two neighbouring words, a
-patch in the four blocks around its corner.
+(x % 4 + 4 * (y % 4) + c) % 16. Each bank picks its word by itself: a run lies in two neighbouring words, or each
+half of it in two, a patch in the four blocks around its corner.
 """
 
 from itertools import pairwise
@@ -39,9 +39,9 @@ def read_request(machine, meta_shape):
 
     ``word`` (of the first byte; of a patch's block) and ``rotation`` (bank of the first byte; of a patch's block,
     its channel % 16) say where. ``right``, ``below``, ``diagonal`` are the words from a block to its neighbours;
-    for a run, ``right`` is 1. ``half_x``, ``half_y``: the patch starts at column, row 2 of its block.
-    ``reuse``: the patch's left half is the right half of the patch before. Without ``present`` nothing is read,
-    and only ``meta`` passes.
+    for a run, ``right`` is 1, and its bytes 8..15 are read ``below`` words further on. ``half_x``, ``half_y``: the
+    patch starts at column, row 2 of its block. ``reuse``: the patch's left half is the right half of the patch before.
+    Without ``present`` nothing is read, and only ``meta`` passes.
     """
     bits = (machine.activation_bytes // BANKS).bit_length() - 1
     return StructLayout({
@@ -133,7 +133,7 @@ class ActivationBuffer(Component):
             with m.If(awake[0][b % 4]):
                 m.d.sync += [
                     wraps[b].eq(Mux(request.linear, b < request.rotation, request.half_x & ~place[1])),
-                    drops[b].eq(request.half_y & ~place[3]),
+                    drops[b].eq(Mux(request.linear, place[3], request.half_y & ~place[3])),
                 ]
         pipe.step(
             here=request.word,

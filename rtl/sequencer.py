@@ -200,7 +200,7 @@ class Sequencer(Component):
                 run.kernel_y_step.eq(settings.kernel_y_step),
                 run.group_step.eq(settings.group_step),
                 run.right.eq(Mux(pending.winograd, settings.x_step >> 4, 1)),
-                run.below.eq(settings.y_step >> 4),
+                run.below.eq(Mux(pending.winograd, settings.y_step >> 4, settings.pair_words)),
                 run.winograd.eq(pending.winograd),
                 run.pool.eq(pending.pool),
                 run.accumulate.eq(pending.run.accumulate),

@@ -240,6 +240,10 @@ class Functional:
         """Return the 16-byte runs of every tile: (tiles, K, 16)."""
         sizes = (op["tiles_y"], cfg["tiles_x"], cfg["kernel_y"], cfg["kernel_x"], cfg["runs"], TILE_BYTES)
         steps = (cfg["y_step"], cfg["x_step"], cfg["kernel_y_step"], cfg["kernel_x_step"], TILE_BYTES, 1)
+        if pair := TILE_BYTES * cfg.get("pair_words", 0):
+            # The halves of a run are two steps of 8 bytes each.
+            half = TILE_BYTES // 2
+            sizes, steps = (*sizes[:-1], 2, half), (*steps[:-1], pair + half, 1)
         base = op["base"] + group * cfg.get("group_step", 0)
         shape = sizes[0] * sizes[1], sizes[2] * sizes[3] * sizes[4], TILE_BYTES
         last = base + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))

@@ -184,8 +184,10 @@ def random_layer(place, rng):
         return pool_sum(place, rng, kernel=kernel, tiles_x=tiles_x, tiles_y=tiles_y, stride=stride, groups=groups)
     if channels > 16:
         kernel = min(kernel[0], 2), min(kernel[1], 2)
+    dilation = int(rng.integers(1, 3))
+    row_bytes = channels if grouped or dilation > 1 else kernel[1] * channels
     return conv(place, rng, channels=channels, kernel=kernel, tiles_x=tiles_x, tiles_y=tiles_y, stride=stride,
-                dilation=int(rng.integers(1, 3)), groups=groups, grouped=grouped)
+                dilation=dilation, groups=groups, grouped=grouped, paired=row_bytes <= 8 and rng.random() < 0.5)
 
 
 def fitting_layers(rng, make, count):
@@ -328,6 +330,27 @@ async def conv_reads_16_bytes_for_each_slot_and_weight(dut):
     await driver.run([layer])
     assert driver.counts["activation_read_bytes"] == 16 * 5 * layer.steps
     assert driver.counts["weight_read_bytes"] == 16 * MACHINE.lanes * -(-5 // MACHINE.tiles) * layer.steps
+
+
+@cocotb.test()
+async def paired_rows_take_one_slot_for_two_kernel_rows(dut):
+    """Kernel, channels, stride, dilation and steps: half as many as kernel rows, rounded up.
+
+    There is a slot in every cycle in which so few steps leave post-processing the time to take the sums.
+    """
+    rng = np.random.default_rng(8)
+    driver = await begin(dut)
+    tiles = 2 * MACHINE.tiles
+    for kernel, channels, stride, dilation, steps in (
+        ((5, 5), 1, 1, 1, 3), ((4, 2), 3, 2, 1, 2), ((7, 1), 8, 1, 3, 4), ((3, 4), 2, 1, 2, 2 * 4)):
+        before, start = dict(driver.counts), len(driver.states)
+        await driver.run([conv(Place(MACHINE), rng, channels=channels, kernel=kernel, tiles_x=tiles, tiles_y=3,
+                               stride=stride, dilation=dilation, groups=2, paired=True)])
+        slots = driver.counts["tile_slots"] - before["tile_slots"]
+        assert slots == 2 * 3 * tiles * steps
+        phase = compute_phase(driver.states[start:])
+        assert phase.count(MacState.ISSUE.value) == slots
+        assert set(phase) <= {MacState.ISSUE.value, MacState.WAIT_POST.value}
 
 
 @cocotb.test()

@@ -43,9 +43,9 @@ async def read(ctx, dut, requests):
     return results
 
 
-def run_request(address, number=0):
+def run_request(address, number=0, pair_words=0):
     return {"present": 1, "linear": 1, "reuse": 0, "half_x": 0, "half_y": 0, "rotation": address % 16,
-            "word": address // 16, "right": 1, "below": 0, "diagonal": 1, "meta": number % 256}
+            "word": address // 16, "right": 1, "below": pair_words, "diagonal": 1 + pair_words, "meta": number % 256}
 
 
 def signed(content):
@@ -63,6 +63,24 @@ def test_run_at_any_address(bus):
         addresses = [*range(33), *(rng.randrange(4080) for _ in range(60)), 4080]
         results = await read(ctx, dut, [run_request(address, n) for n, address in enumerate(addresses)])
         assert results == [signed(content[address:address + 16]) for address in addresses]
+
+    simulate(dut, bench)
+
+
+@pytest.mark.parametrize("bus", MACHINES)
+def test_run_of_two_rows_whose_distance_is_8_modulo_16(bus):
+    dut = ActivationBuffer(MACHINES[bus], 8)
+    rng = random.Random(bus)
+    content = rng.randbytes(4096)
+    wanted = [(address, pair) for pair in (1, 2, 13, 200) for address in range(17)]
+    wanted += [(rng.randrange(2000), rng.randrange(1, 120)) for _ in range(60)] + [(3, 254), (4096 - 40, 1)]
+
+    async def bench(ctx):
+        await write(ctx, dut, 0, content)
+        results = await read(ctx, dut, [run_request(address, n, pair) for n, (address, pair) in enumerate(wanted)])
+        for (address, pair), result in zip(wanted, results, strict=True):
+            below = address + 16 * pair + 8
+            assert result == signed(content[address:address + 8] + content[below:below + 8])
 
     simulate(dut, bench)
 

@@ -35,6 +35,7 @@ def random_run(machine, rng):
     unit = 16 if winograd else 1
     for name in ("base", "x_step", "y_step", "kernel_x_step", "kernel_y_step", "group_step"):
         fields[name] = unit * rng.randrange(4000 // unit)
+    fields["pair_words"] = rng.choice([0, rng.randrange(1, 4096)])  # of a conv23 too, which must ignore it
     mnemonic, variant = rng.choice([("conv23", "run"), ("conv23", "run_without_reuse")]) if winograd else rng.choice(
         [("conv", "run"), ("pool", "sum")])
     return mnemonic, variant, fields
@@ -59,6 +60,7 @@ def expected(machine, mnemonic, variant, f):
                            "complete": last and not f["hold"] and slot == count - 1, "load": slot == 0}
                     if slot < len(group):
                         one["place"] = place(f, *group[slot], offset, winograd)
+                        one["neighbours"] = neighbours(f, winograd)
                         one["reuse"] = variant == "run" and winograd and slot > 0 and group[slot][0] > 0
                     if slot < each:
                         base = f["weight_base"] * (2 if winograd else 1)
@@ -77,6 +79,12 @@ def place(f, tx, ty, offset, winograd):
     return address % (1 << 20) // 16, offset // 16 % 16, int(x % 4 == 2), int(y % 4 == 2)
 
 
+def neighbours(f, winograd):
+    """Return (right, below, diagonal): words from a block to the next ones; of a run, to its next word, its half."""
+    right, below = (f["x_step"] // 16, f["y_step"] // 16) if winograd else (1, f["pair_words"])
+    return right, below, right + below
+
+
 def observed(ctx, dut):
     """Return what the slot that now leaves requests and fetches, in the form of `expected`."""
     request, fetch = dut.request.payload, dut.fetch.payload
@@ -85,6 +93,7 @@ def observed(ctx, dut):
     if ctx.get(request.present):
         one["place"] = tuple(ctx.get(Value.cast(getattr(request, name)))
                              for name in ("word", "rotation", "half_x", "half_y"))
+        one["neighbours"] = tuple(ctx.get(getattr(request, name)) for name in ("right", "below", "diagonal"))
         one["reuse"] = ctx.get(request.reuse)
     if ctx.get(dut.fetch.valid):
         one["pointer"] = ctx.get(fetch.pointer)
@@ -152,7 +161,7 @@ def plain(machine, **fields):
     return "conv", "run", {
         "tiles_x": 4 * machine.tiles, "tiles_y": 3, "runs": 1, "kernel_x": 1, "kernel_y": 1, "groups": 2, "y_half": 0,
         "weight_base": 0, "accumulate": 0, "hold": 0, "base": 5, "x_step": 16, "y_step": 1000, "kernel_x_step": 0,
-        "kernel_y_step": 0, "group_step": 0} | fields
+        "kernel_y_step": 0, "group_step": 0, "pair_words": 0} | fields
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=IDS)

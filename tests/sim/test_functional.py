@@ -129,7 +129,7 @@ def tiles_of(op, cfg, machine):
 CONV = {"tiles_x": 5, "runs": 2, "kernel_x": 2, "kernel_y": 3, "x_step": 19, "y_step": 400, "kernel_x_step": 37,
         "kernel_y_step": 401}
 SETS = {"set_shape": ("tiles_x", "runs", "kernel_x", "kernel_y"), "set_tile_step": ("x_step", "y_step"),
-        "set_kernel_step": ("kernel_x_step", "kernel_y_step"), "set_group_step": ("group_step",)}
+        "set_kernel_step": ("kernel_x_step", "kernel_y_step", "pair_words"), "set_group_step": ("group_step",)}
 
 
 def set_conv(cfg):
@@ -137,11 +137,11 @@ def set_conv(cfg):
 
 
 @MACHINES
-@pytest.mark.parametrize("group_step", [0, 48])
-def test_conv(machine, group_step):
+@pytest.mark.parametrize(("group_step", "pair_words"), [(0, 0), (48, 0), (0, 3), (48, 25)])
+def test_conv(machine, group_step, pair_words):
     engine = engine_of(machine)
     op = {"base": 77, "tiles_y": 3, "groups": 3, "weight_base": 5}
-    run(engine, *set_conv(CONV | {"group_step": group_step}), ("conv.run", op))
+    run(engine, *set_conv(CONV | {"group_step": group_step, "pair_words": pair_words}), ("conv.run", op))
     found = engine.sums[-1]
     lanes, per = machine.lanes, machine.lanes_per_cluster
     steps = CONV["kernel_y"] * CONV["kernel_x"] * CONV["runs"]
@@ -153,8 +153,9 @@ def test_conv(machine, group_step):
                 kx, r = divmod(rest, CONV["runs"])
                 address = (77 + g * group_step + ty * 400 + tx * 19 + ky * 401 + kx * 37 + 16 * r)
                 word = 5 + (g * steps + k) * per + lane % per
+                places = [address + i + (16 * pair_words if i >= 8 else 0) for i in range(16)]
                 total += int(np.dot(engine.main[word, lane // per].astype(int),
-                                    engine.activations[address:address + 16].astype(int)))
+                                    engine.activations[places].astype(int)))
             assert found.sums[ty, tx, g * lanes + lane] == total
     assert not found.winograd
 

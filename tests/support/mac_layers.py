@@ -78,9 +78,10 @@ def values(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 def settings(**fields: int) -> dict[str, dict[str, int]]:
     """Return the four ``conv.set`` commands, with defaults for what a layer does not use."""
-    given = {"kernel_x": 1, "kernel_y": 1, "kernel_x_step": 0, "kernel_y_step": 0, "group_step": 0} | fields
+    given = {"kernel_x": 1, "kernel_y": 1, "kernel_x_step": 0, "kernel_y_step": 0, "group_step": 0,
+             "pair_words": 0} | fields
     names = {"set_shape": ("tiles_x", "runs", "kernel_x", "kernel_y"), "set_tile_step": ("x_step", "y_step"),
-             "set_kernel_step": ("kernel_x_step", "kernel_y_step"), "set_group_step": ("group_step",)}
+             "set_kernel_step": ("kernel_x_step", "kernel_y_step", "pair_words"), "set_group_step": ("group_step",)}
     return {variant: {name: given[name] for name in members} for variant, members in names.items()}
 
 
@@ -122,8 +123,12 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
         sums.reshape(groups, tiles_y * tiles_x, 4, lanes), True, writes, main, ninths, steps=channels)
 
 
-def conv(place, rng, *, channels, kernel, tiles_x, tiles_y, stride=1, dilation=1, groups=1, grouped=False, **flags):
-    """Return a layer of any kernel (ky, kx) on the linear layout; a kernel row without dilation is one run."""
+def conv(place, rng, *, channels, kernel, tiles_x, tiles_y, stride=1, dilation=1, groups=1, grouped=False,
+         paired=False, **flags):
+    """Return a layer of any kernel (ky, kx) on the linear layout; a kernel row without dilation is one run.
+
+    ``paired``: a run is 8 bytes each of two kernel rows, so a row (or pixel) must not have more.
+    """
     machine = place.machine
     lanes, (kernel_y, kernel_x) = machine.lanes, kernel
     stored = channels * (groups if grouped else 1)
@@ -133,7 +138,9 @@ def conv(place, rng, *, channels, kernel, tiles_x, tiles_y, stride=1, dilation=1
     w = values(rng, (groups * lanes, kernel_y, kernel_x, channels))
     place.activation += int(rng.integers(0, 16))  # any alignment
     row_step = columns * stored + int(rng.integers(0, 4))
-    base = place.take_activation(rows * row_step)
+    while paired and dilation * row_step % 16 != 8:
+        row_step += 1
+    base = place.take_activation((rows + paired * dilation) * row_step)
     place.take_activation(32)  # a row's last run reads on
     writes = [write for y in range(rows) for write in _linear(base + y * row_step, x[y].tobytes(), machine)]
     one_run = dilation == 1 and not grouped
@@ -141,18 +148,26 @@ def conv(place, rng, *, channels, kernel, tiles_x, tiles_y, stride=1, dilation=1
     runs = -(-bytes_ // 16)
     packed = np.zeros((groups * lanes, kernel_y, turns_x, runs * 16), np.int8)
     packed[..., :bytes_] = w.reshape(groups * lanes, kernel_y, turns_x, bytes_)
+    pairs = -(-kernel_y // 2)
+    if paired:  # (o, pair, row of it, column, 16) -> (o, pair, column, 8 bytes of each row)
+        assert bytes_ <= 8
+        even = np.zeros((groups * lanes, 2 * pairs, turns_x, 8), np.int8)
+        even[:, :kernel_y] = packed[..., :8]
+        packed = even.reshape(groups * lanes, pairs, 2, turns_x, 8).transpose(0, 1, 3, 2, 4)
     main, weight_base = _pack_conv(place, packed.reshape(groups * lanes, -1, 16), groups)
+    turns_y, y_rows = (pairs, 2 * dilation) if paired else (kernel_y, dilation)
     out = np.concatenate([
         convolve(x[:, :, g * channels * grouped:g * channels * grouped + channels], w[g * lanes:(g + 1) * lanes],
                  stride, dilation) for g in range(groups)], axis=2)
     sums = out.reshape(tiles_y * tiles_x, groups, lanes).transpose(1, 0, 2)
     return Layer(
         "conv", "run",
-        settings(tiles_x=tiles_x, runs=runs, kernel_x=turns_x, kernel_y=kernel_y, x_step=stride * stored,
-                 y_step=stride * row_step, kernel_x_step=dilation * stored, kernel_y_step=dilation * row_step,
-                 group_step=channels if grouped else 0),
+        settings(tiles_x=tiles_x, runs=runs, kernel_x=turns_x, kernel_y=turns_y, x_step=stride * stored,
+                 y_step=stride * row_step, kernel_x_step=dilation * stored, kernel_y_step=y_rows * row_step,
+                 group_step=channels if grouped else 0,
+                 pair_words=(dilation * row_step - 8) // 16 if paired else 0),
         run_operands(base, tiles_y, weight_base, groups, **flags),
-        sums[:, :, None, :], False, writes, main, steps=kernel_y * turns_x * runs)
+        sums[:, :, None, :], False, writes, main, steps=turns_y * turns_x * runs)
 
 
 def pool_sum(place, rng, *, kernel, tiles_x, tiles_y, stride=1, groups=1, **flags):
