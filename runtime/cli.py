@@ -83,21 +83,17 @@ def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine
         statistics: Statistics = False, no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False,
         no_reuse: NoReuse = False, layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
-    by_ranges = layers is not None or jobs is not None
-    if by_ranges and (engine is not Engine.rtl or explain):
-        raise InputError("Options --layers and --jobs must be given with --engine rtl, and without --explain")
-    if fresh and not by_ranges:
-        raise InputError("Option --fresh must be given with --layers or --jobs: nothing else is kept between runs")
+    by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--explain": explain})
     file, size = _model(model), _machine(machine)
     require_place(json_file)
     from tilewright.runtime.evaluate import evaluate_model
-    from tilewright.runtime.evaluate_ranges import evaluate_ranges
+    from tilewright.runtime.evaluate_ranges import Request, evaluate_ranges
     from tilewright.runtime.progress import Steps
 
     options = _options(no_fuse_pool, no_winograd, no_reuse)
     if by_ranges:
-        evaluation = evaluate_ranges(file, size, input_file, layers=layers, jobs=jobs, fresh=fresh, options=options,
-                                     steps=Steps())
+        evaluation = evaluate_ranges(file, size, input_file, Request(layers=layers, jobs=jobs, fresh=fresh),
+                                     options=options, steps=Steps())
     else:
         evaluation = evaluate_model(file, size, engine.value, input_file, options=options, steps=Steps())
     _show(evaluation, json_file, explain=explain, statistics=statistics)
@@ -141,13 +137,24 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
              json_file: JsonFile = None,
              wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
                                                        help="Write all signals as VCD; engine rtl only.")] = None,
-             ) -> None:
-    """Run a compiled model, compare its outputs with ONNX Runtime, and report."""
+             layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False) -> None:
+    """Run a compiled model, compare its outputs with ONNX Runtime, and report.
+
+    With --layers or --jobs, layers are compiled again, as the whole was, and every tensor of theirs is compared.
+    """
+    by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--wave": wave is not None})
+    if layers is not None and output is not None:
+        raise InputError("Option --output must be given without --layers: some layers alone need not have the outputs")
     require_place(output, json_file, wave)
     from tilewright.runtime.evaluate import evaluate_artifact
+    from tilewright.runtime.evaluate_ranges import Request, evaluate_artifact_ranges
     from tilewright.runtime.progress import Steps
 
-    evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, steps=Steps())
+    if by_ranges:
+        evaluation = evaluate_artifact_ranges(directory, input_file, Request(layers=layers, jobs=jobs, fresh=fresh),
+                                              steps=Steps())
+    else:
+        evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, steps=Steps())
     if output is not None:
         write_arrays(output, evaluation.outputs)
     _show(evaluation, json_file)
@@ -279,6 +286,17 @@ def _machine(name: str) -> Machine:
         return preset(name)
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def _by_ranges(layers: str | None, jobs: int | None, fresh: bool, engine: Engine, others: dict[str, bool]) -> bool:
+    """Tell whether a run is cut into ranges of layers, which ``others`` (options, and whether given) do not go with."""
+    ranges = layers is not None or jobs is not None
+    if ranges and (engine is not Engine.rtl or any(others.values())):
+        raise InputError(f"Options --layers and --jobs must be given with --engine rtl, and without "
+                         f"{' or '.join(others)}")
+    if fresh and not ranges:
+        raise InputError("Option --fresh must be given with --layers or --jobs: nothing else is kept between runs")
+    return ranges
 
 
 def _options(no_fuse_pool: bool, no_winograd: bool, no_reuse: bool) -> Options:

@@ -93,10 +93,21 @@ def evaluate_model(model: Path, machine: Machine, engine: EngineName, input_file
 def evaluate_artifact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
                       steps: Steps) -> Evaluation:
     """Evaluate a compiled model against the ONNX file it was compiled from; see :func:`evaluate`."""
+    session = InferenceSession(require_folder(folder), engine=engine, steps=steps)
+    return evaluate(session, folder / "model.onnx", input_file, steps, wave)
+
+
+def require_folder(folder: Path) -> Path:
+    """Return ``folder`` if it is one.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
     if not folder.is_dir():
         raise InputError(f"Compiled model must be a folder that `tilewright compile` wrote, not {str(folder)!r}")
-    session = InferenceSession(folder, engine=engine, steps=steps)
-    return evaluate(session, folder / "model.onnx", input_file, steps, wave)
+    return folder
 
 
 def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = "cv32e40x",

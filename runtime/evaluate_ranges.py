@@ -1,8 +1,10 @@
 """Run ranges of a model's layers in RTL and hold them to ONNX Runtime: ``--layers`` and ``--jobs``."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
+from tilewright.compiler.layers import Network
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.plan import plan_layer
@@ -10,7 +12,7 @@ from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare import compare
 from tilewright.runtime.errors import InputError
-from tilewright.runtime.evaluate import Evaluation, run_reference
+from tilewright.runtime.evaluate import Evaluation, require_folder, run_reference
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
 from tilewright.runtime.progress import Steps
@@ -25,11 +27,11 @@ RANGES_PER_JOB = 4
 """So many ranges for each process: what an interruption can lose, against starts and borders."""
 
 
-def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, *, layers: str | None, jobs: int | None,
-                    fresh: bool, options: Options = BEST, steps: Steps) -> Evaluation:
-    """Simulate layers of an ONNX file in RTL, by ranges, and compare every tensor with ONNX Runtime.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to simulate.
 
-    Parameters
+    Attributes
     ----------
     layers : str or None
         ``A:B``, or None for all.
@@ -37,6 +39,20 @@ def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, *, l
         Simulate so many ranges of about equal length at a time; None for all layers in one range.
     fresh : bool
         Simulate again what an earlier run has finished.
+    """
+
+    layers: str | None = None
+    jobs: int | None = None
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise InputError(f"Jobs must be one or more, not {self.jobs}")
+
+
+def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, request: Request, *,
+                    options: Options = BEST, steps: Steps) -> Evaluation:
+    """Simulate layers of an ONNX file in RTL, by ranges, and compare every tensor with ONNX Runtime.
 
     Raises
     ------
@@ -47,18 +63,45 @@ def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, *, l
     RunError
         If a program does not end as it must.
     """
-    if jobs is not None and jobs < 1:
-        raise InputError(f"Jobs must be one or more, not {jobs}")
-    with steps.step(f"Planning {model.name}"):
+    with steps.step(f"Reading {model.name}"):
         network = replace(compile_network(model, options), name=model.stem)
-        chosen = parse_range(layers or ":", len(network.layers))
+    return _evaluate(network, model, machine, options, input_file, request, steps)
+
+
+def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Request, *, steps: Steps) -> Evaluation:
+    """Do so with the layers of a compiled model: each range is compiled as the whole was.
+
+    Raises
+    ------
+    ArtifactError
+        If the folder holds no compiled model, or one whose layers are not those that its ONNX file has now.
+    CompileError, InputError, RunError
+        As :func:`evaluate_ranges` does.
+    """
+    artifact = load_artifact(require_folder(folder))
+    manifest = artifact.manifest
+    with steps.step(f"Reading {manifest.model}"):
+        network = replace(compile_network(artifact.model, manifest.options), name=manifest.model)
+    if [(layer.name, layer.output) for layer in network.layers] != [(layer.name, layer.output)
+                                                                    for layer in manifest.layers]:
+        raise ArtifactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
+                            f"simulate some of them, and has others: compile the model again")
+    return _evaluate(network, artifact.model, manifest.machine, manifest.options, input_file, request, steps)
+
+
+def _evaluate(network: Network, model: Path, machine: Machine, options: Options, input_file: Path | None,
+              request: Request, steps: Steps) -> Evaluation:
+    chosen = parse_range(request.layers or ":", len(network.layers))
+    with steps.step(f"Planning {network.name}"):
         predicted = [plan_layer(layer, machine, options).cost.cycles for layer in network.layers]
     inputs = choose_inputs(network.inputs, model, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing what the layers read"):
         values = run_network(network, tensors)
     runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine), options=options,
-                         values=values, predicted=predicted, runs=StoredRuns(cache_folder() / "runs"), fresh=fresh)
+                         values=values, predicted=predicted, runs=StoredRuns(cache_folder() / "runs"),
+                         fresh=request.fresh)
+    jobs = request.jobs
     ranges = [chosen] if jobs is None else balance(chosen, predicted, RANGES_PER_JOB * jobs)
     runs = runner.run(ranges, jobs or 1, steps)
     computed = {name: tensor for run in runs for name, tensor in run.tensors.items()}

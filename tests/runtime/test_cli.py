@@ -104,6 +104,29 @@ def test_layers_are_simulated_in_rtl_by_ranges():
     assert "what a run in one piece fetches ahead across their borders is not counted" in done.stdout
 
 
+def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
+    done = invoke("simulate", compiled, "--engine", "rtl", "--layers", "3:", "--jobs", "1", "--json",
+                  tmp_path / "report.json")
+    assert done.exit_code == 0, done.output
+    assert "2 of 2 layers compared with ONNX Runtime: every element is equal" in done.stdout
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert (report["model"], report["machine"], len(report["layers"])) == ("lenet5", "nano", 2)
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    (("--layers", "0:2"), "Options --layers and --jobs must be given with --engine rtl, and without --wave"),
+    (("--jobs", "2", "--engine", "rtl", "--wave", "x"),
+     "Options --layers and --jobs must be given with --engine rtl, and without --wave"),
+    (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
+     "Option --output must be given without --layers: some layers alone need not have the outputs"),
+    (("--fresh",), "Option --fresh must be given with --layers or --jobs: nothing else is kept between runs"),
+    (("--layers", "3:9", "--engine", "rtl"),
+     "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
+])
+def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compiled, options, sentence):
+    assert refused(2, "simulate", compiled, *options) == sentence
+
+
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"), "Options --layers and --jobs must be given with --engine rtl, and without --explain"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),

@@ -1,20 +1,25 @@
 """RTL by ranges of layers: the same tensors, cycles that add up, and nothing lost when a run is interrupted."""
 
+import json
+import re
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tilewright.compiler.backend import compile_layers
-from tilewright.compiler.options import BEST
+from tilewright.compiler.backend import compile_layers, compile_model
+from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
+from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.models import builtin
 from tilewright.runtime.engines import Execution
 from tilewright.runtime.errors import InputError, RunError
-from tilewright.runtime.evaluate_ranges import evaluate_ranges
+from tilewright.runtime.evaluate_ranges import Request, evaluate_artifact_ranges, evaluate_ranges
 from tilewright.runtime.job import job_of_compiled
 from tilewright.runtime.progress import Cycles, Silence
 from tilewright.runtime.range_runs import Interrupted, RangeRunner, describe, merge_reports
@@ -119,7 +124,7 @@ def test_a_stored_run_is_read_as_it_was_and_a_damaged_one_is_refused(tmp_path):
 
 
 def test_layers_of_a_model_are_compared_with_onnx_runtime():
-    evaluation = evaluate_ranges(builtin("lenet5"), BASE, None, layers="2:", jobs=None, fresh=True, steps=Silence())
+    evaluation = evaluate_ranges(builtin("lenet5"), BASE, None, Request(layers="2:", fresh=True), steps=Silence())
     assert evaluation.report.matches_reference
     assert evaluation.comparison.compared == 3
     assert set(evaluation.outputs) == {"logits"}
@@ -129,4 +134,50 @@ def test_layers_of_a_model_are_compared_with_onnx_runtime():
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_no_jobs_are_refused(jobs):
     with pytest.raises(InputError, match=rf"^Jobs must be one or more, not {jobs}$"):
-        evaluate_ranges(builtin("lenet5"), BASE, None, layers=None, jobs=jobs, fresh=False, steps=Silence())
+        Request(jobs=jobs)
+
+
+# ---- compiled models
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return lenet5 compiled without fused pooling, so that its layers are those of its options."""
+    place = tmp_path_factory.mktemp("compiled") / "lenet5"
+    compile_model(builtin("lenet5"), BASE, place, options=Options(fuse_pool=False))
+    return place
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Let runs be stored in a folder of the test's own."""
+    monkeypatch.setattr("tilewright.runtime.evaluate_ranges.cache_folder", lambda: tmp_path)
+
+
+def test_layers_of_a_compiled_model_are_those_of_its_options(folder, cache):
+    evaluation = evaluate_artifact_ranges(folder, None, Request(layers="1:4"), steps=Silence())
+    manifest = load_artifact(folder).manifest
+    assert [layer.name for layer in evaluation.report.layers] == [layer.name for layer in manifest.layers[1:4]]
+    assert "pass" in {layer.kind for layer in evaluation.report.layers}
+    assert (evaluation.report.model, evaluation.report.matches_reference) == ("lenet5", True)
+    assert evaluation.comparison.compared == 3
+    assert evaluation.outputs == {}
+
+
+def test_an_interrupted_simulation_of_a_compiled_model_goes_on(folder, cache):
+    with pytest.raises(Interrupted):
+        evaluate_artifact_ranges(folder, None, Request(jobs=1), steps=Breaking(3))
+    again = evaluate_artifact_ranges(folder, None, Request(jobs=1), steps=Silence())
+    assert re.search(r"[123] of 4 in an earlier run", str(again.report.notes))
+    assert again.report.matches_reference
+    assert set(again.outputs) == {"logits"}
+    assert again.comparison.compared == len(load_artifact(folder).manifest.layers)
+
+
+def test_a_compiled_model_with_other_layers_is_refused(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["options"]["fuse_pool"] = True
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=r"must have the layers that its model\.onnx has .*: compile .* again$"):
+        evaluate_artifact_ranges(copy, None, Request(layers="0:1"), steps=Silence())
