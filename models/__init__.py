@@ -24,8 +24,19 @@ LARGE = {
     "resnet18-32": "ResNet18 with a 3×3 stem, 3×32×32, ten classes; int8, QDQ",
     "resnet18-224": "ResNet18, 3×224×224, as published; int8, QDQ",
     "resnet50-224": "ResNet50, 3×224×224, stride in the 3×3 convolutions; int8, QDQ",
+    "resnet50-64": "ResNet50 as for 224×224, 3×64×64; int8, QDQ",
+    "mobilenetv2-224": "MobileNetV2, 3×224×224, depthwise convolutions and ReLU6; int8, QDQ",
+    "mobilenetv2-96": "MobileNetV2, 3×96×96; int8, QDQ",
+    "squeezenet-224": "SqueezeNet 1.1, 3×224×224, concatenations; int8, QDQ",
+    "squeezenet-64": "SqueezeNet 1.1, 3×64×64; int8, QDQ",
+    "detector-224": "object detector of two scales, 3×224×224, SiLU, LeakyReLU, upsampling; int8, QDQ",
+    "detector-96": "object detector of two scales, 3×96×96; int8, QDQ",
 }
 """Models that are built on first use, with seeded weights; the number is the side of the image."""
+
+_FAMILIES = {"vgg16": "vgg16", "resnet18": "resnet", "resnet50": "resnet", "mobilenetv2": "mobilenet",
+             "squeezenet": "squeezenet", "detector": "detector"}
+"""The module that builds a large model, by its name without the side."""
 
 NAMES = (*BUILTIN, *LARGE)
 """All models that have a name."""
@@ -56,7 +67,7 @@ def large_file(name: str, folder: Path) -> Path:
     """
     if name not in LARGE:
         raise ValueError(f"Large model must be one of {', '.join(LARGE)}, not {name!r}")
-    modules = ("large", "images", "vgg16", "resnet", "export")
+    modules = ("large", "images", _FAMILIES[name.rpartition("-")[0]], "export")
     recipe = b"".join((FOLDER / f"{module}.py").read_bytes() for module in modules)
     return folder / hashlib.sha256(recipe).hexdigest()[:12] / f"{name}.onnx"
 

@@ -11,7 +11,8 @@ with zero points.
 
 import io
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,16 @@ OPSET = 17
 INPUT, OUTPUT = "image", "logits"
 
 
-def to_onnx(network: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
-    """Export ``network`` for inputs of the fixed ``shape`` (1, channels, height, width).
+def to_onnx(network: nn.Module, shape: tuple[int, ...], outputs: Sequence[str] = (OUTPUT,)) -> onnx.ModelProto:
+    """Export ``network`` for inputs of the fixed ``shape`` (1, channels, height, width), with names for its outputs.
 
     The tracing exporter is used on purpose: the newer one writes the source path of every node into the file.
     """
     buffer = io.BytesIO()
-    torch.onnx.export(network.eval(), (torch.zeros(shape),), buffer, dynamo=False, opset_version=OPSET,
-                      input_names=[INPUT], output_names=[OUTPUT])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(network.eval(), (torch.zeros(shape),), buffer, dynamo=False, opset_version=OPSET,
+                          input_names=[INPUT], output_names=list(outputs))
     return onnx.load_from_string(buffer.getvalue())
 
 

@@ -15,7 +15,7 @@ import onnx
 import torch
 from torch import nn
 
-from tilewright.models import export, large_file, resnet, vgg16
+from tilewright.models import detector, export, large_file, mobilenet, resnet, squeezenet, vgg16
 from tilewright.models.images import images
 
 NETWORKS: dict[str, tuple[Callable[[int], nn.Module], int]] = {
@@ -24,7 +24,17 @@ NETWORKS: dict[str, tuple[Callable[[int], nn.Module], int]] = {
     "resnet18-32": (lambda side: resnet.resnet(18, side), 32),
     "resnet18-224": (lambda side: resnet.resnet(18, side), 224),
     "resnet50-224": (lambda side: resnet.resnet(50, side), 224),
+    "resnet50-64": (lambda side: resnet.resnet(50, side), 64),
+    "mobilenetv2-224": (lambda side: mobilenet.mobilenetv2(), 224),
+    "mobilenetv2-96": (lambda side: mobilenet.mobilenetv2(), 96),
+    "squeezenet-224": (lambda side: squeezenet.squeezenet(), 224),
+    "squeezenet-64": (lambda side: squeezenet.squeezenet(), 64),
+    "detector-224": (lambda side: detector.Detector(), 224),
+    "detector-96": (lambda side: detector.Detector(), 96),
 }
+OUTPUTS = dict.fromkeys(("detector-224", "detector-96"), ("coarse", "fine"))
+"""Names of the outputs, where they are not the one that `models.export` names."""
+
 CALIBRATION_IMAGES = 8
 SEED = 0
 
@@ -52,7 +62,7 @@ def float_model(name: str) -> onnx.ModelProto:
     torch.manual_seed(SEED)
     network = constructor(side)
     initialise(network, calibration_images(side))
-    return export.to_onnx(network, (1, 3, side, side))
+    return export.to_onnx(network, (1, 3, side, side), OUTPUTS.get(name, (export.OUTPUT,)))
 
 
 def calibration_images(side: int) -> np.ndarray:

@@ -1,12 +1,14 @@
 """ResNet18 and ResNet50: residual blocks of two 3×3, or of 1×1, 3×3 and 1×1 convolutions.
 
 He et al., "Deep Residual Learning for Image Recognition", CVPR 2016; in ResNet50 the stride is in the 3×3
-convolution, as is common since. Inputs of 32×32 get the usual small stem: one 3×3 convolution, no pooling.
+convolution, as is common since. Inputs of 32×32 get the usual small stem: one 3×3 convolution, no pooling, and ten
+classes; those of 64×64 the published stem and 1,000 classes, as for ImageNet in that size.
 
     network        input        MACs             parameters (batch normalisation folded)
     resnet18-224   3×224×224    1,814,073,344    11,684,712
     resnet18-32    3×32×32      555,422,720      11,169,162
     resnet50-224   3×224×224    4,089,184,256    25,530,472
+    resnet50-64    3×64×64      335,691,776      25,530,472
 """
 
 from torch import Tensor, nn
@@ -41,7 +43,7 @@ def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> tupl
 
 
 def resnet(depth: int, side: int) -> nn.Sequential:
-    """Build ResNet ``depth`` (18 or 50) for 3 x ``side`` x ``side`` images (32 or 224), with untrained weights.
+    """Build ResNet ``depth`` (18 or 50) for 3 x ``side`` x ``side`` images (32, 64 or 224), with untrained weights.
 
     Raises
     ------
@@ -49,8 +51,8 @@ def resnet(depth: int, side: int) -> nn.Sequential:
         If there is no such network.
     """
     blocks = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
-    if depth not in blocks or side not in (32, 224):
-        raise ValueError(f"ResNet must have depth 18 or 50 and a side of 32 or 224, not {(depth, side)!r}")
+    if depth not in blocks or side not in (32, 64, 224):
+        raise ValueError(f"ResNet must have depth 18 or 50 and a side of 32, 64 or 224, not {(depth, side)!r}")
     bottleneck = depth == 50
     if side == 32:
         stem = [*convolution(3, 64, 3), nn.ReLU()]
