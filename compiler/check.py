@@ -5,7 +5,9 @@ the latest command known to have ended. What is known:
 
 - in a unit, commands start in order and end in order;
 - a wait is met by the signal of the same number, so it knows what was known when that command ended;
-- an act starts after its mac command has started, and ends after that one has ended.
+- an act starts after its mac command has started, and ends after that one has ended;
+- what comes behind a fence starts when everything before it has ended, acknowledged by memory;
+- what the host core computes itself has ended before any later command starts.
 
 Two commands of different units that touch the same bytes, one of them writing, must be ordered: the first is known to
 have ended when the second starts. Nothing here is shared with compiler/sync.py, which puts the semaphores in.
@@ -21,6 +23,7 @@ from tilewright.compiler.intervals import Intervals
 from tilewright.isa.assembler import Command
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
+from tilewright.isa.program import Call
 
 UNITS = ("load", "mac", "post", "store", "memory")
 """What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it."""
@@ -78,6 +81,9 @@ class Checker:
         """Check one command and take it into account."""
         index, unit = len(self.commands), command.variant.unit
         self.commands.append(command)
+        if command.variant.name == "fence":
+            self._fence(index)
+            return
         self.positions.setdefault(unit, []).append(index)
         flags = command.flags
         start = self.started[unit]
@@ -101,6 +107,27 @@ class Checker:
         for flag in flags:
             if flag.startswith("signal_"):
                 self._give(flag.removeprefix("signal_"), index, unit)
+
+    def _fence(self, index: int) -> None:
+        """Let everything have ended."""
+        if self.sums:
+            raise RaceError(f"Command {index}, the fence, is never passed: {len(self.sums)} commands of the array have "
+                            f"sums that no act has been sent for")
+        everything = (index,) * len(UNITS)
+        self.started = dict.fromkeys(self.started, everything)
+        self.ended = dict.fromkeys(self.ended, everything)
+
+    def replay_call(self, call: Call) -> None:
+        """Check what the host core does itself: nothing that it touches may be in use."""
+        known = self.ended["host"]
+        for operand in call.operands:
+            writes = operand is call.output
+            start, stop = operand.address, operand.address + operand.span_bytes
+            for touch in self.touches.setdefault("memory", Intervals()).overlapping(start, stop):
+                if (touch.write or writes) and known[touch.unit] < touch.index:
+                    raise RaceError(f"Call of {call}, behind command {len(self.commands) - 1}, and command "
+                                    f"{touch.index}, {self.commands[touch.index]}, touch the same bytes of memory in "
+                                    f"any order")
 
     def _take(self, name: str, index: int) -> Clock:
         waiting = self.signals.setdefault(name, deque())
@@ -179,8 +206,8 @@ def with_own(clock: Clock, unit: str, index: int) -> Clock:
     return (*clock[:place], index, *clock[place + 1:])
 
 
-def check(commands: Iterable[Command], machine: Machine) -> int:
-    """Replay ``commands`` and return their number.
+def check(commands: Iterable[Command | Call], machine: Machine) -> int:
+    """Replay ``commands`` and what the host core computes between them; return the number of commands.
 
     Raises
     ------
@@ -189,7 +216,10 @@ def check(commands: Iterable[Command], machine: Machine) -> int:
     """
     checker = Checker(machine)
     for command in commands:
-        checker.replay(command)
+        if isinstance(command, Call):
+            checker.replay_call(command)
+        else:
+            checker.replay(command)
     if checker.sums:
         raise RaceError(f"Every sum must be taken by an act command; {len(checker.sums)} are left")
     if left := [name for name, waiting in checker.signals.items() if waiting]:

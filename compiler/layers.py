@@ -21,6 +21,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tilewright.isa.program import DTYPES
+
 Shape = tuple[int, int, int]
 Pair = tuple[int, int]
 Pads = tuple[int, int, int, int]
@@ -138,7 +140,8 @@ class CoreLayer:
     """One ONNX operator that the host core computes in C; see ``compiler.core``.
 
     ``inputs`` name tensors or constants of the network, ``""`` where one is absent. ``attrs`` are ONNX's.
-    ``reason`` says in a phrase why the datapath does not compute it. ``exact`` as for :class:`Layer`.
+    ``reason`` says in a phrase why the datapath does not compute it. ``exact`` as for :class:`Layer`. ``macs`` are
+    the operator's multiply-accumulates, if it is one that has them.
     """
 
     name: str
@@ -149,6 +152,20 @@ class CoreLayer:
     attrs: Mapping[str, Any]
     reason: str
     exact: bool = True
+    macs: int = 0
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tensors and constants that the layer reads."""
+        return tuple(dict.fromkeys(name for name in self.inputs if name))
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tensors that the layer writes."""
+        return (self.output,)
+
+
+AnyLayer = Layer | CoreLayer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +209,16 @@ class TensorInfo:
     dims: tuple[int, ...] | None = None
     place: Place | None = None
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements, without gaps."""
+        return math.prod(self.shape) * DTYPES[self.dtype]
+
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """The shape it has as an array: ``dims`` where there are such, else ``shape``."""
+        return self.shape if self.dims is None else self.dims
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Network:
@@ -202,7 +229,7 @@ class Network:
     """
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[AnyLayer, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     tensors: Mapping[str, TensorInfo]

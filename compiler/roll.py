@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.program import Affine, Issue, Loop, Statement, Term
+from tilewright.isa.program import Affine, Call, Issue, Loop, Statement, Term
 
 PERIODS = (1, 4, 12, 48)
 """Statements in a loop's body, at most: short ones are looked for first, so that loops nest."""
@@ -46,7 +46,7 @@ class Sequence1D:
         return Affine(self.constant, (Term(variable, self.step, self.modulus, self.phase),))
 
 
-def roll(body: Sequence[Issue]) -> tuple[Statement, ...]:
+def roll(body: Sequence[Issue | Call]) -> tuple[Statement, ...]:
     """Return ``body`` with loops.
 
     Raises
@@ -60,7 +60,7 @@ def roll(body: Sequence[Issue]) -> tuple[Statement, ...]:
         while before != len(statements):
             before, statements = len(statements), fold(statements, most)
     rolled = tuple(named(each, {}) for each in statements)
-    assert list(expand(rolled, {})) == [each.command({}) for each in body], "rolled loops must expand to the program"
+    assert list(expand(rolled, {})) == list(expand(body, {})), "rolled loops must expand to the program"
     return rolled
 
 
@@ -69,6 +69,8 @@ def expand(body: Iterable[Statement], variables: Mapping[str, int]) -> Iterator[
     for statement in body:
         if isinstance(statement, Issue):
             yield statement.command(variables)
+        elif isinstance(statement, Call):
+            yield statement
         else:
             for index in range(statement.count):
                 yield from expand(statement.body, {**variables, statement.variable: index})
@@ -166,6 +168,8 @@ def form(statement: Statement) -> Hashable:
     """Return what must be equal for two statements to be iterations of one loop."""
     if isinstance(statement, Loop):
         return statement.variable, statement.count, tuple(map(form, statement.body))
+    if isinstance(statement, Call):
+        return id(statement)        # no loop has calls: each has a function of its own
     return (statement.mnemonic, statement.variant, statement.flags,
             tuple((name, operand.terms) for name, operand in statement.operands.items()))
 
@@ -175,7 +179,7 @@ def constants(statement: Statement) -> Iterator[int]:
     if isinstance(statement, Loop):
         for each in statement.body:
             yield from constants(each)
-    else:
+    elif isinstance(statement, Issue):
         yield from (operand.constant for operand in statement.operands.values())
 
 
@@ -184,6 +188,8 @@ def with_constants(statement: Statement, affines: Iterator[Affine]) -> Statement
     if isinstance(statement, Loop):
         body = tuple(with_constants(each, affines) for each in statement.body)
         return Loop(statement.variable, statement.count, body)
+    if isinstance(statement, Call):
+        return statement
     operands = {}
     for name, operand in statement.operands.items():
         affine = next(affines)
@@ -201,6 +207,8 @@ def named(statement: Statement, names: Mapping[str, str]) -> Statement:
     if isinstance(statement, Loop):
         inside = {**names, statement.variable: NAMES[len(names)]}
         return Loop(inside[statement.variable], statement.count, tuple(named(each, inside) for each in statement.body))
+    if isinstance(statement, Call):
+        return statement
     operands = {name: Affine(operand.constant, tuple(
         Term(names[term.variable], term.coefficient, term.modulus, term.phase) for term in operand.terms))
         for name, operand in statement.operands.items()}

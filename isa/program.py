@@ -4,11 +4,19 @@ The compiler writes it; the C code is printed from it, the fast engine executes 
 commands in the same order. It has one JSON form, used in artefacts.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.isa.assembler import Command, command
+
+DTYPES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
+          "float32": 4}
+"""What tensors that the host core touches are made of, by NumPy's names: bytes of an element."""
+
+MAX_RANK = 8
+MAX_ELEMENTS = 1 << 31
 
 
 class ProgramError(ValueError):
@@ -93,6 +101,19 @@ class Operand:
         """Whether there is a tensor: optional inputs of an operator may be absent."""
         return self.dtype != ""
 
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.dims)
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from the first to behind the last; 0 where there are none."""
+        if not self.present or not self.elements:
+            return 0
+        last = sum((size - 1) * stride for size, stride in zip(self.dims, self.strides, strict=True))
+        return (last + 1) * DTYPES[self.dtype]
+
 
 ABSENT = Operand(0, "", (), ())
 
@@ -108,6 +129,14 @@ class Call:
     inputs: tuple[Operand, ...]
     output: Operand
     attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The tensors it touches: inputs that are present, then the output."""
+        return (*(each for each in self.inputs if each.present), self.output)
+
+    def __str__(self) -> str:
+        return f"{self.kernel} to {self.output.address:#x}"
 
 
 Statement = Issue | Loop | Call
@@ -133,17 +162,25 @@ class Program:
 
     functions: tuple[Function, ...]
 
-    def commands(self) -> Iterator[tuple[int, Command]]:
-        """Yield (index of the function, command) in program order."""
+    def actions(self) -> Iterator[tuple[int, Command | Call]]:
+        """Yield (index of the function, command or what the host core computes itself) in program order."""
         for index, function in enumerate(self.functions):
             for each in _expand(function.body, {}):
                 yield index, each
 
+    def commands(self) -> Iterator[tuple[int, Command]]:
+        """Yield (index of the function, command) in program order, without calls."""
+        for index, each in self.actions():
+            if not isinstance(each, Call):
+                yield index, each
 
-def _expand(body: tuple[Statement, ...], variables: dict[str, int]) -> Iterator[Command]:
+
+def _expand(body: tuple[Statement, ...], variables: dict[str, int]) -> Iterator[Command | Call]:
     for statement in body:
         if isinstance(statement, Issue):
             yield statement.command(variables)
+        elif isinstance(statement, Call):
+            yield statement
         else:
             for index in range(statement.count):
                 yield from _expand(statement.body, variables | {statement.variable: index})
@@ -159,11 +196,29 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
     if isinstance(statement, Loop):
         return {"loop": statement.variable, "count": statement.count,
                 "body": [_statement_json(s) for s in statement.body]}
+    if isinstance(statement, Call):
+        return {"call": statement.kernel, "inputs": list(map(_operand_json, statement.inputs)),
+                "output": _operand_json(statement.output),
+                "attrs": {name: _attribute_json(value) for name, value in statement.attrs.items()}}
     operands = {name: value.constant if not value.terms else
                 [value.constant, *([t.variable, t.coefficient, t.modulus, t.phase] for t in value.terms)]
                 for name, value in statement.operands.items()}
     return {"issue": f"{statement.mnemonic}.{statement.variant}", "flags": list(statement.flags),
             "operands": operands}
+
+
+def _operand_json(operand: Operand) -> dict[str, Any] | None:
+    if not operand.present:
+        return None
+    return {"address": operand.address, "dtype": operand.dtype, "dims": list(operand.dims),
+            "strides": list(operand.strides)}
+
+
+def _attribute_json(value: Any) -> Any:
+    """Return an attribute as JSON has it, which knows no infinity and no NaN."""
+    if isinstance(value, (list, tuple)):
+        return [_attribute_json(each) for each in value]
+    return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def from_json(data: Any) -> Program:
@@ -183,9 +238,53 @@ def from_json(data: Any) -> Program:
 def _statement(data: Mapping[str, Any]) -> Statement:
     if "loop" in data:
         return Loop(data["loop"], int(data["count"]), tuple(map(_statement, data["body"])))
+    if "call" in data:
+        return _call(data)
     mnemonic, _, variant = data["issue"].partition(".")
     operands = {name: _affine(value) for name, value in data["operands"].items()}
     return Issue(mnemonic, variant, tuple(data["flags"]), operands)
+
+
+def _call(data: Mapping[str, Any]) -> Call:
+    """Read a call; its numbers are checked here, whether its kernel exists and takes it elsewhere."""
+    output = _operand(data["output"])
+    if not isinstance(data["call"], str) or not output.present:
+        raise ProgramError(f"Call must have a kernel and an output, not {data['call']!r:.40} and {output!r:.60}")
+    attrs = {str(name): _attribute(value) for name, value in data["attrs"].items()}
+    return Call(data["call"], tuple(map(_operand, data["inputs"])), output, attrs)
+
+
+def _operand(data: Mapping[str, Any] | None) -> Operand:
+    if data is None:
+        return ABSENT
+    operand = Operand(data["address"], data["dtype"], tuple(data["dims"]), tuple(data["strides"]))
+    if operand.dtype not in DTYPES:
+        raise ProgramError(f"Operand must have a type of {', '.join(DTYPES)}, not {operand.dtype!r:.40}")
+    numbers = (operand.address, *operand.dims, *operand.strides)
+    if not all(type(number) is int and 0 <= number < 1 << 32 for number in numbers):
+        raise ProgramError(f"Operand must have an address, sizes and strides of 0..2**32 - 1, not {numbers!r:.80}")
+    if len(operand.dims) != len(operand.strides) or len(operand.dims) > MAX_RANK:
+        raise ProgramError(f"Operand must have as many strides as sizes, at most {MAX_RANK}, not {operand.dims!r:.60} "
+                           f"and {operand.strides!r:.60}")
+    if operand.elements > MAX_ELEMENTS or operand.address + operand.span_bytes > 1 << 32:
+        raise ProgramError(f"Operand must end inside the address space, not have sizes {operand.dims!r:.60} and "
+                           f"strides {operand.strides!r:.60} at {operand.address:#x}")
+    if operand.elements * DTYPES[operand.dtype] > operand.span_bytes:
+        raise ProgramError(f"Operand must have no two elements in one place, as sizes {operand.dims!r:.60} and strides "
+                           f"{operand.strides!r:.60} have")
+    if operand.address % min(4, DTYPES[operand.dtype]):
+        raise ProgramError(f"Operand of type {operand.dtype} must be aligned, not at {operand.address:#x}")
+    return operand
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_attribute(each) for each in value]
+    if isinstance(value, dict) and value.keys() == {"float"}:
+        return float(value["float"])
+    if not isinstance(value, (int, float, str)):
+        raise ProgramError(f"Attribute must be a number, a string or a list of them, not {value!r:.40}")
+    return value
 
 
 def _affine(value: Any) -> Affine:

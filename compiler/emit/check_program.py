@@ -1,7 +1,8 @@
 """Check a program from an untrusted file before it is run: known names, bounded loops, operands that fit."""
 
+from tilewright.compiler.core.registry import KERNELS
 from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
-from tilewright.isa.program import Issue, Loop, Program, ProgramError, Statement
+from tilewright.isa.program import Call, Issue, Loop, Program, ProgramError, Statement
 
 MAX_COMMANDS = 4_000_000
 MAX_DEPTH = 8
@@ -35,10 +36,28 @@ def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
                 raise ProgramError(f"Loop {statement.variable!r:.40} must run 1..{MAX_COMMANDS} times, "
                                    f"not {statement.count}")
             total += statement.count * _count(statement.body, variables | {statement.variable: 0})
+        elif isinstance(statement, Call):
+            if variables:
+                raise ProgramError(f"Call of {statement.kernel} must not be in a loop")
+            check_call(statement)
+            total += 1
         else:
             _check_issue(statement, variables)
             total += 1
     return total
+
+
+def check_call(call: Call) -> None:
+    """Raise :exc:`ProgramError` unless there is such a kernel and it takes ``call``."""
+    if call.kernel not in KERNELS:
+        raise ProgramError(f"Call must be of a kernel of the host core, not {call.kernel!r:.40}")
+    try:
+        refusal = KERNELS[call.kernel].refusal(call)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A kernel asks for what its operator must have; what a damaged file lacks shows as one of these.
+        refusal = f"its operands or attributes make no sense ({error})"
+    if refusal is not None:
+        raise ProgramError(f"Call of {call.kernel} cannot run: {refusal:.200}")
 
 
 def _check_issue(issue: Issue, variables: dict[str, int]) -> None:
