@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tilewright.compiler.commands import Access
 from tilewright.isa.assembler import Command
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 Operands = Mapping[str, int]
 
@@ -39,7 +39,8 @@ class Reader:
         machine = self.machine
         return {"activations": machine.activation_bytes, "results": machine.result_bytes,
                 "main": machine.weight_bytes, "ninths": machine.weight_bytes // 8,
-                "parameters": 8 * machine.parameter_channels, "memory": 1 << 32}[space]
+                "parameters": 8 * machine.parameter_channels, "table": TABLE_SLOTS * TABLE_BYTES,
+                "memory": 1 << 32}[space]
 
     def _lda(self, variant: str, op: Operands) -> Iterator[Access]:
         cfg = self.settings["lda"]
@@ -95,6 +96,8 @@ class Reader:
         cfg, window = self.settings["act"], self.settings.get("pool", {})
         rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
         yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + op["channels"]))
+        if op["table"]:
+            yield Access("table", TABLE_BYTES * op["table_slot"], TABLE_BYTES * (op["table_slot"] + 1))
         yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + op["channels"],
                     write=True)
 

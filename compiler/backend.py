@@ -118,6 +118,7 @@ def layer_comment(plan: LayerPlan) -> str:
     kernel = f"kernel {layer.kernel[0]}x{layer.kernel[1]}, stride {layer.strides[0]}x{layer.strides[1]}"
     kernel += f", {layer.groups} groups" if layer.groups > 1 and layer.kind == "conv" else ""
     kernel += f", plus {layer.residual.tensor}" if layer.residual else ""
+    kernel += ", value table" if layer.table is not None else ""
     kernel += f", max pool {layer.pool.kernel[0]}x{layer.pool.kernel[1]}" if layer.pool else ""
     return "\n".join((
         ", ".join(layer.onnx_nodes) or layer.name,

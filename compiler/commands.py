@@ -14,7 +14,7 @@ from tilewright.compiler.layers import Layer
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.tiles import Tile, axes
 from tilewright.compiler.weights import Span
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale, residual_offset
 
 MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES, MAX_BURST_WORDS = 65535, 4095, 4095, 65535
@@ -154,8 +154,8 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
 
 
 def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source: Region, weights: Region | None,
-            parameters: Region) -> Iterator[Draft]:
-    """Yield the mac commands of a step; ``weights`` in words per cluster, ``parameters`` in channels."""
+            parameters: Region, table: Region | None) -> Iterator[Draft]:
+    """Yield the mac commands of a step; ``weights`` in words per cluster, ``parameters`` in channels, bytes else."""
     walk = plan.walk
     winograd = walk.algorithm == "conv23"
     rows, columns = len(tile.rows.conv), len(tile.columns.conv)
@@ -175,6 +175,8 @@ def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source:
         accesses += weight_accesses(weights, machine, ninths=winograd)
     # Read by the act behind it; but only the array can wait for them.
     accesses.append(Access("parameters", 8 * parameters.start, 8 * parameters.stop))
+    if table:
+        accesses.append(Access("table", table.start, table.stop))
     mnemonic, variant = ("pool", "sum") if walk.algorithm == "sum" else (walk.algorithm, "run")
     if winograd and not walk.reuse:
         variant = "run_without_reuse"
@@ -213,7 +215,8 @@ def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[
 # ---- post
 
 
-def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, results: Region) -> Iterator[Draft]:
+def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, table: Region | None,
+           results: Region) -> Iterator[Draft]:
     """Yield the act commands of a step."""
     layer = plan.layer
     scale = layer.requantize
@@ -228,12 +231,16 @@ def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, result
             "stride_x": layer.pool.strides[1], "stride_y": layer.pool.strides[0],
             "left": tile.columns.window_before, "top": tile.rows.window_before,
             "width": len(tile.columns.out), "rows": len(tile.rows.out)})
+    accesses = [Access("parameters", 8 * parameters.start, 8 * parameters.stop),
+                Access("results", results.start, results.stop, write=True)]
+    if table:
+        accesses.append(Access("table", table.start, table.stop))
     yield Draft("act", "run",
                 {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.walk.algorithm == "conv23"),
                  "parameter_base": parameters.start, "channels": block.channels,
-                 "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None)},
-                (Access("parameters", 8 * parameters.start, 8 * parameters.stop),
-                 Access("results", results.start, results.stop, write=True)))
+                 "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
+                 "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0},
+                tuple(accesses))
 
 
 def residual_settings(layer: Layer) -> Iterator[Draft]:

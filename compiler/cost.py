@@ -11,7 +11,7 @@ from tilewright.compiler.footprint import Block, block_words, input_bytes, resul
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.tiles import Tile
 from tilewright.compiler.walk import Walk
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
 STEP_OVERHEAD = 30
 """Cycles the array loses per command: taking it, its first tile, the hand-over to post-processing."""
@@ -127,6 +127,7 @@ def price(layer: Layer, walk: Walk, machine: Machine, tiles: dict[Tile, int], bl
     first_weights = weights // len(blocks)
     if not weights_outer and len(blocks) > 1:
         weights *= count
+    weights += bus_cycles(1, TABLE_BYTES, machine) if layer.table is not None else 0
     largest = next(iter(tiles))
     room = Room.of(largest, blocks[0], layer, walk, machine)
     traffic = loads + weights + stores

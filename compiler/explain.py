@@ -174,6 +174,8 @@ def fused(layer: Layer) -> tuple[str, ...]:
         found.append(f"add {layer.residual.tensor}")
     if (bounds.low, bounds.high) != (-128, 127):
         found.append(f"clamp {bounds.low} … {bounds.high}")
+    if layer.table is not None:
+        found.append("table")
     if layer.pool and layer.kind != "pass":
         kernel, strides = layer.pool.kernel, layer.pool.strides
         found.append(f"max pool {kernel[0]}x{kernel[1]} / {strides[0]}")

@@ -70,6 +70,8 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -
         if residual is None:
             raise ValueError(f"Layer {layer.name!r} adds {layer.residual.tensor!r}, which must be given")
         y = residual_table(layer.residual)[y.astype(np.int16) + 128, residual.astype(np.int16) + 128]
+    if layer.table is not None:
+        y = layer.table[y.astype(np.int16) + 128]
     if layer.pool is not None:
         y = max_pool(layer.pool, y)
     return y

@@ -22,7 +22,7 @@ from tilewright.compiler.steps import Kind, Need, Step, block_of, needs_of, step
 from tilewright.compiler.sync import synchronise
 from tilewright.compiler.weights import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.isa.program import Issue
 
 LEAST_PIECE = 512
@@ -93,6 +93,7 @@ class Scheduler:
     inputs: Stock = field(init=False)
     weights: Stock = field(init=False)
     parameters: Stock = field(init=False)
+    tables: Stock = field(init=False)
     results: Ring = field(init=False)
     reserved: dict[int, Region] = field(default_factory=dict)
     pieces: deque[Piece] = field(default_factory=deque)
@@ -108,6 +109,7 @@ class Scheduler:
         self.inputs = stock("input", machine.activation_bytes, TILE_BYTES)
         self.weights = stock("weights", usable_words(machine), 8)
         self.parameters = stock("parameters", machine.parameter_channels, max(machine.lanes, 2))
+        self.tables = stock("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
         self.results = Ring(machine.result_bytes, TILE_BYTES)
 
     def run(self) -> list[tuple[int, Draft]]:
@@ -118,7 +120,7 @@ class Scheduler:
         for step in self.steps:
             following = self.steps[step.index + 1] if step.index + 1 < len(self.steps) else None
             self.compute(step)
-            for stock in (self.inputs, self.weights, self.parameters):
+            for stock in (self.inputs, self.weights, self.parameters, self.tables):
                 stock.release(step.index)
             if following is None:
                 break
@@ -146,7 +148,7 @@ class Scheduler:
     # ---- load
 
     def load_weights(self, step: Step, layer: int) -> None:
-        """Load the weights and parameters of ``step``, if they are not there, in the function of ``layer``."""
+        """Load weights, parameters and table of ``step``, if they are not there, in the function of ``layer``."""
         if self.weights.due(step.index):
             self.flush(layer)
             if not self.begin_block():
@@ -155,6 +157,8 @@ class Scheduler:
             self.flush(layer)
         if self.parameters.due(step.index):
             self.load_parameters(layer)
+        if self.tables.due(step.index):
+            self.load_table(layer)
 
     def free_bytes(self, step: Step, following: Step) -> int:
         """Return how many bytes the bus has time for while ``step`` is computed, besides what ``following`` needs."""
@@ -216,6 +220,13 @@ class Scheduler:
         self.emit(layer, commands.load_weights("parameters", source, self.memory.weights,
                                                Region(8 * region.start, 8 * region.stop), self.machine))
 
+    def load_table(self, layer: int) -> None:
+        """Load the next value table."""
+        need = self.tables.needs[self.tables.loaded]
+        region = self.required(self.tables.take(TABLE_BYTES), "table")
+        self.emit(layer, commands.load_weights("table", self.images[need.layer][need.block].table, self.memory.weights,
+                                               region, self.machine))
+
     def load_data(self, step: Step) -> None:
         """Load the input tile and the residual of ``step``, if they are not there."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
@@ -237,14 +248,15 @@ class Scheduler:
         """Run ``step`` and store its results."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         parameters = self.required(self.parameters.current(step.index), "parameter")
+        table = self.tables.current(step.index)
         source = self.required(self.inputs.current(step.index), "activation")
         self.emit(step.layer, commands.compute(plan, tile, block, self.machine, source,
-                                               self.weights.current(step.index), parameters))
+                                               self.weights.current(step.index), parameters, table))
         if block.runs.stop < plan.walk.runs:
             return
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
-        self.emit(step.layer, commands.finish(plan, tile, block, parameters, region))
+        self.emit(step.layer, commands.finish(plan, tile, block, parameters, table, region))
         self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[plan.layer.output], region))
         self.results.release(region)
         if step.last:

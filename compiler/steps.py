@@ -12,7 +12,7 @@ from tilewright.compiler.footprint import Block
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.tiles import Tile
 
-Kind = Literal["input", "weights", "parameters"]
+Kind = Literal["input", "weights", "parameters", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,8 @@ def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
         return (step.layer, step.tile, block.runs.start if plan.splits_input else 0)
     if kind == "parameters":
         return step.layer, block.first_group
+    if kind == "table":
+        return (step.layer,) if plan.layer.table is not None else None
     return (step.layer, step.block) if plan.walk.algorithm != "sum" else None
 
 

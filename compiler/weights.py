@@ -10,7 +10,7 @@ from tilewright.compiler.footprint import Block
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.walk import Walk
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
 Int8 = NDArray[np.int8]
@@ -31,11 +31,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class BlockImage:
-    """Where the three kinds of a block's data lie in the weight image; an absent one is empty."""
+    """Where the kinds of a block's data lie in the weight image; an absent one is empty.
+
+    All blocks of a layer share its value table.
+    """
 
     main: Span
     ninths: Span
     parameters: Span
+    table: Span
 
 
 def pack_network(plans: tuple[LayerPlan, ...], machine: Machine) -> tuple[bytes, tuple[tuple[BlockImage, ...], ...]]:
@@ -54,11 +58,12 @@ def pack_network(plans: tuple[LayerPlan, ...], machine: Machine) -> tuple[bytes,
     for plan in plans:
         main, ninths = pack_layer(plan, machine)
         parameters = pack_parameters(plan.layer)
+        table = append(pack_table(plan.layer))
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
             first = 8 * block.first_channel
             chosen = parameters[first:first + 8 * block.channels] if block.runs.start == 0 else b""
-            layer_places.append(BlockImage(append(words), append(ninth), append(chosen)))
+            layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
         places.append(tuple(layer_places))
     return b"".join(parts), tuple(places)
 
@@ -152,3 +157,20 @@ def pack_parameters(layer: Layer) -> bytes:
             raise CompileError(f"Layer {layer.name!r}, channel {channel}: {error}") from error
         words[channel, 1] = mantissa | shift << 24
     return words.tobytes()
+
+
+def pack_table(layer: Layer) -> bytes:
+    """Return the value table, a byte for each int8 value from -128 on; nothing if the layer has none.
+
+    Raises
+    ------
+    CompileError
+        If it is no int8 array of that size.
+    """
+    if layer.table is None:
+        return b""
+    table = np.asarray(layer.table)
+    if table.dtype != np.int8 or table.shape != (TABLE_BYTES,):
+        raise CompileError(f"Layer {layer.name!r}: the table must be int8 of shape ({TABLE_BYTES},), "
+                           f"not {table.dtype} of {table.shape}")
+    return table.tobytes()

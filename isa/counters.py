@@ -32,7 +32,7 @@ COUNTERS = (
     Counter("activation_read", "bytes", "read from the activation buffer"),
     Counter("activation_written", "bytes", "written to the activation buffer"),
     Counter("weight_read", "bytes", "read from the weight memories"),
-    Counter("weight_written", "bytes", "written to the weight and parameter memories"),
+    Counter("weight_written", "bytes", "written to the weight and parameter memories and the value tables"),
     Counter("result_read", "bytes", "read from the result buffer"),
     Counter("result_written", "bytes", "written to the result buffer"),
     Counter("memory_read", "bytes", "read from main memory: bus beats x bus width"),
@@ -41,6 +41,7 @@ COUNTERS = (
     Counter("store_busy", "cycles", "the store unit had work"),
     Counter("post_busy", "cycles", "the post-processing unit had work"),
     Counter("commands", "commands", "commands taken from the RISC-V core"),
+    Counter("table_read", "values", "values that a value table has mapped"),
 )
 
 RECORD_WORDS = 32

@@ -168,14 +168,15 @@ INSTRUCTIONS = (
                  Field("right", 6, "padding pixels after a row"),
                  Field("value", 8, "padding value", signed=True))),
     )),
-    Instruction("ldw", 1, "load weights, biases and requantisation parameters", (
+    Instruction("ldw", 1, "load weights, biases, requantisation parameters and value tables", (
         *(Variant(name, code, "load", effect, (_ADDRESS,),
                   (Field("base", 16, "bus word in the destination"), Field("words", 16, "bus words; 1..65535")),
                   _LDW)
           for name, code, effect in (
               ("main", 0, "load main weight words: 16 weights of a run, or the first eight of two 3x3 kernels"),
               ("ninths", 1, "load the ninth weights of 3x3 kernels, 16 kernels to a word"),
-              ("parameters", 2, "load 64-bit channel parameters: bias 32, mantissa 24, shift 8"))),
+              ("parameters", 2, "load 64-bit channel parameters: bias 32, mantissa 24, shift 8"),
+              ("table", 3, "load value tables of post-processing: 256 bytes for each table slot"))),
     )),
     Instruction("conv23", 2, "Winograd F(2x2,3x3) over a block of tiles and all input channels, with column reuse", (
         Variant("run", 0, "mac", "multiply and accumulate 3x3 stride-1 tiles from the blocked layout",
@@ -201,14 +202,16 @@ INSTRUCTIONS = (
         Variant("set_group_step", 7, "mac", "input of the next lane group: 0, or for grouped convolution its distance",
                 (Field("group_step", 20, "bytes (conv23: 16 x channels) to the input of the next lane group"),)),
     )),
-    Instruction("act", 4, "bias, requantise, zero point, ReLU or clip, residual add", (
+    Instruction("act", 4, "bias, requantise, zero point, ReLU or clip, residual add, value table", (
         Variant("run", 0, "post", "take the sums of one MAC command through to the result buffer",
                 (_RESULT, Field("rows", 10, "output rows before pooling"),
                  Field("winograd", 1, "the sums come from conv23: 2x2 outputs per tile")),
                 (Field("parameter_base", 12, "channel of the parameter buffer; a multiple of lanes"),
                  Field("channels", 12, "output channels; 1..4095"),
                  Field("residual", 1, "add the residual tile that lies where the results will be"),
-                 Field("pooled", 1, "max-pool with the window of pool.window")),
+                 Field("pooled", 1, "max-pool with the window of pool.window"),
+                 Field("table", 1, "map each value by a table before the pooling"),
+                 Field("table_slot", 2, "which of the value tables; 0 without `table`")),
                 _ACT),
         Variant("set_output", 4, "post", "shape of the output",
                 (Field("width", 12, "output columns before pooling"),

@@ -126,6 +126,7 @@ class Coprocessor(wiring.Component):
         connect(m, port.o, mac.activation_write)
         connect(m, load.weight_write, mac.weight_write)
         connect(m, load.parameter_write, post.parameter_write)
+        connect(m, load.table_write, post.table_write)
         connect(m, load.residual_write, post.residual_write)
         connect(m, store.store_read, post.store_read)
         connect(m, post.store_data, store.store_data)
@@ -183,6 +184,7 @@ class Coprocessor(wiring.Component):
             "tile_slots": mac.tile_slots,
             "requantized": post.requantized,
             "residual_added": post.residual_added,
+            "table_read": post.table_read,
             "activation_read": mac.activation_read_bytes,
             "activation_written": mac.activation_written_bytes,
             "weight_read": mac.weight_read_bytes,

@@ -1,4 +1,4 @@
-"""The load unit: main memory to the activation buffer, the weight memories, the parameters and the residuals.
+"""The load unit: main memory to the activation buffer, the weight memories, parameters, tables and residuals.
 
 The *front* turns commands into requests for bus words and, for each, a segment that says where its bytes go; it
 runs ahead of the data by as many segments as the queue holds. The *back*, a `RowWriter`, turns segments and data
@@ -53,7 +53,7 @@ class LoadUnit(wiring.Component):
         Those words, in order.
     activation_write : ``Out(activation_write_signature(machine))``
     weight_write : ``Out(weight_write_signature(machine))``
-    parameter_write : ``Out(flow(...))``
+    parameter_write, table_write : ``Out(flow(...))``
         ``index`` of a bus word, and its ``data``.
     residual_write : ``Out(stream.Signature(...))``
         ``count`` bytes of ``data`` for byte ``address`` of the result buffer.
@@ -66,7 +66,7 @@ class LoadUnit(wiring.Component):
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signal.
     activation_written_bytes, weight_written_bytes : ``Out(5)``
-        Bytes written in this cycle; parameters count as weights.
+        Bytes written in this cycle; parameters and tables count as weights.
     """
 
     SEGMENTS = 16
@@ -81,6 +81,7 @@ class LoadUnit(wiring.Component):
             "activation_write": Out(activation_write_signature(machine)),
             "weight_write": Out(weight_write_signature(machine)),
             "parameter_write": Out(flow(StructLayout({"index": 16, "data": 8 * bus}))),
+            "table_write": Out(flow(StructLayout({"index": 16, "data": 8 * bus}))),
             "residual_write": Out(stream.Signature(StructLayout({"address": 20, "count": 5, "data": 8 * bus}))),
             **{f"{name}_available": In(1) for name in WAITS},
             **{f"{name}_take": Out(1) for name in WAITS},
@@ -136,12 +137,13 @@ class LoadUnit(wiring.Component):
         target = write.tag.target
         index = write.address >> exact_log2(self.machine.bus_bytes)
         to_activations, to_residuals = Signal(), Signal()
-        to_weights, to_parameters, moves = Signal(), Signal(), Signal()
+        to_weights, to_parameters, to_tables, moves = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             to_activations.eq(writes.valid & (target == Target.ACTIVATIONS)),
             to_residuals.eq(writes.valid & (target == Target.RESIDUALS)),
             to_weights.eq(writes.valid & ((target == Target.WEIGHTS) | (target == Target.NINTHS))),
             to_parameters.eq(writes.valid & (target == Target.PARAMETERS)),
+            to_tables.eq(writes.valid & (target == Target.TABLES)),
 
             self.activation_write.valid.eq(to_activations),
             self.activation_write.blocked.eq(write.layout == BLOCKED),
@@ -163,15 +165,19 @@ class LoadUnit(wiring.Component):
             self.parameter_write.payload.index.eq(index),
             self.parameter_write.payload.data.eq(write.data),
 
+            self.table_write.valid.eq(to_tables),
+            self.table_write.payload.index.eq(index),
+            self.table_write.payload.data.eq(write.data),
+
             writes.ready.eq(~to_residuals | self.residual_write.ready),
             moves.eq(writes.valid & writes.ready & ~self.halt),
             self.activation_written_bytes.eq(Mux(to_activations, write.count, 0)),
-            self.weight_written_bytes.eq(Mux(to_weights | to_parameters, write.count, 0)),
+            self.weight_written_bytes.eq(Mux(to_weights | to_parameters | to_tables, write.count, 0)),
         ]
         ends = moves & write.last & write.tag.signals
         m.d.sync += [
             self.act_ready_signal.eq(ends & to_activations),
             self.res_ready_signal.eq(ends & to_residuals),
-            self.wgt_ready_signal.eq(ends & to_weights | ends & to_parameters),
+            self.wgt_ready_signal.eq(ends & (to_weights | to_parameters | to_tables)),
         ]
         return Cat(getattr(self, f"{name}_signal") for name in SIGNALS).any()

@@ -22,9 +22,11 @@ class Target(Enum, shape=3):
     WEIGHTS = 2
     NINTHS = 3
     PARAMETERS = 4
+    TABLES = 5
 
 
-LDW_TARGETS = {"main": Target.WEIGHTS, "ninths": Target.NINTHS, "parameters": Target.PARAMETERS}
+LDW_TARGETS = {"main": Target.WEIGHTS, "ninths": Target.NINTHS, "parameters": Target.PARAMETERS,
+               "table": Target.TABLES}
 
 SIGNALS = flag("lda", "linear", "signal_act_ready")
 """Index of the flag with which any of the commands signals."""

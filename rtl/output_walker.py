@@ -11,6 +11,8 @@ from amaranth.lib.data import ArrayLayout, Struct, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import TABLE_SLOTS
+
 KERNEL_WIDTH = 4
 STRIDE_WIDTH = 3
 
@@ -54,6 +56,8 @@ class Run(Struct):
     channels: 12
     residual: 1
     pooled: 1
+    table: 1
+    table_slot: 2
     signals: 2
 
 
@@ -167,7 +171,7 @@ class OutputWalker(Component):
         The vectors.
     axes : Out
         The windows along y and x, of the run whose vectors are at ``o`` or were last.
-    winograd, residual, signals : Out
+    winograd, residual, table, table_slot, signals : Out
         Of the same run.
     idle : Out
         No run is being walked.
@@ -185,6 +189,8 @@ class OutputWalker(Component):
             "axes": Out(ArrayLayout(Axis, 2)),
             "winograd": Out(1),
             "residual": Out(1),
+            "table": Out(1),
+            "table_slot": Out(range(TABLE_SLOTS)),
             "signals": Out(2),
             "idle": Out(1),
         })
@@ -227,6 +233,8 @@ class OutputWalker(Component):
                     m.d.sync += [
                         self.winograd.eq(run.winograd),
                         self.residual.eq(run.residual),
+                        self.table.eq(run.table),
+                        self.table_slot.eq(run.table_slot),
                         self.signals.eq(run.signals),
                         odd_width.eq(self.output.width[0]),
                         odd_rows.eq(run.rows[0]),

@@ -6,7 +6,7 @@
                                           +--> address ------> slot --------> read ------------------------------+
 
 What is issued is never held up: the issue alone waits, for sums.  The slot, which says where the value goes, rides
-beside it.
+beside it.  A value table takes values before the pool, or sums behind the residual add, and their slots wait for it.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
@@ -24,6 +24,7 @@ from tilewright.rtl.requantize import Pipeline, Requantize, flow
 from tilewright.rtl.residual_add import SETTINGS
 from tilewright.rtl.residual_stage import ResidualStage
 from tilewright.rtl.result_buffer import ResultBuffer
+from tilewright.rtl.value_table import ValueTables
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
@@ -39,19 +40,19 @@ OFFSET = StructLayout({
 
 
 class PostUnit(Component):
-    """Take the sums of MAC commands through requantisation, residual add and max pooling to the result buffer.
+    """Take the sums of MAC commands through requantisation, residual add, table and max pooling to the result buffer.
 
     Rate: one vector of ``post_lanes`` values per cycle; with pooling, one vector and window per cycle (2x2 windows
     with stride 2: one vector per cycle); with residual, one vector every ``interval`` cycles: ``post_lanes / 4``
     values per cycle, but at least one.
     Latency: the bytes of a vector are handed to the buffer ``latency`` cycles after its sums were requested,
-    ``residual_latency`` with residual.
+    ``residual_latency`` with residual, and ``TABLE_LATENCY`` more with a table, which changes no rate.
     Between the last step of a command and the first of the next lie ``COMMAND_GAP`` cycles, and those that
     `OutputWalker` needs for the padding of the pooling window; no cycle is lost between lane groups.
 
     ``act.run`` starts once the command before it has made all its requests; its values may still be on their way,
-    except between commands with and without residual.  ``act.set_output`` and ``pool.window`` are taken from then
-    on too; ``act.set_clamp`` and the residual's settings wait until nothing is on its way.
+    except between commands with and without residual, or with other tables.  ``act.set_output`` and ``pool.window`` are
+    taken from then on too; ``act.set_clamp`` and the residual's settings wait until nothing is on its way.
 
     Parameters
     ----------
@@ -66,20 +67,21 @@ class PostUnit(Component):
     sums_available, sums_request, sums_response, sums_done
         The oldest tile group of one lane group: that there is one; ask for a slice of a tile's sums; the answer; it
         is needed no longer (may come with the last request).
-    parameter_write : flow
-        ``index`` of a bus word of the parameter buffer, ``data``.
+    parameter_write, table_write : flow
+        ``index`` of a bus word of the parameter buffer or the value tables, ``data``.
     residual_write, store_read, store_data
         See `ResultBuffer`.
     out_free_available, out_free_take, res_ready_available, res_ready_take, out_ready_signal, par_free_signal
         Semaphores.
     busy : Out
         A command is being worked on, or values are on their way.
-    requantized, residual_added, result_read_bytes, result_written_bytes : Out
+    requantized, residual_added, table_read, result_read_bytes, result_written_bytes : Out
         What to add to the counters in this cycle.
     """
 
     COMMAND_GAP = OutputWalker.LATENCY + WindowSteps.LATENCY
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
+    TABLE_LATENCY = ValueTables.LATENCY
 
     def __init__(self, machine, *, sums_latency=MacUnit.SUMS_LATENCY):
         if sums_latency < ParameterBuffer.LATENCY:
@@ -94,6 +96,7 @@ class PostUnit(Component):
         request = StructLayout({"tile": 2, "pixel": 2, "slice": range(machine.lanes // machine.post_lanes),
                                 "winograd": 1})
         self._buffer, self._parameters = ResultBuffer(machine), ParameterBuffer(machine)
+        self._tables = ValueTables(machine)
         buffer, parameters = self._buffer.signature.members, self._parameters.signature.members
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -102,6 +105,7 @@ class PostUnit(Component):
             "sums_response": In(flow(ArrayLayout(32, machine.post_lanes))),
             "sums_done": Out(1),
             "parameter_write": parameters["write"],
+            "table_write": self._tables.signature.members["write"],
             "residual_write": buffer["residual_write"],
             "store_read": buffer["store_read"],
             "store_data": buffer["store_data"],
@@ -114,6 +118,7 @@ class PostUnit(Component):
             "busy": Out(1),
             "requantized": Out(4),
             "residual_added": Out(4),
+            "table_read": Out(4),
             "result_read_bytes": Out(6),
             "result_written_bytes": Out(6),
         })
@@ -133,16 +138,17 @@ class PostUnit(Component):
             connect(m, flipped(getattr(self, name)), getattr(buffer, name))
         connect(m, flipped(self.parameter_write), parameters.write)
 
-        in_flight = Signal(range(self.residual_latency + 2))
+        in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
         finished = Signal()
         clamp = self._commands(m, walker, windows, residual, in_flight)
         issue = self._issue(m, walker, windows)
         m.d.sync += in_flight.eq(in_flight + issue - finished)
 
         count = self._slot(m, issue, walker, windows, parameters, pool)
-        value = self._requantize(m, parameters, clamp, count)
+        value, comes = self._requantize(m, parameters, clamp, count)
+        tables, added = self._map(m, walker, value, comes, residual.o)
         m.d.comb += [
-            Cat(pool.value).eq(value),
+            Cat(pool.value).eq(Mux(walker.table, Cat(tables.o), value)),
             Cat(pool.old).eq(Cat(buffer.post_data)),
             residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
             residual.i.payload.slot.eq(pool.due.payload),
@@ -155,13 +161,14 @@ class PostUnit(Component):
         pooled = pool.o.valid & ~pool.o.payload.slot.residual
         written = Signal.like(pool.o.payload)
         m.d.comb += [
-            finished.eq(pooled | residual.o.valid),
-            written.eq(Mux(residual.o.valid, residual.o.payload.as_value(), pool.o.payload.as_value())),
+            finished.eq(pooled | added.valid),
+            written.eq(Mux(added.valid, added.payload.as_value(), pool.o.payload.as_value())),
             buffer.post_write.valid.eq(finished & written.slot.write),
             buffer.post_write.payload.address.eq(written.slot.address),
             buffer.post_write.payload.count.eq(written.slot.count),
             buffer.post_write.payload.data.eq(written.data),
-            self.residual_added.eq(Mux(residual.o.valid, written.slot.count, 0)),
+            self.residual_added.eq(Mux(added.valid, written.slot.count, 0)),
+            self.table_read.eq(Mux(walker.table, Mux(walker.residual, self.residual_added, self.requantized), 0)),
             self.result_read_bytes.eq(buffer.bytes_read),
             self.result_written_bytes.eq(buffer.bytes_written),
         ]
@@ -207,7 +214,8 @@ class PostUnit(Component):
         available = ((self.out_free_available | ~flags["wait_out_free"])
                      & (self.res_ready_available | ~flags["wait_res_ready"]))
         with m.If(self.commands.valid & is_command(head, "act", "run")):
-            start = ~walking & available & ((run.residual == walker.residual) | drained)
+            kind, kind_before = (Cat(each.residual, each.table, each.table_slot) for each in (run, walker))
+            start = ~walking & available & ((kind == kind_before) | drained)
             m.d.comb += [
                 self.commands.ready.eq(start),
                 walker.run.valid.eq(start),
@@ -238,7 +246,9 @@ class PostUnit(Component):
         return issue
 
     def _slot(self, m, issue, walker, windows, parameters, pool):
-        """Send the slot of each step on its way to the pool; ask for its parameters in time.
+        """Send the slot of each step on its way to the pool, behind the table if that maps the values before it.
+
+        Ask for its parameters in time.
 
         Returns the pipeline as it was when the sums arrive, for the count of values.
         """
@@ -262,16 +272,23 @@ class PostUnit(Component):
                 pipe.step(address=(pipe.address + channel)[:len(step.y)])
             elif stage < self.value_latency - MaxPool.VALUE:
                 pipe.step()
-        slot = pool.i.payload
+        slot, waits = Signal.like(pool.i.payload), Signal()
         m.d.comb += [
-            pool.i.valid.eq(pipe.valid),
+            waits.eq(walker.table & ~walker.residual),
             slot.read.eq(pipe.merge | pipe.residual),
             *(slot[name].eq(getattr(pipe, name)) for name in slot.shape().members if name != "read"),
+        ]
+        late = Pipeline(m, pipe.valid & waits, prefix="waiting_", slot=slot)
+        for _ in range(self.TABLE_LATENCY):
+            late.step()
+        m.d.comb += [
+            pool.i.valid.eq(Mux(waits, late.valid, pipe.valid)),
+            pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
         ]
         return sums
 
     def _requantize(self, m, parameters, clamp, count):
-        """Requantise the ``count`` first of the sums; return the values, which stay until the next ones come."""
+        """Requantise the ``count`` first of the sums; return the values, which stay, and when the next have come."""
         response = self.sums_response
         value = Signal(ArrayLayout(signed(8), self.machine.post_lanes), reset_less=True)
         for lane in range(self.machine.post_lanes):
@@ -288,7 +305,27 @@ class PostUnit(Component):
             with m.If(unit.o.valid):
                 m.d.sync += value[lane].eq(unit.o.payload.value)
         m.d.comb += self.requantized.eq(Mux(response.valid, count, 0))
-        return Cat(value)
+        comes = Signal()
+        m.d.sync += comes.eq(m.submodules.requantize_0.o.valid)  # there is always a first
+        return Cat(value), comes
+
+    def _map(self, m, walker, value, comes, sums):
+        """Map values, or sums of the residual add, by the table; return the tables, and the sums that go on."""
+        m.submodules.tables = tables = self._tables
+        connect(m, flipped(self.table_write), tables.write)
+        m.d.comb += [
+            tables.slot.eq(walker.table_slot),
+            tables.i.valid.eq(walker.table & Mux(walker.residual, sums.valid, comes)),
+            Cat(tables.i.payload).eq(Mux(walker.residual, Cat(sums.payload.data), value)),
+        ]
+        late = Pipeline(m, sums.valid & walker.table, prefix="mapping_", slot=sums.payload.slot)
+        for _ in range(tables.LATENCY):
+            late.step()
+        added = flow(sums.payload.shape()).create(path=("added",))
+        m.d.comb += [added.valid.eq(Mux(walker.table, late.valid, sums.valid)), added.payload.eq(sums.payload)]
+        with m.If(walker.table):
+            m.d.comb += [added.payload.slot.eq(late.slot), added.payload.data.eq(tables.o)]
+        return tables, added
 
 
 def _assign(target, command, mnemonic, variant):

@@ -6,7 +6,7 @@ macro and its port: ``activation_buffer.read@8192x8`` is the read of one byte of
 
 from collections.abc import Mapping
 
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
 RAM_BYTES = 32 * 1024
 """Macro size at which instruction fetches and the RISC-V core's data are priced: a small core's local memory."""
@@ -40,7 +40,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     machine : Machine
         Its buffer sizes set the macros: a sixteenth of the activation buffer for each bank, one byte wide; the
         result buffer in byte-wide banks, as many as a bus word or a vector has bytes; weight memories 64 bits wide,
-        two for each cluster.
+        two for each cluster; the value tables as wide as the bus.
     riscv_instructions : int
         Instructions the RISC-V core retired; each is also one 32-bit read of its memory.
     """
@@ -49,6 +49,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     result_bank = f"{machine.result_bytes // max(machine.bus_bytes, machine.post_lanes)}x8"
     weight_bank = f"{machine.weight_bytes // machine.clusters // 2}x{8 * WEIGHT_PORT_BYTES}"
     parameter_bank = f"{8 * machine.parameter_channels // machine.post_lanes}x{PARAMETER_PORT_BITS}"
+    table_bank = f"{TABLE_SLOTS * TABLE_BYTES}x{8 * machine.bus_bytes}"
     registers = REGISTERS_PER_MULTIPLIER * machine.multipliers + OTHER_REGISTERS + CORE_REGISTERS
     return {
         "array.multiply": slots * machine.multipliers,
@@ -61,6 +62,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
         f"weight_buffer.write@{weight_bank}": -(-counters["weight_written"] // min(WEIGHT_PORT_BYTES,
                                                                                    machine.bus_bytes)),
         f"parameter_buffer.read@{parameter_bank}": counters["requantized"],
+        f"value_table.read@{table_bank}": counters["table_read"],
         f"result_buffer.read@{result_bank}": counters["result_read"],
         f"result_buffer.write@{result_bank}": counters["result_written"],
         "main_memory.dram_byte": counters["memory_read"] + counters["memory_written"],

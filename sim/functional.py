@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tilewright.isa.assembler import Command
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.sim.arithmetic import add_residual, correlate, dot, requantize
 from tilewright.sim.memory import MainMemory
 
@@ -56,6 +56,7 @@ class Functional:
         self.main = np.zeros((machine.weight_words, machine.clusters, TILE_BYTES), np.int8)
         self.ninths = np.zeros((machine.weight_words // 8, machine.clusters, TILE_BYTES), np.int8)
         self.parameters = np.zeros(8 * machine.parameter_channels, np.int8)
+        self.tables = np.zeros((TABLE_SLOTS, TABLE_BYTES), np.int8)
         self.config: dict[str, dict[str, int]] = {}
         self.sums: deque[Tile] = deque()
         self.held: Int32 | None = None
@@ -165,7 +166,8 @@ class Functional:
         data = self.memory.read_strided(address, (1, 1, count), (0, 0), self.machine.bus_bytes).reshape(-1)
         first = op["base"] * self.machine.bus_bytes
         # Bus words go to the clusters in turn, 16 bytes each: the order of these arrays.
-        store = {"main": self.main, "ninths": self.ninths, "parameters": self.parameters}[variant].reshape(-1)
+        store = {"main": self.main, "ninths": self.ninths, "parameters": self.parameters,
+                 "table": self.tables}[variant].reshape(-1)
         if first + count > store.size:
             raise IndexError(f"{variant} byte {first + count - 1} of {store.size}")
         store[first:first + count] = data
@@ -295,6 +297,8 @@ class Functional:
         if op["residual"]:
             other = self.results[self._result_places(op["base"], rows, width, channels)]
             values = add_residual(values, other, cfg)
+        if op["table"]:
+            values = self.tables[op["table_slot"]][values.astype(np.int16) + 128]
         if not op["pooled"]:
             self.results[self._result_places(op["base"], rows, width, channels)] = values
             return

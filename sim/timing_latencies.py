@@ -22,6 +22,9 @@ POST_LATENCY = 22
 RESIDUAL_LATENCY = 48
 """The same with residual, less rtl.residual_stage.ResidualStage.interval."""
 
+TABLE_LATENCY = 2
+"""rtl.post.PostUnit.TABLE_LATENCY: how much later with a value table."""
+
 FRONT_TO_BUS = 5
 """From a load command's start to its first burst: rtl.load_front, two queues, rtl.windows, rtl.axi."""
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from tilewright.sim.timing_kernel import Event, Process
-from tilewright.sim.timing_latencies import COMMAND_GAP, POST_LATENCY, RESIDUAL_LATENCY
+from tilewright.sim.timing_latencies import COMMAND_GAP, POST_LATENCY, RESIDUAL_LATENCY, TABLE_LATENCY
 from tilewright.sim.timing_ledger import Share
 from tilewright.sim.timing_shapes import PostWork, Windows, post_work, residual_interval
 from tilewright.sim.timing_shared import Shared, Taken
@@ -26,7 +26,7 @@ class PostTiming:
             self.shared.ledger.count(self._share, self.shared.now - self._begun, max(1, self._end.time - self._begun))
 
     def _commands(self) -> Process:
-        shared, was_residual = self.shared, 0
+        shared, before = self.shared, (0, 0, 0)
         while True:
             yield from shared.head("post")
             taken = shared.peek("post")
@@ -36,21 +36,23 @@ class PostTiming:
                 yield from shared.configure(shared.take("post"))
                 continue
             yield from shared.wait(taken, "out_free", "res_ready")
-            if taken.operands["residual"] != was_residual:
+            kind = taken.operands["residual"], taken.operands["table"], taken.operands["table_slot"]
+            if kind != before:
                 yield self._drained
-                was_residual = taken.operands["residual"]
+                before = kind
             shared.begin("post")
             shared.take("post")
             yield from self._run(taken)
 
     def _run(self, taken: Taken) -> Process:
         shared, cfg, operands = self.shared, self.shared.config["act"], taken.operands
-        residual = bool(operands["residual"])
+        residual, table = bool(operands["residual"]), bool(operands["table"])
         windows = self._windows() if operands["pooled"] else None
         seek = max(window.padding // window.stride for window in windows) if windows is not None else 0
         work = post_work(shared.machine, operands["rows"], cfg["width"], operands["channels"], windows,
                          winograd=bool(operands["winograd"]), residual=residual)
         self._share = Share({"requantized": work.requantized, "residual_added": work.requantized * residual,
+                             "table_read": work.requantized * table,
                              "result_read": work.read, "result_written": work.written})
         self._end = shared.coupling.drain(shared.now + COMMAND_GAP + seek, work.cycles, partial(self._scheduled, work))
         yield self._end
@@ -58,7 +60,7 @@ class PostTiming:
         self._share = None
         shared.leave_ports(None, None)
         latency = RESIDUAL_LATENCY + residual_interval(shared.machine) if residual else POST_LATENCY
-        self._drained = shared.now - 1 + latency
+        self._drained = shared.now - 1 + latency + TABLE_LATENCY * table
         shared.signal(self._drained, taken, "out_ready", "par_free")
         shared.end("post", self._drained)
 

@@ -296,6 +296,13 @@ INLINE void add_residual(int8_t *y, const int8_t *other, const int8_t *table, in
         y[i] = zero[256 * y[i] + other[i]];
 }
 
+/* Each value, looked up: entry y + 128. */
+INLINE void map_values(int8_t *y, const int8_t *table, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        y[i] = table[y[i] + 128];
+}
+
 /* The maximum over a window of each channel; what lies outside the image never wins. */
 INLINE void max_pool(const int8_t *x, int8_t *y, struct shape in, struct shape out, struct window s)
 {

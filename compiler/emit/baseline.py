@@ -98,6 +98,7 @@ class _Places:
     weights: int
     channels: int
     residuals: int
+    table: int
     tensors: Mapping[str, int]
     padded: int
     pooled: int
@@ -114,7 +115,8 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     """
     memory = _Memory()
     contents = [(memory.put(packed_weights(layer, xpulp=xpulp)), memory.put(channel_table(layer)),
-                 memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""))
+                 memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""),
+                 memory.put(layer.table.tobytes() if layer.table is not None else b""))
                 for layer in network.layers]
     image = bytes(memory.image)
     tensors = {name: memory.take(int(np.prod(info.shape))) for name, info in network.tensors.items()}
@@ -123,8 +125,8 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
     names, functions = [], []
     for index, (layer, offsets) in enumerate(zip(network.layers, contents, strict=True)):
-        places = _Places(weights=offsets[0], channels=offsets[1], residuals=offsets[2], tensors=tensors,
-                         padded=padded, pooled=pooled, xpulp=xpulp)
+        places = _Places(weights=offsets[0], channels=offsets[1], residuals=offsets[2], table=offsets[3],
+                         tensors=tensors, padded=padded, pooled=pooled, xpulp=xpulp)
         names.append(_identifier(index, layer))
         functions += ["", *_function(names[-1], layer, places)]
     title = f"{comment_text(network.name)} {'with XPULP SIMD' if xpulp else 'in plain C'}"
@@ -251,6 +253,8 @@ def _body(layer: Layer, places: _Places) -> Iterator[str]:
     yield from _sums(layer, source, target, places)
     if layer.residual is not None:
         yield from _residual(layer.residual, target, int(np.prod(layer.conv_shape)), places)
+    if layer.table is not None:
+        yield f"map_values({_at(target)}, {_at(places.table)}, {int(np.prod(layer.conv_shape))});"
     if layer.pool is not None:
         (height, width), (stride_y, stride_x), pads = layer.pool.kernel, layer.pool.strides, layer.pool.pads
         window = f"{height}, {width}, {stride_y}, {stride_x}, 1, 1, {pads[0]}, {pads[1]}"

@@ -8,8 +8,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
-from tests.support.post_program import REGION, REGIONS, SCRATCH, Pool, Program, random_program
-from tilewright.isa.machine import PRESETS
+from tests.support.post_program import REGION, REGIONS, SCRATCH, TABLES, Pool, Program, random_program
+from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
 from tilewright.rtl.post import PostUnit
 
 
@@ -59,11 +59,12 @@ class Bench:
         return self.rng.random() >= self.delay
 
     async def start(self):
-        """Reset, fill parameters and buffer."""
+        """Reset, fill parameters, tables and buffer."""
         dut, machine, bus = self.dut, self.machine, self.machine.bus_bytes
         Clock(dut.clk, 2, unit="ns").start()
         for name in ("commands__valid", "sums_available", "sums_response__valid", "parameter_write__valid",
-                     "residual_write__valid", "store_read__valid", "out_free_available", "res_ready_available"):
+                     "table_write__valid", "residual_write__valid", "store_read__valid", "out_free_available",
+                     "res_ready_available"):
             self.set(name, 0)
         self.set("rst", 1)
         await RisingEdge(dut.clk)
@@ -71,18 +72,22 @@ class Bench:
         self.set("rst", 0)
         image = b"".join(each["bias"].to_bytes(4, "little", signed=True) + each["mantissa"].to_bytes(3, "little")
                          + bytes([each["shift"]]) for each in self.program.parameters)
-        layout = self.members["parameter_write"]
-        self.set("parameter_write__valid", 1)
-        for index in range(len(image) // bus):
-            data = int.from_bytes(image[index * bus : (index + 1) * bus], "little")
-            self.set("parameter_write__payload", layout.const({"index": index, "data": data}).as_bits())
-            await RisingEdge(dut.clk)
-        self.set("parameter_write__valid", 0)
+        for name, content in (("parameter_write", image), ("table_write", b"".join(self.program.tables))):
+            self.set(f"{name}__valid", 1)
+            for index in range(len(content) // bus):
+                self.write_word(name, index, content[index * bus : (index + 1) * bus])
+                await RisingEdge(dut.clk)
+            self.set(f"{name}__valid", 0)
         self.set("residual_write__valid", 1)
         for address in range(self.program.origin, machine.result_bytes, bus):
             self.set("residual_write__payload", self.write_bits(address, self.program.initial[address:address + bus]))
             await RisingEdge(dut.clk)
         self.set("residual_write__valid", 0)
+
+    def write_word(self, name, index, data):
+        """Put a bus word of parameters or tables on a port."""
+        word = {"index": index, "data": int.from_bytes(data, "little")}
+        self.set(f"{name}__payload", self.members[name].const(word).as_bits())
 
     def write_bits(self, address, data):
         value = int.from_bytes(data, "little")
@@ -140,6 +145,12 @@ class Bench:
         self.set("residual_write__valid", bool(self.writes))
         if self.writes:
             self.set("residual_write__payload", self.write_bits(*self.writes[0][:2]))
+        self.set("table_write__valid", bool(self.delay))
+        if self.delay:  # nobody reads this one
+            words = TABLE_BYTES // self.machine.bus_bytes
+            assert TABLES < TABLE_SLOTS
+            self.write_word("table_write", TABLES * words + self.rng.randrange(words),
+                            self.rng.randbytes(self.machine.bus_bytes))
         self.set("store_read__valid", bool(self.reads))
         if self.reads:
             self.set("store_read__payload", self.reads[0][0])
@@ -154,7 +165,7 @@ class Bench:
                 assert self.semaphores[name] >= 0, f"{name} was taken at zero"
         self.sample_sums()
         self.sample_buffer()
-        for name in ("requantized", "residual_added", "result_read_bytes", "result_written_bytes"):
+        for name in ("requantized", "residual_added", "table_read", "result_read_bytes", "result_written_bytes"):
             self.counted[name] += self.get(name)
         self.busy_cycles.append(self.get("busy"))
         for name in ("out_ready", "par_free"):
@@ -222,15 +233,22 @@ async def random_commands(dut):
         bench = Bench(dut, program, delay)
         await bench.start()
         await bench.execute(deadline=200_000)
-        outputs = sum(run.rows * run.layer.width * run.layer.channels for run in program.runs)
-        assert bench.counted["requantized"] == outputs
-        added = sum(run.rows * run.layer.width * run.layer.channels for run in program.runs if run.layer.residual)
-        assert bench.counted["residual_added"] == added
+        assert bench.counted["requantized"] == outputs(program.runs)
+        assert bench.counted["residual_added"] == outputs(run for run in program.runs if run.layer.residual)
+        assert bench.counted["table_read"] == outputs(run for run in program.runs if run.layer.table is not None)
+
+
+def outputs(runs):
+    """Return the number of values of runs before the pooling."""
+    return sum(run.rows * run.layer.width * run.layer.channels for run in runs)
 
 
 TIMED = {
     "plain": None,
     "residual": None,
+    "table": None,
+    "residual_table": None,
+    "pool_3x3_2_table": Pool(3, 3, 2, 2, 1, 1, width=4, rows=3),
     "pool_2x2_2": Pool(2, 2, 2, 2, 0, 0, width=4, rows=3),
     "pool_3x3_2": Pool(3, 3, 2, 2, 1, 1, width=4, rows=3),
     "pool_3x3_1": Pool(3, 3, 1, 1, 1, 1, width=8, rows=6),
@@ -245,7 +263,7 @@ async def rates(dut):
         for winograd in (False, True):
             program = Program(machine, 0)
             layer = program.layer(width=8, channels=machine.lanes + machine.post_lanes, winograd=winograd, pool=pool,
-                                  residual=kind == "residual")
+                                  residual="residual" in kind, table=2 if "table" in kind else None)
             for _ in range(2):
                 program.run(layer, 6)
             bench = Bench(dut, program, 0.0)
@@ -256,17 +274,19 @@ async def rates(dut):
 
 def check_rates(bench, kind, pool):
     unit, (first, second) = bench.unit, bench.program.runs
+    residual = first.layer.residual is not None
     assert bench.get("busy") == 0
     for run, steps in zip((first, second), bench.program.steps, strict=True):
-        interval = unit.interval if kind == "residual" else 1
+        interval = unit.interval if residual else 1
         cycle = run.requests[0]
         for request, count in zip(run.requests, steps, strict=True):
             assert request == cycle, f"{kind}: a request at {request}, not {cycle}"
             cycle += count * interval
-    latency = unit.residual_latency if kind == "residual" else unit.latency
+    latency = unit.residual_latency if residual else unit.latency
+    latency += unit.TABLE_LATENCY if first.layer.table is not None else 0
     assert bench.write_cycles[0] - first.requests[0] == latency
     assert len(bench.write_cycles) == sum(map(sum, bench.program.steps))
-    if kind == "residual":
+    if residual:
         return
     # The second run may begin as soon as the last step of the first is out.
     seeking = 0 if pool is None else max(pool.left // pool.stride_x, pool.top // pool.stride_y)

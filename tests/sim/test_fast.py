@@ -133,6 +133,7 @@ def test_latencies_are_those_of_the_rtl():
         "COMMAND_GAP": PostUnit.COMMAND_GAP,
         "POST_LATENCY": value + MaxPool.LATENCY - MaxPool.VALUE + 2,
         "RESIDUAL_LATENCY": value + ResidualAdd.LATENCY + 1 + 2,
+        "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
         "WORD_TO_SIGNAL": RowWriter.LATENCY,
         "SEGMENTS": LoadUnit.SEGMENTS,
         "STORE_WORDS": StoreUnit.WORDS,

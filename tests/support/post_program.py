@@ -4,9 +4,11 @@ import random
 from dataclasses import dataclass, field, replace
 
 from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import add_residual, requantize
 from tilewright.rtl.commands import Command
 
+TABLES = 3  # tables that programs use; the last one is left for writes beside them
 SCRATCH = 64  # bytes at the end of the buffer, for traffic beside the results
 REGIONS = 2
 REGION = 1536  # bytes of the results of a run, and what lies between them
@@ -38,6 +40,7 @@ class Layer:
     clamp: dict
     pool: Pool | None = None
     residual: dict | None = None
+    table: int | None = None
 
 
 @dataclass
@@ -78,8 +81,8 @@ def encode(mnemonic, variant, *flags, **operands):
 class Reference:
     """docs/datapath.md, "post: act, pool.window", as nested loops."""
 
-    def __init__(self, machine, parameters):
-        self.machine, self.parameters = machine, parameters
+    def __init__(self, machine, parameters, tables):
+        self.machine, self.parameters, self.tables = machine, parameters, tables
 
     def groups(self, run):
         """Yield the tile groups: a list of tiles, each a dict (pixel, lane) -> sum."""
@@ -127,6 +130,8 @@ class Reference:
     def output(self, run, memory, y, x, channel, windows):
         layer = run.layer
         q = requantize(run.sums[y, x, channel], **self.parameters[run.parameter_base + channel], **layer.clamp)
+        if layer.residual is None:
+            q = self.mapped(layer, q)
         for wy, wx, first in windows:
             address = run.base + wy * layer.row_step + wx * layer.pixel_step + channel
             old = (memory[address] ^ 128) - 128
@@ -135,9 +140,14 @@ class Reference:
                 residual = dict(layer.residual)
                 own_second = residual.pop("own_second")
                 result = add_residual(old, q, **residual) if own_second else add_residual(q, old, **residual)
+                result = self.mapped(layer, result)
             elif not first:
                 result = max(old, q)
             memory[address] = result & 255
+
+    def mapped(self, layer, value):
+        """Return what the layer's table makes of a value."""
+        return value if layer.table is None else (self.tables[layer.table][value + 128] ^ 128) - 128
 
 
 class Program:
@@ -150,7 +160,8 @@ class Program:
         self.content = bytearray(self.rng.randbytes(machine.result_bytes))
         self.initial = bytes(self.content)
         self.parameters = [self._parameter() for _ in range(machine.parameter_channels)]
-        self.reference = Reference(machine, self.parameters)
+        self.tables = [self.rng.randbytes(TABLE_BYTES) for _ in range(TABLES)]
+        self.reference = Reference(machine, self.parameters, self.tables)
         self.commands, self.runs, self.steps = [], [], []
 
     def _parameter(self):
@@ -168,8 +179,8 @@ class Program:
                 "offset_negative": rng.randrange(2), "unsigned": rng.randrange(2),
                 "low": min(low, 0), "high": max(high, 1), "own_second": rng.randrange(2)}
 
-    def layer(self, *, pool=None, residual=False, **fixed):
-        """Send the set commands of a layer."""
+    def layer(self, *, pool=None, residual=False, table=None, **fixed):
+        """Send the set commands of a layer; ``table`` is the slot of its value table."""
         rng, machine = self.rng, self.machine
         low, high = sorted(rng.randint(-128, 127) for _ in range(2))
         if rng.random() < 0.7:
@@ -178,7 +189,7 @@ class Program:
         layer = Layer(width=fixed.pop("width", None) or rng.randint(1, 9), channels=channels,
                       pixel_step=channels + rng.choice((0, 0, 1, 5)), row_step=0,
                       winograd=fixed.pop("winograd", rng.random() < 0.5),
-                      clamp={"zero_point": rng.randint(-128, 127), "low": low, "high": high}, pool=pool)
+                      clamp={"zero_point": rng.randint(-128, 127), "low": low, "high": high}, pool=pool, table=table)
         width = pool.width if pool else layer.width
         layer.row_step = layer.pixel_step * width + rng.choice((0, 3))
         self.set_output(layer)
@@ -230,7 +241,8 @@ class Program:
         self.commands.append(encode(
             "act", "run", *flags, *(["signal_par_free"] if run.signal_par_free else []),
             base=base, rows=rows, winograd=layer.winograd, parameter_base=parameter_base,
-            channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None))
+            channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None,
+            table=layer.table is not None, table_slot=layer.table or 0))
         self.runs.append(run)
 
 
@@ -256,7 +268,7 @@ def random_program(machine, seed, layers):
     for _ in range(layers):
         width, rows = rng.randint(1, 9), rng.randint(1, 7)
         kind = rng.choice(("plain", "pooled", "residual"))
-        layer = program.layer(width=width, residual=kind == "residual",
+        layer = program.layer(width=width, residual=kind == "residual", table=rng.choice((None, *range(TABLES))),
                               pool=random_pool(rng, width, rows) if kind == "pooled" else None)
         for _ in range(rng.randint(1, 3)):
             if program.fits(layer, layer.pool.rows if layer.pool else rows):
@@ -267,4 +279,6 @@ def random_program(machine, seed, layers):
                 program.commands.append(encode("pool", "window", **vars(layer.pool)))
             else:
                 rows = rng.randint(1, 7)
+            if rng.random() < 0.3:  # another table, or none
+                layer = replace(layer, table=rng.choice((None, *range(TABLES))))
     return program

@@ -101,6 +101,7 @@ def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int
         weights = rng.integers(-128, 128, (outputs, channels // groups, height.kernel, width.kernel)).astype(np.int8)
     typical = 50.0 / (74 * 74 * terms ** 0.5 if kind == "conv" else 74 * terms ** 0.5)
     low, high = (-128, 127) if rng.random() < 0.5 else sorted(int(bound) for bound in rng.integers(-128, 128, 2))
+    table = random_table(rng) if rng.random() < 0.25 else None
     return Layer(
         name=f"{kind} {channels}x{height.image}x{width.image}", kind=kind, onnx_nodes=("node",), input="x", output="y",
         in_shape=(channels, height.image, width.image), conv_shape=conv_shape, out_shape=out, weights=weights,
@@ -110,7 +111,12 @@ def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int
         pad_value=int(rng.integers(-128, 128)),
         requantize=Requantize(scale=(typical * rng.uniform(0.3, 3, outputs)).astype(np.float32),
                               zero_point=int(rng.integers(-20, 20)), low=low, high=high),
-        residual=residual, pool=pool)
+        residual=residual, table=table, pool=pool)
+
+
+def random_table(rng: np.random.Generator) -> np.ndarray:
+    """Return a value table with every int8 value in it, in any order."""
+    return rng.permutation(np.arange(-128, 128)).astype(np.int8)
 
 
 def network_of(layer: Layer) -> Network:
