@@ -1,9 +1,13 @@
 """Main memory: where weights, inputs, intermediate tensors, outputs and records lie, and what may touch them."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.compiler.layers import Network, TensorInfo
+from tilewright.compiler.layout import layout_of
 from tilewright.isa.counters import RECORD_WORDS
 
 MAIN_BASE = 0x8000_0000
@@ -26,7 +30,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """The memory map. Tensors are NHWC without gaps; addresses are absolute.
+    """The memory map. Addresses are absolute, of parts of tensors too; ``compiler.layout`` tells how they lie.
 
     ``peak_bytes`` is what the intermediate tensors take together, ``memory_bytes`` the whole map.
     """
@@ -45,22 +49,33 @@ def align(value: int) -> int:
 
 
 def tensor_bytes(tensor: TensorInfo) -> int:
-    """Return the bytes of an int8 tensor."""
-    channels, height, width = tensor.shape
-    return channels * height * width
+    """Return the bytes from a tensor's first element to behind its last."""
+    if tensor.place is not None:
+        return layout_of(tensor).span
+    return math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize
+
+
+def root_of(tensor: TensorInfo) -> str:
+    """Return the name of the tensor that ``tensor`` is part of, or its own."""
+    return tensor.place.parent if tensor.place is not None else tensor.name
 
 
 def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False) -> MemoryPlan:
-    """Lay out main memory; with ``keep_tensors`` no two tensors share a place."""
-    inputs = {tensor.name for tensor in network.inputs}
-    read = {layer.input for layer in network.layers}
-    read |= {layer.residual.tensor for layer in network.layers if layer.residual}
-    outputs = {tensor.name for tensor in network.outputs} - inputs
+    """Lay out main memory; with ``keep_tensors`` no two tensors share a place.
+
+    Only tensors that are no parts of others are placed; parts lie where their place in those says.
+    """
+    def roots(names: Iterable[str]) -> set[str]:
+        return {root_of(network.tensors[name]) for name in names if name in network.tensors}
+
+    read = roots(name for layer in network.layers for name in layer.reads)
+    written = roots(name for layer in network.layers for name in layer.writes)
+    inputs = roots(tensor.name for tensor in network.inputs) - written
+    outputs = roots(tensor.name for tensor in network.outputs) - inputs
     # An output that a layer reads again must be readable: it lies among the intermediate tensors, for good.
     alone = outputs - read
-    between = {layer.output for layer in network.layers} - alone
-    offsets, peak = place_intermediate(network, between, outputs & read, keep_tensors=keep_tensors)
-    size = {name: align(tensor_bytes(network.tensors[name])) for name in inputs | between | alone}
+    offsets, peak = place_intermediate(network, written - alone, outputs & read, keep_tensors=keep_tensors)
+    size = {name: align(tensor_bytes(network.tensors[name])) for name in inputs | written | alone}
 
     windows, tensors = [], {}
     cursor = MAIN_BASE
@@ -73,14 +88,18 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
 
     window("weights", cursor + align(weight_bytes), True, False)
     end = cursor
-    for name in dict.fromkeys(tensor.name for tensor in network.inputs):
-        tensors[name], end = end, end + size[name]
+    for name in dict.fromkeys(root_of(network.tensors[tensor.name]) for tensor in network.inputs):
+        if name in inputs:
+            tensors[name], end = end, end + size[name]
     window("inputs", end, True, False)
     tensors |= {name: cursor + offset for name, offset in offsets.items()}
     window("activations", cursor + peak, True, True)
     end = cursor
-    for name in [layer.output for layer in network.layers if layer.output in alone]:
+    made = (root_of(network.tensors[name]) for layer in network.layers for name in layer.writes)
+    for name in dict.fromkeys(each for each in made if each in alone):
         tensors[name], end = end, end + size[name]
+    tensors |= {info.name: tensors[info.place.parent] + info.place.offset for info in network.tensors.values()
+                if info.place is not None and info.place.parent in tensors}
     step = 4 * RECORD_WORDS
     records = tuple(range(end, end + step * len(network.layers), step))
     window("outputs", align(end + step * len(network.layers)), False, True)
@@ -92,13 +111,19 @@ def place_intermediate(network: Network, names: set[str], for_good: set[str],
                        *, keep_tensors: bool) -> tuple[dict[str, int], int]:
     """Return offsets of the intermediate tensors, and the bytes they take together.
 
-    Largest first, each at the lowest offset that no tensor alive at the same time takes.
+    Largest first, each at the lowest offset that no tensor alive at the same time takes. A tensor is alive from the
+    first layer that writes any part of it to the last that reads any.
     """
     lives: dict[str, tuple[int, int]] = {}
+    for tensor in network.inputs:
+        # One that a layer writes parts of: it is there from the start.
+        if (name := root_of(network.tensors[tensor.name])) in names:
+            lives[name] = (0, 0)
     for index, layer in enumerate(network.layers):
-        for name in (layer.output, layer.input, layer.residual.tensor if layer.residual else layer.input):
-            if name in names:
-                lives[name] = (lives.get(name, (index, index))[0], index)
+        for name in (*layer.writes, *layer.reads):
+            root = root_of(network.tensors[name]) if name in network.tensors else name
+            if root in names:
+                lives[root] = (lives.get(root, (index, index))[0], index)
     if keep_tensors:
         for_good = set(lives)
     last = len(network.layers)
