@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tilewright.compiler.buffers import Region
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.footprint import Block, blocked_row_step
+from tilewright.compiler.footprint import Block, blocked_row_step, linear_row_step, pair_words
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.tiles import Tile, axes
@@ -77,7 +77,7 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region) -> Iter
     else:
         size, count = chunks_of(pixels * channels, channels if blocked else 1, layer)
         gap = size if count > 1 else 0
-    row_step = blocked_row_step(tile, channels) if blocked else columns.stored * channels
+    row_step = blocked_row_step(tile, channels) if blocked else linear_row_step(tile, layer, plan.walk)
     yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": gap})
     yield Draft("lda", "set_step", {"memory_row_step": rows.image.step * image_width * channels, "row_step": row_step})
     # Without padding, the linear layout does not ask for the size of a pixel.
@@ -195,12 +195,13 @@ def tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
                                               "y_step": blocked_row_step(tile, channels)})
         return
     height, width = axes(layer)
-    row = tile.columns.stored * channels
+    row = linear_row_step(tile, layer, walk)
     yield Draft("conv", "set_tile_step", {"x_step": width.stored_stride * channels,
                                           "y_step": height.stored_stride * row})
     yield Draft("conv", "set_kernel_step", {
         "kernel_x_step": layer.dilations[1] * channels if walk.kernel_x > 1 else 0,
-        "kernel_y_step": layer.dilations[0] * row if walk.kernel_y > 1 else 0})
+        "kernel_y_step": (2 if walk.paired else 1) * layer.dilations[0] * row if walk.kernel_y > 1 else 0,
+        "pair_words": pair_words(tile, layer, walk)})
 
 
 def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[Access]:

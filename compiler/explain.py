@@ -28,6 +28,8 @@ class LayerExplanation:
         Nodes of the model it replaces; what the layer does beyond its sums.
     algorithm : str
         ``conv23``, ``conv`` or ``pool``.
+    paired_rows : bool
+        Two kernel rows are multiplied per cycle.
     tile_rows, tile_columns, tiles : int
         Output rows and columns of the largest tile, and the number of tiles: strips, if the columns are all.
     block_channels, blocks : int
@@ -48,6 +50,7 @@ class LayerExplanation:
     onnx_nodes: tuple[str, ...]
     fused: tuple[str, ...]
     algorithm: str
+    paired_rows: bool
     tile_rows: int
     tile_columns: int
     tiles: int
@@ -78,7 +81,7 @@ class LayerExplanation:
         """Return dicts, lists and numbers; the keys are a contract."""
         return {
             "name": self.name, "onnx_nodes": list(self.onnx_nodes), "fused": list(self.fused),
-            "algorithm": self.algorithm,
+            "algorithm": self.algorithm, "paired_rows": self.paired_rows,
             "tile": {"rows": self.tile_rows, "columns": self.tile_columns, "count": self.tiles},
             "block": {"channels": self.block_channels, "count": self.blocks, "kernel_parts": self.kernel_parts},
             "loop_order": self.loop_order, "predicted_cycles": self.predicted_cycles,
@@ -157,6 +160,7 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
     return LayerExplanation(
         name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
         algorithm="pool" if plan.walk.algorithm == "sum" else plan.walk.algorithm,
+        paired_rows=plan.walk.paired,
         tile_rows=len(tile.rows.out), tile_columns=len(tile.columns.out), tiles=len(plan.tiles),
         block_channels=block.channels, blocks=len({each.first_group for each in plan.blocks}),
         kernel_parts=-(-plan.walk.runs // len(block.runs)),

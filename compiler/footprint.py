@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.tiles import Tile
-from tilewright.compiler.walk import Walk
+from tilewright.compiler.walk import PAIR_BYTES, Walk
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 
@@ -28,7 +28,26 @@ def input_bytes(tile: Tile, layer: Layer, walk: Walk) -> int:
     channels = layer.in_shape[0]
     if walk.algorithm == "conv23":
         return blocked_rows(tile) * blocked_row_step(tile, channels)
-    return tile.rows.stored * tile.columns.stored * channels + walk.overread
+    missing = layer.dilations[0] if walk.paired and layer.kernel[0] % 2 else 0
+    return (tile.rows.stored + missing) * linear_row_step(tile, layer, walk) + walk.overread
+
+
+def linear_row_step(tile: Tile, layer: Layer, walk: Walk) -> int:
+    """Return the bytes from one stored row to the next in the linear layout.
+
+    Paired rows are a kernel's dilation apart, which must then be 8 (mod 16) bytes.
+    """
+    step = tile.columns.stored * layer.in_shape[0]
+    while walk.paired and layer.dilations[0] * step % TILE_BYTES != PAIR_BYTES:
+        step += 1
+    return step
+
+
+def pair_words(tile: Tile, layer: Layer, walk: Walk) -> int:
+    """Return by how many 16-byte words the second half of a run lies further on than its first; 0: it follows it."""
+    if not walk.paired:
+        return 0
+    return (layer.dilations[0] * linear_row_step(tile, layer, walk) - PAIR_BYTES) // TILE_BYTES
 
 
 def blocked_rows(tile: Tile) -> int:

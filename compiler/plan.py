@@ -15,6 +15,7 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import (
     Block,
     input_bytes,
+    pair_words,
     part_bytes,
     result_bytes,
     usable_words,
@@ -23,11 +24,11 @@ from tilewright.compiler.footprint import (
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.tiles import Axis, Slice, Tile, axes
-from tilewright.compiler.walk import Algorithm, Walk, walk
+from tilewright.compiler.walk import Algorithm, Walk, walk, walks
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 MAX_ROWS, MAX_COLUMNS, MAX_CHANNELS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 4095, 16383, 63, 63
-MAX_WINDOW, MAX_WINDOW_STRIDE = 15, 7
+MAX_WINDOW, MAX_WINDOW_STRIDE, MAX_PAIR_WORDS = 15, 7, 4095
 """What the operands of the commands can hold (isa/encoding.py)."""
 
 
@@ -51,7 +52,7 @@ class LayerPlan:
         """Return the plan in a line."""
         layer, tile, block = self.layer, self.tiles[0], self.blocks[0]
         how = {"conv23": "Winograd F(2x2,3x3)" + ("" if self.walk.reuse else " without column reuse"),
-               "conv": "16-byte dot products", "sum": "window sums"}
+               "conv": "16-byte dot products" + (" of paired rows" if self.walk.paired else ""), "sum": "window sums"}
         size = f"{len(tile.rows.out)} rows"
         if len(tile.columns.out) < layer.out_shape[2]:
             size += f" x {len(tile.columns.out)} columns"
@@ -70,8 +71,8 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST) -> Layer
         If there is none; the message says what the smallest tile needs.
     """
     check_operands(layer)
-    plans = [plan for algorithm in algorithms(layer, options)
-             for plan in candidates(layer, replace(walk(layer, algorithm, machine), reuse=options.reuse), machine)]
+    plans = [plan for algorithm in algorithms(layer, options) for each in walks(layer, algorithm, machine)
+             for plan in candidates(layer, replace(each, reuse=options.reuse), machine)]
     if not plans:
         raise DoesNotFitError(shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
@@ -188,6 +189,7 @@ def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, walk: Walk, machin
         parts and one_row_of_bytes(tile, layer) and part_bytes(block) <= machine.activation_bytes)
     return (inside
             and len(block.runs) <= MAX_RUNS
+            and pair_words(tile, layer, walk) <= MAX_PAIR_WORDS
             and result_bytes(tile, block.channels) <= machine.result_bytes
             and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
             and len(tile.columns.conv) <= MAX_COLUMNS

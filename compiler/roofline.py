@@ -20,7 +20,7 @@ from tilewright.compiler.cost import tiles_of
 from tilewright.compiler.layers import Layer, Network
 from tilewright.compiler.plan import algorithms
 from tilewright.compiler.tiles import axes
-from tilewright.compiler.walk import walk
+from tilewright.compiler.walk import walks
 from tilewright.isa.machine import Machine
 
 PARAMETER_BYTES = 8
@@ -43,8 +43,8 @@ class Roofline:
 def layer_roofline(layer: Layer, machine: Machine) -> Roofline:
     """Return the roofline of one layer."""
     groups = -(-layer.conv_shape[0] // machine.lanes)
-    walks = [walk(layer, algorithm, machine) for algorithm in algorithms(layer)]
-    compute = min(tiles_of(layer.conv_shape[1], layer.conv_shape[2], each) * each.steps * groups for each in walks)
+    compute = min(tiles_of(layer.conv_shape[1], layer.conv_shape[2], each) * each.steps * groups
+                  for algorithm in algorithms(layer) for each in walks(layer, algorithm, machine))
     return Roofline(compute, -(-least_bytes(layer) // machine.bus_bytes))
 
 

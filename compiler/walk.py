@@ -7,9 +7,12 @@ the lanes of a lane group must look at the same bytes::
     lanes is a multiple of the outputs of a group    several groups side by side, zero weights between (depthwise)
     the outputs of a group are a multiple of lanes   one group after the other
     else                                             all channels, zero weights where another group's lie
+
+Where a kernel row needs no more than 8 bytes, a run can be 8 bytes each of two kernel rows: *paired rows*, if what is
+stored is widened so that the two lie 8 (mod 16) bytes apart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.compiler.layers import Layer
@@ -17,6 +20,9 @@ from tilewright.compiler.tiles import Axis, axes
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 Algorithm = Literal["conv23", "conv", "sum"]
+
+PAIR_BYTES = TILE_BYTES // 2
+"""Bytes of each of two paired rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,8 @@ class Walk:
         See ``section``.
     overread : int
         Bytes that the last run reads behind the input; their weights are zero.
+    paired : bool
+        A run is 8 bytes each of two kernel rows; the second row of the last pair is not there if they are odd.
     reuse : bool
         ``conv23`` keeps the columns that neighbouring patches share.
     """
@@ -50,6 +58,7 @@ class Walk:
     section: int = 0
     section_step: int = 0
     overread: int = 0
+    paired: bool = False
     reuse: bool = True
 
     @property
@@ -91,6 +100,28 @@ def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
     return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
                 group_step=group_step, section=section, section_step=section_step,
                 overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
+
+
+def walks(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Walk, ...]:
+    """Return the walks of ``layer`` by ``algorithm`` that are worth comparing."""
+    plain = walk(layer, algorithm, machine)
+    return (plain, pair_rows(plain, layer)) if can_pair(plain, layer) else (plain,)
+
+
+def can_pair(plain: Walk, layer: Layer) -> bool:
+    """Tell whether two kernel rows fit a run, and can be stored 8 (mod 16) bytes apart."""
+    return (plain.algorithm == "conv" and plain.kernel_y > 1 and row_bytes(plain, layer) <= PAIR_BYTES
+            and layer.dilations[0] % TILE_BYTES != 0)
+
+
+def row_bytes(plain: Walk, layer: Layer) -> int:
+    """Return the bytes of a kernel row that ``plain`` multiplies before it goes on to the next column or row."""
+    return plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
+
+
+def pair_rows(plain: Walk, layer: Layer) -> Walk:
+    """Return ``plain`` with two kernel rows to a run."""
+    return replace(plain, kernel_y=-(-plain.kernel_y // 2), overread=plain.overread - PAIR_BYTES, paired=True)
 
 
 def fills_rows(height: Axis, width: Axis) -> bool:

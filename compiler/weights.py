@@ -9,7 +9,7 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import Block
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.plan import LayerPlan
-from tilewright.compiler.walk import Walk
+from tilewright.compiler.walk import PAIR_BYTES, Walk
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
@@ -108,11 +108,22 @@ def pack_conv23(kernels: Int8, machine: Machine) -> tuple[bytes, bytes]:
 def kernel_runs(layer: Layer, walk: Walk, machine: Machine) -> Int8:
     """Return the kernels as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
     seen = seen_kernels(layer, walk, machine)                                   # (outputs, kh, kw, seen)
-    flat = seen.reshape(len(seen), walk.kernel_y * walk.kernel_x, -1)
+    flat = (pair_kernel_rows(seen, walk) if walk.paired
+            else seen.reshape(len(seen), walk.kernel_y * walk.kernel_x, -1))
     groups = -(-len(seen) // machine.lanes)
     padded = np.zeros((groups * machine.lanes, flat.shape[1], walk.runs * TILE_BYTES), np.int8)
     padded[:len(flat), :, :flat.shape[2]] = flat
     return padded.reshape(groups, machine.lanes, flat.shape[1], walk.runs, TILE_BYTES)
+
+
+def pair_kernel_rows(seen: Int8, walk: Walk) -> Int8:
+    """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
+    outputs, height = seen.shape[:2]
+    rows = seen.reshape(outputs, height, walk.kernel_x, -1)
+    padded = np.zeros((outputs, 2 * walk.kernel_y, walk.kernel_x, PAIR_BYTES), np.int8)
+    padded[:, :height, :, :rows.shape[3]] = rows
+    pairs = padded.reshape(outputs, walk.kernel_y, 2, walk.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
+    return pairs.reshape(outputs, walk.kernel_y * walk.kernel_x, TILE_BYTES)
 
 
 def seen_kernels(layer: Layer, walk: Walk, machine: Machine) -> Int8:

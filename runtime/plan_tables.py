@@ -38,7 +38,8 @@ def plan_table(explanation: Explanation) -> Table:
 
 def _row(layer: LayerExplanation) -> tuple[Text | str, ...]:
     parts = f" in {layer.kernel_parts} parts" if layer.kernel_parts > 1 else ""
-    return (plain(layer.name), layer.algorithm, f"{layer.tile_rows} x {layer.tile_columns}", f"{layer.tiles}",
+    algorithm = layer.algorithm + (" 2 rows" if layer.paired_rows else "")
+    return (plain(layer.name), algorithm, f"{layer.tile_rows} x {layer.tile_columns}", f"{layer.tiles}",
             f"{layer.block_channels}{parts}", f"{layer.blocks}", layer.loop_order.removesuffix(" outer"),
             f"{layer.predicted_cycles:,}", f"{layer.predicted_bytes:,}", layer.bound, f"{layer.roofline_cycles:,}",
             plain(", ".join(layer.fused)))

@@ -83,6 +83,12 @@ def test_registers(model):
     assert_every_tensor_is_onnx_runtimes(model, by_engine(model, "base", "rtl"), range(1))
 
 
+def test_cycles_are_within_the_promise():
+    ready = InferenceSession(builtin("lenet5"), "base", "rtl")
+    ready.run(None, {"image": DIGITS.images[:1]})
+    assert ready.report.cycles <= 14_226
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", PRESETS)
 @pytest.mark.parametrize("model", MODELS)

@@ -13,8 +13,9 @@ from tilewright.compiler.plan import plan_layer
 from tilewright.isa.machine import preset
 from tilewright.models import builtin
 
-KEYS = {"name", "onnx_nodes", "fused", "algorithm", "tile", "block", "loop_order", "predicted_cycles",
-        "predicted_bytes", "bound", "compute_cycles", "memory_cycles", "post_cycles", "roofline_cycles"}
+KEYS = {"name", "onnx_nodes", "fused", "algorithm", "paired_rows", "tile", "block", "loop_order",
+        "predicted_cycles", "predicted_bytes", "bound", "compute_cycles", "memory_cycles", "post_cycles",
+        "roofline_cycles"}
 
 
 def explained(network, machine="base", options=None):

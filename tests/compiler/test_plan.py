@@ -8,7 +8,15 @@ import pytest
 from tests.support.random_layers import RESIDUALS, Shape, build_layer, random_layer, random_machine
 from tests.support.stacks import large_network
 from tilewright.compiler.cost import mac_cycles, post_cycles, tiles_of
-from tilewright.compiler.footprint import block_words, input_bytes, part_bytes, result_bytes, usable_words
+from tilewright.compiler.footprint import (
+    block_words,
+    input_bytes,
+    linear_row_step,
+    pair_words,
+    part_bytes,
+    result_bytes,
+    usable_words,
+)
 from tilewright.compiler.layers import Layer, MaxPool
 from tilewright.compiler.plan import DoesNotFitError, plan_layer
 from tilewright.compiler.tiles import Axis, axes
@@ -94,6 +102,23 @@ def test_winograd_is_taken_where_it_is_faster():
     assert plan_layer(conv(64, 64, 28, 3, pad=1), BASE).walk.algorithm == "conv23"
     assert plan_layer(conv(64, 64, 28, 3, stride=2), BASE).walk.algorithm == "conv"
     assert plan_layer(conv(64, 64, 28, 5), BASE).walk.algorithm == "conv"
+
+
+@pytest.mark.parametrize(("channels", "kernel", "dilation", "steps"), [
+    (1, 5, 1, 3),    # LeNet-5's first layer: 5 bytes a row
+    (2, 4, 1, 2),
+    (3, 3, 1, 3),    # 9 bytes a row are too many
+    (8, 3, 3, 6),    # dilated columns: 8 bytes, row by row and column by column
+    (1, 3, 16, 9),   # rows 16 apart are never 8 (mod 16) bytes apart
+])
+def test_rows_of_at_most_8_bytes_are_paired(channels, kernel, dilation, steps):
+    layer = replace(conv(channels, 6, 48, kernel, stride=2), dilations=(dilation, dilation))
+    plan = plan_layer(replace(layer, conv_shape=(6, 4, 4), out_shape=(6, 4, 4)), BASE)
+    assert plan.walk.steps == steps
+    for tile in plan.tiles:
+        step = linear_row_step(tile, plan.layer, plan.walk)
+        assert step >= tile.columns.stored * channels
+        assert not plan.walk.paired or dilation * step == 16 * pair_words(tile, plan.layer, plan.walk) + 8
 
 
 def test_a_kernel_as_large_as_the_image_is_one_run():

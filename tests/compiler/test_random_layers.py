@@ -1,12 +1,15 @@
 """Random layers on random machines: compiled, proven free of races, executed; equal to the reference."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tests.support.execute import execute
-from tests.support.random_layers import network_of, random_layer, random_machine
+from tests.support.random_layers import network_of, random_layer, random_machine, random_narrow_layer
 from tilewright.compiler.backend import compile_layers
 from tilewright.compiler.check import check
+from tilewright.compiler.layers import Layer
 from tilewright.compiler.plan import DoesNotFitError
 from tilewright.compiler.reference import run_layer
 
@@ -14,12 +17,13 @@ BATCH = 50
 FEW, MANY = 6, 44
 
 
-def run_batch(batch: int) -> dict[str, int]:
+def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_layer) -> dict[str, int]:
     """Run layers of the seeds of ``batch`` and return how many were cut in which way."""
-    seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "sum"), 0)
+    seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "sum", "paired",
+                          "paired odd"), 0)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng(seed)
-        layer, machine = random_layer(rng), random_machine(rng)
+        layer, machine = draw(rng), random_machine(rng)
         network = network_of(layer)
         inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
         try:
@@ -32,6 +36,8 @@ def run_batch(batch: int) -> dict[str, int]:
         np.testing.assert_array_equal(execute(compiled, inputs)["y"], expected, err_msg=f"seed {seed}: {layer.name}")
         plan = compiled.plans[0]
         seen[plan.walk.algorithm] += 1
+        seen["paired"] += plan.walk.paired
+        seen["paired odd"] += plan.walk.paired and layer.kernel[0] % 2
         seen["tiles"] += len(plan.tiles) > 1
         seen["columns"] += len(plan.tiles[0].columns.out) < layer.out_shape[2]
         seen["blocks"] += len(plan.blocks) > 1
@@ -47,6 +53,14 @@ def test_layers_equal_the_reference(batch):
     assert seen["blocks"] > BATCH // 6
     assert seen["too large"] < BATCH // 4
     assert all(seen[algorithm] for algorithm in ("conv23", "conv", "sum"))
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_layers_of_narrow_kernel_rows_equal_the_reference(batch):
+    seen = run_batch(batch, random_narrow_layer)
+    assert seen["paired"] > BATCH // 2
+    assert seen["paired odd"] > BATCH // 8
+    assert seen["tiles"] > BATCH // 8
 
 
 @pytest.mark.slow

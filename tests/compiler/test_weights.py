@@ -10,7 +10,7 @@ from tests.support.random_layers import RESIDUALS, Shape, build_layer
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import Block
 from tilewright.compiler.plan import cut_blocks, plan_layer
-from tilewright.compiler.walk import walk
+from tilewright.compiler.walk import walk, walks
 from tilewright.compiler.weights import kernel_runs, pack_conv, pack_conv23, pack_network, pack_parameters
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.isa.numerics import pack_scale
@@ -59,6 +59,24 @@ def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilati
         flat = layer.weights[output].transpose(1, 2, 0).reshape(how.kernel_y, how.kernel_x, -1)
         assert (read[:, :, :flat.shape[2]] == flat).all()
         assert not read[:, :, flat.shape[2]:].any()
+
+
+@pytest.mark.parametrize(("channels", "kernel", "dilation"), [(1, 5, 1), (2, 4, 1), (8, 3, 3), (5, 2, 2), (1, 7, 1)])
+def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation):
+    machine = PRESETS["base"]
+    layer = layer_of(channels, 7, kernel, size=12, dilation=dilation)
+    how = walks(layer, "conv", machine)[1]
+    assert how.paired
+    runs = kernel_runs(layer, how, machine).reshape(2 * machine.lanes, how.kernel_y, how.kernel_x, 2, 8)
+    for output in range(7):
+        rows = layer.weights[output].transpose(1, 2, 0).reshape(kernel, how.kernel_x, -1)
+        for row in range(2 * how.kernel_y):
+            read = runs[output, row // 2, :, row % 2]
+            if row == kernel:
+                assert not read.any()
+                continue
+            assert (read[:, :rows.shape[2]] == rows[row]).all()
+            assert not read[:, rows.shape[2]:].any()
 
 
 @pytest.mark.parametrize(("channels", "outputs", "groups", "seen", "step"), [

@@ -1,6 +1,6 @@
 """Random layers and machines, seeded: every kind of layer the back end takes, on presets and on tiny buffers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,6 +80,23 @@ def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) 
         kernel_x = kernel_y if rng.random() < 0.8 else int(rng.integers(1, 8))
         shapes = [random_axis(rng, kernel, longest) for kernel in (kernel_y, kernel_x)]
     return build_layer(rng, "conv" if kind == "fc" else kind, channels, outputs, groups, shapes)
+
+
+def random_narrow_layer(rng: np.random.Generator, longest: int = 24) -> Layer:
+    """Return a convolution whose kernel rows have at most 8 bytes: of few channels, depthwise, or with dilated columns.
+    """
+    channels = int(rng.integers(1, 9))
+    kernel_x = int(rng.integers(1, 8 // channels + 1))
+    shapes = [random_axis(rng, int(rng.integers(2, 8)), longest), random_axis(rng, kernel_x, longest)]
+    groups = 1
+    if (extra := rng.random()) < 0.2:
+        shapes[1] = replace(random_axis(rng, int(rng.integers(2, 6)), longest), dilation=1)
+        channels = groups = int(rng.integers(1, 40))
+    elif extra < 0.4:
+        kernel_x = int(rng.integers(2, 6))
+        least = 2 * (kernel_x - 1) + 1
+        shapes[1] = Shape(int(rng.integers(least, longest + 1)), kernel_x, 1, 2, 0, 0)
+    return build_layer(rng, "conv", channels, groups * int(rng.integers(1, 40 if groups == 1 else 3)), groups, shapes)
 
 
 def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int, groups: int,
