@@ -80,7 +80,8 @@ def extrapolate(layer: Layer, where: Sampling, measured: Sequence[int]) -> int:
 def shape_key(layer: Layer) -> tuple[object, ...]:
     """Return what decides a layer's cycles, apart from the few that depend on data."""
     return (layer.kind, layer.in_shape, layer.conv_shape, layer.out_shape, layer.kernel, layer.strides, layer.dilations,
-            layer.pads, layer.groups, layer.pool, layer.residual is None, common_shift(layer.requantize) is None)
+            layer.pads, layer.groups, layer.pool, layer.residual is None, layer.table is None,
+            common_shift(layer.requantize) is None)
 
 
 

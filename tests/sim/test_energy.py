@@ -40,7 +40,8 @@ factors = [[0.5, 2.0, "one"]]
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 def test_every_counter_that_costs_energy_is_an_action_with_a_price(machine):
     costly = ("tile_slots", "requantized", "residual_added", "activation_read", "activation_written", "weight_read",
-              "weight_written", "result_read", "result_written", "memory_read", "memory_written", "cycles")
+              "weight_written", "result_read", "result_written", "memory_read", "memory_written", "cycles",
+              "table_read")
     nothing = estimate(actions_of(NOTHING, machine, 0), GENERIC45)
     assert (nothing.total_uj, nothing.low_uj, nothing.high_uj) == (0, 0, 0)
     for name in costly:
@@ -53,7 +54,7 @@ def test_every_counter_that_costs_energy_is_an_action_with_a_price(machine):
 def test_actions_of_base():
     counters = NOTHING | {"cycles": 10, "tile_slots": 3, "requantized": 5, "residual_added": 2, "activation_read": 7,
                           "activation_written": 4, "weight_read": 17, "weight_written": 16, "result_read": 8,
-                          "result_written": 9, "memory_read": 24, "memory_written": 11}
+                          "result_written": 9, "memory_read": 24, "memory_written": 11, "table_read": 13}
     assert actions_of(counters, preset("base"), 6) == {
         "array.multiply": 3 * 64,
         "array.add": 3 * (32 + 4 * 12),
@@ -64,6 +65,7 @@ def test_actions_of_base():
         "weight_buffer.read@32768x64": 3,
         "weight_buffer.write@32768x64": 2,
         "parameter_buffer.read@2048x64": 5,
+        "value_table.read@1024x64": 13,
         "result_buffer.read@4096x8": 8,
         "result_buffer.write@4096x8": 9,
         "main_memory.dram_byte": 35,

@@ -26,7 +26,8 @@ LONG = 10_000
 
 NAMES = tuple(counter.name for counter in COUNTERS)
 EVENTS = ("tile_slots", "requantized", "residual_added", "activation_read", "activation_written", "weight_read",
-          "weight_written", "result_read", "result_written", "memory_read", "memory_written", "commands")
+          "weight_written", "result_read", "result_written", "memory_read", "memory_written", "commands",
+          "table_read")
 
 
 @cache

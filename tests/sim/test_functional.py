@@ -317,6 +317,34 @@ def test_pooling_visits_windows_value_by_value(winograd, kernel, stride, top, le
     np.testing.assert_array_equal(engine.results, expected)
 
 
+@pytest.mark.parametrize(("residual", "pooled"), [(0, 0), (1, 0), (0, 1)])
+def test_a_table_maps_sums_behind_the_residual_and_before_the_pooling(residual, pooled):
+    machine = preset("base")
+    engine = engine_of(machine)
+    set_parameters(engine, 8)
+    table = np.random.default_rng(3).permutation(256).astype(np.uint8).view(np.int8)
+    engine.memory.bytes[256:512] = table
+    scales = {"mantissa_a": 0xC00000, "shift_a": 24, "mantissa_b": 0x900001, "shift_b": 23}
+    settings = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),
+                ("act.set_residual_offset", {"residual_low": -90, "residual_high": 120}),
+                ("pool.window", {"kernel_y": 1, "kernel_x": 1, "stride_y": 1, "stride_x": 1, "rows": 2, "width": 5}),
+                ("ldw.table", {"address": MAIN_BASE + 256, "base": 3 * 256 // machine.bus_bytes,
+                               "words": 256 // machine.bus_bytes}))
+    act = {"base": 40, "rows": 2, "channels": 6, "residual": residual, "pooled": pooled}
+    before = engine.results.copy()
+    sums_for(engine, 0, 2, 6)
+    run(engine, *settings, ("act.run", act))
+    unmapped, engine.results[:] = engine.results.copy(), before
+    sums_for(engine, 0, 2, 6)
+    run(engine, ("act.run", act | {"table": 1, "table_slot": 3}))
+    for y in range(2):
+        for x in range(5):
+            for n in range(6):
+                place = 40 + 120 * y + 13 * x + n
+                before[place] = table[int(unmapped[place]) + 128]
+    np.testing.assert_array_equal(engine.results, before)
+
+
 # ---- store
 
 

@@ -34,6 +34,7 @@ OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
     ([("ldw.ninths", {"address": MAIN_BASE, "base": 1023, "words": 2})], r"not reach ninths byte 8199 of 8192$"),
     ([("ldw.parameters", {"address": MAIN_BASE, "base": 1024, "words": 1})],
      r"not reach parameters byte 8199 of 8192$"),
+    ([("ldw.table", {"address": MAIN_BASE, "base": 127, "words": 2})], r"not reach table byte 1031 of 1024$"),
     ([("ldw.main", {"address": MAIN_BASE})], r"must have words of at least 1, not 0$"),
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1, "weight_base": 4090})],
      r"not reach weight word 4137 of 4096$"),

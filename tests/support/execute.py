@@ -22,6 +22,7 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
     engine.activations[:] = 0x33
     engine.results[:] = 0x44
     engine.main[:] = 0x22
+    engine.tables[:] = 0x11
     engine.run(command for _, command in compiled.program.commands())
     tensors = {}
     for name, (info, address) in compiled.tensors.items():

@@ -221,7 +221,7 @@ def _random_load(rng: random.Random, layout: str, bus_bytes: int) -> Command:
     address, base = rng.randrange(MEMORY_BYTES // 2), rng.randrange(BUFFER_BYTES // 4)
     kind = rng.choice(["tile", "tile", "tile", "fill", "residual", "ldw", "ldw"])
     if kind == "ldw":
-        variant = rng.choice(["main", "ninths", "parameters"])
+        variant = rng.choice(["main", "ninths", "parameters", "table"])
         return command("ldw", variant, flags_of(rng, "ldw", variant), address=address // bus_bytes * bus_bytes,
                        base=rng.randrange(1 << 15), words=rng.choice([1, 2, rng.randint(1, 40)]))
     rows = rng.choice([1, 2, rng.randint(1, 5)])

@@ -203,9 +203,10 @@ class LoadDriver(Driver):
         if self.ports.get("weight_write__valid"):
             variant = "ninths" if self.ports.get("weight_write__ninth") else "main"
             self._put_word(variant, self.ports.get("weight_write__index"), self.ports.get("weight_write__data"))
-        if self.ports.get("parameter_write__valid"):
-            payload = self.ports.get("parameter_write__payload")
-            self._put_word("parameters", payload & 0xFFFF, payload >> 16)
+        for variant, port in (("parameters", "parameter_write"), ("table", "table_write")):
+            if self.ports.get(f"{port}__valid"):
+                payload = self.ports.get(f"{port}__payload")
+                self._put_word(variant, payload & 0xFFFF, payload >> 16)
         get = self.activation_write.get
         if get("valid") and get("address") < STORE_HALF:
             self._put(self.activations, *(get(name) for name in ("blocked", "address", "count", "data")))
