@@ -5,7 +5,7 @@ from the first to behind the last place, in bytes; weight memories are counted o
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.compiler.commands import Access
 from tilewright.isa.assembler import Command
@@ -46,8 +46,8 @@ class Reader:
         cfg = self.settings["lda"]
         last = (cfg["chunks"] - 1) * cfg["chunk_step"] + cfg["chunk_bytes"]
         if not variant.startswith("fill"):
-            yield _rows("memory", op["address"], op["rows"], cfg["memory_row_step"],
-                        (cfg["chunks"] - 1) * cfg["memory_chunk_step"] + cfg["chunk_bytes"])
+            yield _pixels(op["address"], op["rows"], cfg["memory_row_step"], cfg["chunks"], cfg["memory_chunk_step"],
+                          cfg["chunk_bytes"])
         if variant == "residual":
             yield _rows("results", op["base"], op["rows"], cfg["row_step"], last, write=True)
         elif variant.endswith("linear"):
@@ -109,11 +109,21 @@ class Reader:
         yield _rows("results", op["base"], op["rows"], cfg["row_step"],
                     (cfg["chunks"] - 1) * cfg["chunk_step"] + cfg["chunk_bytes"])
         if variant == "memory":
-            yield _rows("memory", op["address"], op["rows"], cfg["target_row_step"],
-                        (cfg["chunks"] - 1) * cfg["target_chunk_step"] + cfg["chunk_bytes"], write=True)
+            yield _pixels(op["address"], op["rows"], cfg["target_row_step"], cfg["chunks"], cfg["target_chunk_step"],
+                          cfg["chunk_bytes"], write=True)
         else:
             # A copy to the activation buffer: its extent depends on the layout, so the whole buffer is taken.
             yield Access("activations", 0, self.machine.activation_bytes, write=True)
+
+
+def _pixels(address: int, rows: int, row_step: int, chunks: int, chunk_step: int, chunk_bytes: int, *,
+            write: bool = False) -> Access:
+    """Return the access to runs in main memory: exactly, where the gaps between them go on from row to row."""
+    length = (chunks - 1) * chunk_step + chunk_bytes
+    found = _rows("memory", address, rows, row_step, length, write=write)
+    if chunks > 1 and chunk_step > chunk_bytes and (rows == 1 or row_step % chunk_step == 0):
+        return replace(found, step=chunk_step, size=chunk_bytes)
+    return replace(found, step=row_step, size=length) if rows > 1 and row_step > length else found
 
 
 def _rows(space: str, base: int, rows: int, step: int, length: int, *, write: bool = False) -> Access:

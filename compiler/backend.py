@@ -12,6 +12,7 @@ from tilewright.compiler.emit.elf import compile_elf
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.layers import Layer, Network, TensorInfo
+from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.memory_plan import MemoryPlan, Window, plan_memory
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.pipelines import compile_network
@@ -89,7 +90,8 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
-    plans = tuple(plan_layer(layer, machine, options) for layer in network.layers)
+    plans = tuple(plan_layer(layer, machine, options, LayerLayouts.of(layer, network.tensors))
+                  for layer in network.layers)
     image, blocks = pack_network(plans, machine)
     memory = plan_memory(network, len(image), keep_tensors=keep_tensors)
     flat = schedule(plans, blocks, memory, machine)

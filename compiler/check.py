@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tilewright.compiler.accesses import Reader
-from tilewright.compiler.intervals import Intervals
+from tilewright.compiler.intervals import Intervals, mesh
 from tilewright.isa.assembler import Command
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
@@ -55,6 +55,8 @@ class Touch:
     write: bool
     unit: int
     index: int
+    step: int = 0
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -171,13 +173,14 @@ class Checker:
             touches = self.touches.setdefault(access.space, Intervals())
             for touch in touches.overlapping(access.start, access.stop):
                 if ((touch.write or access.write) and owner(touch.unit) != unit
-                        and known[touch.unit] < touch.index):
+                        and known[touch.unit] < touch.index and not mesh(touch, access)):
                     other = self.commands[touch.index]
                     raise RaceError(f"Command {index}, {command}, and command {touch.index}, {other}, touch the same "
                                     f"bytes of {access.space} in any order")
             number = UNITS.index("memory" if unit == "store" and access.space == "memory" else unit)
             # Later commands that are ordered with this one are ordered with what it covers.
-            touches.replace(Touch(access.start, access.stop, access.write, number, index),
+            touches.replace(Touch(access.start, access.stop, access.write, number, index, access.step,
+                                  access.size),
                             partial(covered, write=access.write, unit=unit))
 
 

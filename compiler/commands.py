@@ -11,6 +11,7 @@ from tilewright.compiler.buffers import Region
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import Block, blocked_row_step, linear_row_step, pair_words
 from tilewright.compiler.layers import Layer
+from tilewright.compiler.layout import Layout
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.tiles import Tile, axes
 from tilewright.compiler.weights import Span
@@ -22,12 +23,27 @@ MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES, MAX_BURST_WORDS = 65535, 4095, 409
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Places [start, stop) of a buffer, or of main memory, that a command reads or writes."""
+    """Places [start, stop) of a buffer, or of main memory, that a command reads or writes.
+
+    With a ``step`` it is only ``size`` places from start, start + step, .. on.
+    """
 
     space: str
     start: int
     stop: int
     write: bool = False
+    step: int = 0
+    size: int = 0
+
+
+def memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
+    """Return the access to pixels of a tensor in main memory, ``channels`` of each: exactly, where others lie between.
+
+    Tensors without gaps need no more than the interval: nothing else lies between their pixels.
+    """
+    if layout.rows_whole or layout.row_step % layout.pixel_step:
+        return Access("memory", first, stop, write)
+    return Access("memory", first, stop, write, layout.pixel_step, channels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +82,25 @@ def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
 
 def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region) -> Iterator[Draft]:
     """Yield the commands that bring the input of ``tile`` from memory address ``tensor`` to ``region``."""
-    layer, blocked = plan.layer, plan.walk.algorithm == "conv23"
-    channels, _, image_width = layer.in_shape
+    layer, blocked, layout = plan.layer, plan.walk.algorithm == "conv23", plan.layouts.input
+    channels = layer.in_shape[0]
     rows, columns = tile.rows, tile.columns
     left, pixels, right = columns.before, len(columns.image), columns.after
     if not pixels:
         left, pixels, right = 0, columns.stored, 0
-    if columns.image.step > 1:
-        size, count, gap = channels, pixels, columns.image.step * channels
+    if columns.image.step > 1 or not layout.rows_whole:
+        size, count, gap = channels, pixels, columns.image.step * layout.pixel_step
     else:
         size, count = chunks_of(pixels * channels, channels if blocked else 1, layer)
         gap = size if count > 1 else 0
     row_step = blocked_row_step(tile, channels) if blocked else linear_row_step(tile, layer, plan.walk)
     yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": gap})
-    yield Draft("lda", "set_step", {"memory_row_step": rows.image.step * image_width * channels, "row_step": row_step})
+    yield Draft("lda", "set_step", {"memory_row_step": rows.image.step * layout.row_step, "row_step": row_step})
     # Without padding, the linear layout does not ask for the size of a pixel.
     pixel = channels if blocked or left or right else min(channels, MAX_PIXEL_BYTES)
     yield Draft("lda", "set_layout", {"chunk_step": size, "channels": pixel, "left": left, "right": right,
                                       "value": layer.pad_value})
-    layout = "blocked" if blocked else "linear"
+    form = "blocked" if blocked else "linear"
     image_rows = len(rows.image) if columns.image else 0
     above = rows.before if image_rows else rows.stored
     written = Access("activations", region.start, region.stop, write=True)
@@ -95,14 +111,14 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region) -> Iter
         return {"base": region.start + row * row_step, "y": 0}
 
     if above:
-        yield Draft("lda", f"fill_{layout}", {**place(0), "rows": above}, (written,))
+        yield Draft("lda", f"fill_{form}", {**place(0), "rows": above}, (written,))
     if image_rows:
-        first = tensor + (rows.image.start * image_width + columns.image.start) * channels
-        stop = tensor + (rows.image[-1] * image_width + columns.image[-1] + 1) * channels
-        yield Draft("lda", layout, {"address": first, **place(above), "rows": image_rows},
-                    (Access("memory", first, stop), written))
+        first = tensor + layout.at(rows.image.start, columns.image.start)
+        stop = tensor + layout.at(rows.image[-1], columns.image[-1]) + channels
+        yield Draft("lda", form, {"address": first, **place(above), "rows": image_rows},
+                    (memory_access(first, stop, layout, channels), written))
         if rows.after:
-            yield Draft("lda", f"fill_{layout}", {**place(above + image_rows), "rows": rows.after}, (written,))
+            yield Draft("lda", f"fill_{form}", {**place(above + image_rows), "rows": rows.after}, (written,))
 
 
 def load_part(plan: LayerPlan, block: Block, tensor: int, region: Region) -> Iterator[Draft]:
@@ -123,16 +139,18 @@ def load_part(plan: LayerPlan, block: Block, tensor: int, region: Region) -> Ite
 
 def load_residual(plan: LayerPlan, tile: Tile, block: Block, tensor: int, region: Region) -> Iterator[Draft]:
     """Yield the commands that bring the residual of a step to where its results will be."""
-    channels, _, width = plan.layer.out_shape
-    runs = result_runs(plan.layer, tile, block)
-    first, stop = memory_span(plan.layer, tile, block, tensor)
+    layout = plan.layouts.residual
+    assert layout is not None
+    runs = result_runs(plan.layer, tile, block, layout)
+    first, stop = memory_span(tile, block, tensor, layout)
     yield Draft("lda", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count,
                                    "memory_chunk_step": runs.memory_step})
-    yield Draft("lda", "set_step", {"memory_row_step": width * channels, "row_step": runs.row_step})
-    yield Draft("lda", "set_layout", {"chunk_step": runs.size, "channels": min(channels, MAX_PIXEL_BYTES), "left": 0,
-                                      "right": 0, "value": 0})
+    yield Draft("lda", "set_step", {"memory_row_step": layout.row_step, "row_step": runs.row_step})
+    yield Draft("lda", "set_layout", {"chunk_step": runs.size, "channels": min(layout.shape[0], MAX_PIXEL_BYTES),
+                                      "left": 0, "right": 0, "value": 0})
     yield Draft("lda", "residual", {"address": first, "base": region.start, "rows": len(tile.rows.out)},
-                (Access("memory", first, stop), Access("results", region.start, region.stop, write=True)))
+                (memory_access(first, stop, layout, block.channels),
+                 Access("results", region.start, region.stop, write=True)))
 
 
 def load_weights(kind: str, source: Span, address: int, base: Region, machine: Machine) -> Iterator[Draft]:
@@ -277,31 +295,30 @@ class ResultRuns:
     row_step: int
 
 
-def result_runs(layer: Layer, tile: Tile, block: Block) -> ResultRuns:
-    """Return the runs of a row of results: one where all channels are there, else one per pixel."""
-    columns, channels = len(tile.columns.out), layer.out_shape[0]
+def result_runs(layer: Layer, tile: Tile, block: Block, layout: Layout) -> ResultRuns:
+    """Return the runs of a row of results: one where nothing lies between its pixels in memory, else one per pixel."""
+    columns = len(tile.columns.out)
     row = columns * block.channels
-    if block.channels == channels or columns == 1:
+    if columns == 1 or (layout.rows_whole and block.channels == layout.shape[0]):
         size, count = chunks_of(row, 1, layer)
         return ResultRuns(size, count, size if count > 1 else 0, row)
-    return ResultRuns(block.channels, columns, channels, row)
+    return ResultRuns(block.channels, columns, layout.pixel_step, row)
 
 
-def memory_span(layer: Layer, tile: Tile, block: Block, tensor: int) -> tuple[int, int]:
+def memory_span(tile: Tile, block: Block, tensor: int, layout: Layout) -> tuple[int, int]:
     """Return the addresses from a step's first result to behind its last."""
-    channels, _, width = layer.out_shape
     rows, columns = tile.rows.out, tile.columns.out
-    return (tensor + (rows[0] * width + columns[0]) * channels + block.first_channel,
-            tensor + (rows[-1] * width + columns[-1]) * channels + block.first_channel + block.channels)
+    return (tensor + layout.at(rows[0], columns[0]) + block.first_channel,
+            tensor + layout.at(rows[-1], columns[-1]) + block.first_channel + block.channels)
 
 
-def store(plan: LayerPlan, tile: Tile, block: Block, tensor: int, results: Region) -> Iterator[Draft]:
-    """Yield the commands that store a step's results to memory address ``tensor``."""
-    channels, _, width = plan.layer.out_shape
-    runs = result_runs(plan.layer, tile, block)
-    first, stop = memory_span(plan.layer, tile, block, tensor)
+def store(plan: LayerPlan, tile: Tile, block: Block, tensor: int, layout: Layout, results: Region) -> Iterator[Draft]:
+    """Yield the commands that store a step's results to a tensor at memory address ``tensor``."""
+    runs = result_runs(plan.layer, tile, block, layout)
+    first, stop = memory_span(tile, block, tensor, layout)
     yield Draft("sta", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count, "chunk_step": runs.size})
     yield Draft("sta", "set_source", {"row_step": runs.row_step})
-    yield Draft("sta", "set_target", {"target_chunk_step": runs.memory_step, "target_row_step": width * channels})
+    yield Draft("sta", "set_target", {"target_chunk_step": runs.memory_step, "target_row_step": layout.row_step})
     yield Draft("sta", "memory", {"address": first, "base": results.start, "rows": len(tile.rows.out)},
-                (Access("results", results.start, results.stop), Access("memory", first, stop, write=True)))
+                (Access("results", results.start, results.stop),
+                 memory_access(first, stop, layout, block.channels, write=True)))

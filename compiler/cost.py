@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tilewright.compiler.footprint import Block, block_words, input_bytes, result_bytes, usable_words
 from tilewright.compiler.layers import Layer
+from tilewright.compiler.layout import LayerLayouts, Layout
 from tilewright.compiler.tiles import Tile
 from tilewright.compiler.walk import Walk
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
@@ -72,21 +73,27 @@ def bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
     return runs * (-(-run_bytes // machine.bus_bytes) + RUN_OVERHEAD) if run_bytes else 0
 
 
-def input_cycles(tile: Tile, layer: Layer, walk: Walk, machine: Machine) -> int:
+def input_cycles(tile: Tile, layer: Layer, layout: Layout, walk: Walk, machine: Machine) -> int:
     """Return the cycles in which a tile's input is loaded; in the blocked layout a word never spans two pixels."""
     rows, columns, channels = len(tile.rows.image), len(tile.columns.image), layer.in_shape[0]
-    if tile.columns.image.step > 1:
+    if tile.columns.image.step > 1 or not layout.rows_whole:
         return bus_cycles(rows * columns, channels, machine)
     bus = bus_cycles(rows, columns * channels, machine)
     return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if walk.algorithm == "conv23" else bus
 
 
-def output_cycles(tile: Tile, channels: int, layer: Layer, machine: Machine) -> int:
-    """Return the cycles in which a step's results are stored (or its residual loaded)."""
+def output_cycles(tile: Tile, channels: int, layouts: LayerLayouts, machine: Machine) -> int:
+    """Return the cycles in which a step's results are stored to all their places, and its residual loaded."""
     rows, columns = len(tile.rows.out), len(tile.columns.out)
-    if channels == layer.out_shape[0]:
-        return bus_cycles(rows, columns * channels, machine)
-    return bus_cycles(rows * columns, channels, machine)
+    cycles = 0
+    for layout in (*layouts.outputs, layouts.residual):
+        if layout is None:
+            continue
+        if layout.rows_whole and channels == layout.shape[0]:
+            cycles += bus_cycles(rows, columns * channels, machine)
+        else:
+            cycles += bus_cycles(rows * columns, channels, machine)
+    return cycles
 
 
 def block_cycles(block: Block, walk: Walk, machine: Machine) -> int:
@@ -96,14 +103,16 @@ def block_cycles(block: Block, walk: Walk, machine: Machine) -> int:
     return sum(bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
 
 
-def price(layer: Layer, walk: Walk, machine: Machine, tiles: dict[Tile, int], blocks: tuple[Block, ...],
-          *, weights_outer: bool, splits_input: bool) -> Cost:
+def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: dict[Tile, int],
+          blocks: tuple[Block, ...], *, weights_outer: bool, splits_input: bool) -> Cost:
     """Return the cost of a layer.
 
     Parameters
     ----------
     tiles
         Tiles of different shapes, and how many of each there are; the first is the largest.
+    layouts
+        How its tensors lie in memory.
     weights_outer
         For each block every tile, not the other way round.
     splits_input
@@ -118,8 +127,8 @@ def price(layer: Layer, walk: Walk, machine: Machine, tiles: dict[Tile, int], bl
     for tile, copies in tiles.items():
         for (groups, channels, runs), number in alike.items():
             compute += copies * number * compute_cycles(tile, groups, runs, layer, walk, machine)
-            stores += copies * number * output_cycles(tile, channels, layer, machine) * (2 if layer.residual else 1)
-    loads = sum(copies * input_cycles(tile, layer, walk, machine) for tile, copies in tiles.items())
+            stores += copies * number * output_cycles(tile, channels, layouts, machine)
+    loads = sum(copies * input_cycles(tile, layer, layouts.input, walk, machine) for tile, copies in tiles.items())
     first_load = loads // count
     if (weights_outer and count > 1) or splits_input:
         loads *= len({block.first_group for block in blocks})

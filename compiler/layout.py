@@ -1,5 +1,6 @@
 """How a tensor lies in main memory: NHWC, gap-free or as part of a larger tensor."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,12 @@ class LayerLayouts:
     input: Layout
     residual: Layout | None
     outputs: tuple[Layout, ...]
+
+    @classmethod
+    def of(cls, layer: Layer, tensors: Mapping[str, TensorInfo]) -> "LayerLayouts":
+        """Return those of a layer of a network with these ``tensors``."""
+        residual = layout_of(tensors[layer.residual.tensor]) if layer.residual else None
+        return cls(layout_of(tensors[layer.input]), residual, tuple(layout_of(tensors[name]) for name in layer.writes))
 
     @classmethod
     def gap_free(cls, layer: Layer) -> "LayerLayouts":

@@ -22,6 +22,7 @@ from tilewright.compiler.footprint import (
     weight_words,
 )
 from tilewright.compiler.layers import Layer
+from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.tiles import Axis, Slice, Tile, axes
 from tilewright.compiler.walk import Algorithm, Walk, walk, walks
@@ -47,6 +48,7 @@ class LayerPlan:
     weights_outer: bool
     splits_input: bool
     cost: Cost
+    layouts: LayerLayouts
 
     def summary(self) -> str:
         """Return the plan in a line."""
@@ -62,8 +64,11 @@ class LayerPlan:
                 f"{block.channels} channels{part}; {order}")
 
 
-def plan_layer(layer: Layer, machine: Machine, options: Options = BEST) -> LayerPlan:
+def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
+               layouts: LayerLayouts | None = None) -> LayerPlan:
     """Return the cheapest plan of ``layer`` that ``options`` allow.
+
+    ``layouts`` tell how its tensors lie in main memory; without them, none has gaps.
 
     Raises
     ------
@@ -71,8 +76,9 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST) -> Layer
         If there is none; the message says what the smallest tile needs.
     """
     check_operands(layer)
+    layouts = layouts or LayerLayouts.gap_free(layer)
     plans = [plan for algorithm in algorithms(layer, options) for each in walks(layer, algorithm, machine)
-             for plan in candidates(layer, replace(each, reuse=options.reuse), machine)]
+             for plan in candidates(layer, layouts, replace(each, reuse=options.reuse), machine)]
     if not plans:
         raise DoesNotFitError(shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
@@ -102,7 +108,7 @@ def check_operands(layer: Layer) -> None:
         raise DoesNotFitError(f"Layer {layer.name!r} must not have both a residual and a max pooling")
 
 
-def candidates(layer: Layer, walk: Walk, machine: Machine) -> Iterator[LayerPlan]:
+def candidates(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine) -> Iterator[LayerPlan]:
     """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
     height, width = axes(layer)
     cuts = [cut_blocks(layer, walk, machine, groups, parts)
@@ -111,10 +117,10 @@ def candidates(layer: Layer, walk: Walk, machine: Machine) -> Iterator[LayerPlan
         found = False
         for rows in sizes(height, walk):
             largest = Tile(height.cut(0, rows), width.cut(0, columns))
-            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, walk, machine)]
+            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, layouts, walk, machine)]
             if fitting:
                 tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
-                for plan in orders(layer, walk, machine, tiles, fitting):
+                for plan in orders(layer, layouts, walk, machine, tiles, fitting):
                     found = True
                     yield plan
         if found:
@@ -159,19 +165,20 @@ def cut_blocks(layer: Layer, walk: Walk, machine: Machine, groups: int, parts: i
         for index, (first, cut) in enumerate(places))
 
 
-def orders(layer: Layer, walk: Walk, machine: Machine, tiles: tuple[Tile, ...],
+def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: tuple[Tile, ...],
            cuts: list[tuple[Block, ...]]) -> Iterator[LayerPlan]:
     """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
     distinct: dict[tuple[tuple[int, ...], ...], Tile] = {}
     copies = Counter(distinct.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
     for blocks in cuts:
-        if not all(fits(tile, blocks, layer, walk, machine) for tile in copies):
+        if not all(fits(tile, blocks, layer, layouts, walk, machine) for tile in copies):
             continue
         splits_input = input_bytes(tiles[0], layer, walk) > machine.activation_bytes
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
-            cost = price(layer, walk, machine, copies, blocks, weights_outer=weights_outer, splits_input=splits_input)
+            cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=weights_outer,
+                         splits_input=splits_input)
             yield LayerPlan(layer=layer, walk=walk, tiles=tiles, blocks=blocks, weights_outer=weights_outer,
-                            splits_input=splits_input, cost=cost)
+                            splits_input=splits_input, cost=cost, layouts=layouts)
 
 
 def shape(cut: Slice) -> tuple[int, ...]:
@@ -179,20 +186,23 @@ def shape(cut: Slice) -> tuple[int, ...]:
     return len(cut.out), len(cut.conv), cut.before, len(cut.image), cut.after, cut.window_before
 
 
-def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, walk: Walk, machine: Machine) -> bool:
-    """Tell whether a tile fits the buffers and the operands."""
+def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, layouts: LayerLayouts, walk: Walk,
+         machine: Machine) -> bool:
+    """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
     block = blocks[0]
     parts = len(block.runs) < walk.runs
     if parts and (tile.rows.out, tile.columns.out) != (range(layer.out_shape[1]), range(layer.out_shape[2])):
         return False
     inside = input_bytes(tile, layer, walk) <= machine.activation_bytes or (
-        parts and one_row_of_bytes(tile, layer) and part_bytes(block) <= machine.activation_bytes)
+        parts and layouts.input.whole and one_row_of_bytes(tile, layer)
+        and part_bytes(block) <= machine.activation_bytes)
     return (inside
             and len(block.runs) <= MAX_RUNS
             and pair_words(tile, layer, walk) <= MAX_PAIR_WORDS
             and result_bytes(tile, block.channels) <= machine.result_bytes
             and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
             and len(tile.columns.conv) <= MAX_COLUMNS
+            and (layouts.input.rows_whole or len(tile.columns.image) <= MAX_COLUMNS)
             and max(tile.columns.before, tile.columns.after) <= MAX_PADDING
             and (layer.in_shape[0] <= MAX_CHANNELS or tile.columns.before == tile.columns.after == 0)
             and max(tile.rows.window_before, tile.columns.window_before) <= MAX_WINDOW)

@@ -167,8 +167,8 @@ class Scheduler:
         if not following.first:
             block = block_of(following, self.plans)
             if self.inputs.due(following.index):
-                time -= input_cycles(tile, plan.layer, plan.walk, self.machine)
-            time -= output_cycles(tile, block.channels, plan.layer, self.machine) * (2 if plan.layer.residual else 1)
+                time -= input_cycles(tile, plan.layer, plan.layouts.input, plan.walk, self.machine)
+            time -= output_cycles(tile, block.channels, plan.layouts, self.machine)
         return max(0, time - self.spent) * self.machine.bus_bytes
 
     def fetch_ahead(self, layer: int, free: int) -> None:
@@ -257,7 +257,8 @@ class Scheduler:
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
         self.emit(step.layer, commands.finish(plan, tile, block, parameters, table, region))
-        self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[plan.layer.output], region))
+        for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True):
+            self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout, region))
         self.results.release(region)
         if step.last:
             record = self.memory.records[step.layer]

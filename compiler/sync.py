@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tilewright.compiler.commands import Access, Draft
-from tilewright.compiler.intervals import Intervals
+from tilewright.compiler.intervals import Intervals, mesh
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Issue, issue
 
@@ -60,6 +60,8 @@ class Entry:
     queue: int
     index: int
     write: bool
+    step: int = 0
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -121,7 +123,7 @@ class Synchroniser:
         for access in draft.accesses:
             for entry in self.spaces.setdefault(access.space, Intervals()).overlapping(access.start, access.stop):
                 if ((entry.write or access.write) and UNIT_OF_QUEUE[entry.queue] != unit
-                        and entry.index > clock[entry.queue]):
+                        and entry.index > clock[entry.queue] and not mesh(entry, access)):
                     needed[entry.queue] = max(entry.index, needed.get(entry.queue, -1))
         return needed
 
@@ -153,7 +155,7 @@ class Synchroniser:
             queue = ACKNOWLEDGED
         # What a write covers will be waited for through that write, what a read covers through a read of its queue.
         self.spaces[access.space].replace(
-            Entry(access.start, access.stop, queue, index, access.write),
+            Entry(access.start, access.stop, queue, index, access.write, access.step, access.size),
             lambda entry: access.write or (entry.queue == queue and not entry.write))
 
     def result(self) -> list[Issue]:
