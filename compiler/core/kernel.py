@@ -7,7 +7,7 @@ and in C; the C is compiled without contraction to fused multiply-adds, and the 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from types import MappingProxyType
 
 import numpy as np
 
@@ -37,10 +37,10 @@ class Kernel(ABC):
     ``parameters``, and ``opset``, the version of the model's operator set (the newest if absent).
     """
 
-    op: ClassVar[str]
-    parameters: ClassVar[Mapping[int, str]] = {}
-    limits: ClassVar[str]
-    exactness: ClassVar[str] = "exact"
+    op: str
+    parameters: Mapping[int, str] = MappingProxyType({})
+    limits: str
+    exactness: str = "exact"
 
     @abstractmethod
     def refusal(self, call: Call) -> str | None:
