@@ -6,23 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.compiler.core_plan import CorePlan, pack_constants, placed, plan_core
 from tilewright.compiler.emit.artifact import Artifact, write_artifact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
-from tilewright.compiler.layers import Layer, Network, TensorInfo
+from tilewright.compiler.layers import AnyLayer, CoreLayer, Network, TensorInfo
 from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.memory_plan import MemoryPlan, Window, plan_memory
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.plan import LayerPlan, plan_layer
 from tilewright.compiler.roll import roll
-from tilewright.compiler.schedule import schedule
+from tilewright.compiler.schedule import CoreCall, schedule
 from tilewright.compiler.weights import pack_network
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import Machine
-from tilewright.isa.program import Function, Issue, Program
+from tilewright.isa.program import Call, Function, Issue, Program
+
+AnyPlan = LayerPlan | CorePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class Compiled:
         One function per layer, and one that waits for the end.
     images : tuple of (address, bytes)
         Contents of main memory before the start, inputs aside.
-    plans : tuple of LayerPlan
+    plans : tuple of LayerPlan or CorePlan
         How each layer is computed.
     memory : MemoryPlan
         Addresses of tensors and records, and the windows.
@@ -51,14 +54,14 @@ class Compiled:
     machine: Machine
     program: Program
     images: tuple[tuple[int, bytes], ...]
-    plans: tuple[LayerPlan, ...]
+    plans: tuple[AnyPlan, ...]
     memory: MemoryPlan
     keeps_tensors: bool
     options: Options = BEST
 
     @property
     def tensors(self) -> Mapping[str, tuple[TensorInfo, int]]:
-        """Every tensor in main memory and its address; NHWC without gaps."""
+        """Every tensor in main memory and its address."""
         return {name: (self.network.tensors[name], address) for name, address in self.memory.tensors.items()}
 
     @property
@@ -90,15 +93,19 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
-    plans = tuple(plan_layer(layer, machine, options, LayerLayouts.of(layer, network.tensors))
-                  for layer in network.layers)
-    image, blocks = pack_network(plans, machine)
+    plans = plan_network(network, machine, options)
+    datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
+    core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
+    image, blocks = pack_network(datapath, machine)
+    image, offsets = pack_constants(image, core, network.constants)
     memory = plan_memory(network, len(image), keep_tensors=keep_tensors)
-    flat = schedule(plans, blocks, memory, machine)
-    bodies: list[list[Issue]] = [[] for _ in range(len(plans) + 1)]
+    addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
+    calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}
+    flat = schedule(datapath, calls, blocks, memory, machine)
+    bodies: list[list[Issue | Call]] = [[] for _ in range(len(plans) + 1)]
     for layer, each in flat:
         bodies[layer].append(each)
-    functions = [Function(function_name(index, plan.layer), layer_comment(plan), roll(bodies[index]))
+    functions = [Function(function_name(index, plan.layer), plan_comment(plan, network), roll(bodies[index]))
                  for index, plan in enumerate(plans)]
     functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
     return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
@@ -106,10 +113,35 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
                     keeps_tensors=keep_tensors, options=options)
 
 
-def function_name(index: int, layer: Layer) -> str:
+def plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:
+    """Return how each layer of ``network`` is computed, on the datapath or on the host core.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit the machine, or the host core cannot compute it.
+    """
+    return tuple(plan_core(layer, network, machine) if isinstance(layer, CoreLayer) else
+                 plan_layer(layer, machine, options, LayerLayouts.of(layer, network.tensors))
+                 for layer in network.layers)
+
+
+def function_name(index: int, layer: AnyLayer) -> str:
     """Return a C identifier that no other layer has."""
     words = re.sub(r"[^0-9a-zA-Z]+", "_", layer.name).strip("_").lower()[:40]
     return f"layer{index}_{words}" if words else f"layer{index}"
+
+
+def plan_comment(plan: AnyPlan, network: Network) -> str:
+    """Return what stands above a layer's function."""
+    if isinstance(plan, LayerPlan):
+        return layer_comment(plan)
+    layer = plan.layer
+    names = ", ".join(name or "nothing" for name in layer.inputs)
+    return "\n".join((
+        ", ".join(layer.onnx_nodes) or layer.name,
+        f"{layer.op} of {names or 'nothing'} {plan.summary()}",
+        f"About {plan.cost.cycles} cycles."))
 
 
 def layer_comment(plan: LayerPlan) -> str:
@@ -178,7 +210,7 @@ def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
     source, elf = folder / "model.c", folder / "model.elf"
     source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"))
     (folder / "tilewright.h").write_text(header())
-    compile_elf(source, elf)
+    compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
     return elf
 
 
@@ -186,16 +218,26 @@ def manifest_of(compiled: Compiled) -> Manifest:
     """Return the manifest of a compiled network."""
     memory, network = compiled.memory, compiled.network
     layers = tuple(
-        LayerEntry(name=plan.layer.name, kind=plan.layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
-                   onnx_nodes=plan.layer.onnx_nodes, macs=plan.layer.macs, function=function.name,
-                   input=plan.layer.input, output=plan.layer.output,
-                   residual=plan.layer.residual.tensor if plan.layer.residual else None, record=record,
-                   plan=plan.summary(), predicted_cycles=plan.cost.cycles)
+        layer_entry(plan, network, function.name, record)
         for plan, function, record in zip(compiled.plans, compiled.program.functions, memory.records, strict=False))
     return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors)
+
+
+def layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> LayerEntry:
+    """Return what the manifest says of a layer."""
+    layer = plan.layer
+    if isinstance(layer, CoreLayer):
+        return LayerEntry(name=layer.name, kind="core", algorithm="core", onnx_nodes=layer.onnx_nodes, macs=layer.macs,
+                          function=function, inputs=tuple(name for name in layer.reads if name in network.tensors),
+                          outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
+                          reason=layer.reason)
+    assert isinstance(plan, LayerPlan)
+    return LayerEntry(name=layer.name, kind=layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
+                      onnx_nodes=layer.onnx_nodes, macs=layer.macs, function=function, inputs=layer.reads,
+                      outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles)
 
 
 ALGORITHM_NAMES = {"conv23": "conv23", "conv": "conv", "sum": "pool"}

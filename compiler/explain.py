@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from tilewright.compiler.backend import Compiled
+from tilewright.compiler.core_plan import CorePlan
 from tilewright.compiler.cost import mac_cycles, post_cycles, tiles_of
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.memory_plan import plan_memory
@@ -13,7 +14,7 @@ from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.roofline import layer_roofline
 from tilewright.isa.machine import Machine
 
-Bound = Literal["compute", "memory", "post-processing"]
+Bound = Literal["compute", "memory", "post-processing", "host core"]
 LoopOrder = Literal["blocks outer", "tiles outer"]
 
 
@@ -27,7 +28,7 @@ class LayerExplanation:
     onnx_nodes, fused : tuple of str
         Nodes of the model it replaces; what the layer does beyond its sums.
     algorithm : str
-        ``conv23``, ``conv`` or ``pool``.
+        ``conv23``, ``conv``, ``pool`` or, for what the host core computes, ``core``.
     paired_rows : bool
         Two kernel rows are multiplied per cycle.
     tile_rows, tile_columns, tiles : int
@@ -68,6 +69,8 @@ class LayerExplanation:
     @property
     def bound(self) -> Bound:
         """The unit that is busy longest."""
+        if self.algorithm == "core":
+            return "host core"
         busy: dict[Bound, int] = {"compute": self.compute_cycles, "memory": self.memory_cycles,
                                   "post-processing": self.post_cycles}
         return max(busy, key=lambda unit: busy[unit])
@@ -143,9 +146,20 @@ def explain(compiled: Compiled) -> Explanation:
         memory_bytes=plan_memory(compiled.network, constants, keep_tensors=False).memory_bytes)
 
 
-def explain_layers(plans: Sequence[LayerPlan], machine: Machine) -> tuple[LayerExplanation, ...]:
+def explain_layers(plans: Sequence[LayerPlan | CorePlan], machine: Machine) -> tuple[LayerExplanation, ...]:
     """Return what ``plans`` amount to on ``machine``, layer by layer."""
-    return tuple(_explain(plan, machine) for plan in plans)
+    return tuple(_explain(plan, machine) if isinstance(plan, LayerPlan) else _explain_core(plan) for plan in plans)
+
+
+def _explain_core(plan: CorePlan) -> LayerExplanation:
+    """Return the same of a layer of the host core: no tiles, nothing on the bus, and no bound below its estimate."""
+    layer, cycles = plan.layer, plan.cost.cycles
+    return LayerExplanation(
+        name=layer.name, onnx_nodes=layer.onnx_nodes, fused=(f"{layer.op}: {layer.reason}",), algorithm="core",
+        paired_rows=False, tile_rows=0, tile_columns=0, tiles=0, block_channels=0, blocks=0, kernel_parts=0,
+        loop_order="tiles outer",
+        predicted_cycles=cycles, predicted_bytes=0, compute_cycles=0, memory_cycles=0, post_cycles=0,
+        roofline_cycles=cycles)
 
 
 def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:

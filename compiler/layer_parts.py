@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.layers import Layer, Network, TensorInfo
+from tilewright.compiler.layers import CoreLayer, Layer, Network, TensorInfo
 
 
 def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
@@ -71,6 +71,26 @@ def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
                               residual=residual))
     return Network(name=f"{network.name}, parts of its layers", layers=tuple(layers), inputs=tuple(inputs),
                    outputs=tuple(outputs), tensors={info.name: info for info in (*inputs, *outputs)})
+
+
+def datapath_layers(network: Network) -> list[Layer]:
+    """Return the layers of ``network`` that the host core does not compute."""
+    return [layer for layer in network.layers if isinstance(layer, Layer)]
+
+
+def core_network(network: Network) -> Network | None:
+    """Return the layers of the host core as a network, what they read of others as its inputs; None without any."""
+    layers = tuple(layer for layer in network.layers if isinstance(layer, CoreLayer))
+    if not layers:
+        return None
+    written = {name for layer in layers for name in layer.writes}
+    names = [name for name in dict.fromkeys(name for layer in layers for name in (*layer.reads, *layer.writes))
+             if name in network.tensors]
+    tensors = {name: network.tensors[name] for name in names}
+    return Network(name=f"{network.name}, its layers of the host core", layers=layers, tensors=tensors,
+                   inputs=tuple(info for name, info in tensors.items() if name not in written),
+                   outputs=tuple(info for name, info in tensors.items() if name in written),
+                   constants=network.constants)
 
 
 def _extent(count: int, kernel: int, stride: int) -> int:

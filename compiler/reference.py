@@ -10,7 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tilewright.compiler.layers import Layer, MaxPool, Network, Pads, Requantize, Residual
+from tilewright.compiler.core.run import run_call
+from tilewright.compiler.core_plan import call_of
+from tilewright.compiler.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
 from tilewright.isa.numerics import pack_scale, residual_offset
 
 _EXACT_TERMS = 1023
@@ -24,12 +26,13 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
     ----------
     network : Network
     inputs : mapping of str to ndarray
-        An int8 tensor of shape (C, H, W) for each of ``network.inputs``, by its name.
+        An array for each of ``network.inputs``, by its name: int8 of shape (C, H, W), or of the tensor's own type
+        and dims.
 
     Returns
     -------
     dict of str to ndarray
-        int8, (C, H, W): every tensor of ``network.tensors``.
+        Every tensor of ``network.tensors``, of the same types and shapes.
 
     Raises
     ------
@@ -39,14 +42,27 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
     values = {}
     for info in network.inputs:
         array = inputs.get(info.name)
-        if array is None or array.dtype != np.int8 or array.shape != info.shape:
+        if array is None or array.dtype != info.dtype or array.shape != info.array_shape:
             found = "nothing" if array is None else f"{array.dtype} {array.shape}"
-            raise ValueError(f"Input {info.name!r} must be int8 {info.shape}, not {found}")
+            raise ValueError(f"Input {info.name!r} must be {info.dtype} {info.array_shape}, not {found}")
         values[info.name] = array
     for layer in network.layers:
-        other = values[layer.residual.tensor] if layer.residual is not None else None
-        values[layer.output] = run_layer(layer, values[layer.input], other)
+        if isinstance(layer, CoreLayer):
+            values[layer.output] = run_core_layer(layer, network, values)
+            continue
+        other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual is not None else None
+        result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other)
+        values[layer.output] = result.reshape(network.tensors[layer.output].array_shape)
     return values
+
+
+def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Evaluate a layer of the host core, as its kernel does, on the tensors ``values`` of ``network``."""
+    call = call_of(layer, network.tensors, network.constants)
+    arrays = [None if not operand.present else
+              (network.constants[name] if name in network.constants else values[name]).reshape(operand.dims)
+              for name, operand in zip(layer.inputs, call.inputs, strict=True)]
+    return run_call(call, arrays).reshape(network.tensors[layer.output].array_shape)
 
 
 def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:

@@ -60,5 +60,5 @@ def least_bytes(layer: Layer) -> int:
 
 
 def roofline_cycles(network: Network, machine: Machine) -> int:
-    """Return the roofline of ``network``: its layers, one after the other."""
-    return sum(layer_roofline(layer, machine).cycles for layer in network.layers)
+    """Return the roofline of ``network``: its layers on the datapath, one after the other."""
+    return sum(layer_roofline(layer, machine).cycles for layer in network.layers if isinstance(layer, Layer))

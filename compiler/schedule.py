@@ -4,10 +4,13 @@ The program runs each step's mac, act and store commands, then loads for the ste
 rest: loads overtake the computation as far as the buffers have room. While the array works on a step, what time the
 bus has left goes to the weights of later steps, piece by piece; before the input of the next layer, which has to
 wait for this step's results, and behind that of the next tile, which has not.
+
+What the host core computes itself stands behind a fence: then the coprocessor is idle, and memory has all of its
+writes. Weights of later layers may come in meanwhile.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tilewright.compiler import commands
@@ -23,7 +26,7 @@ from tilewright.compiler.sync import synchronise
 from tilewright.compiler.weights import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
-from tilewright.isa.program import Issue
+from tilewright.isa.program import Call, Issue
 
 LEAST_PIECE = 512
 """Bytes of weights that are worth a command of their own."""
@@ -79,15 +82,29 @@ class Piece:
     target: Region
 
 
+@dataclass(frozen=True, slots=True)
+class CoreCall:
+    """What the host core computes in place of a layer, and about how many cycles that takes."""
+
+    call: Call
+    cycles: int
+
+
 @dataclass(slots=True)
 class Scheduler:
-    """Writes the program; ``drafts`` are (layer, command) in order."""
+    """Writes the program; ``drafts`` are (layer, command) in order.
+
+    Every layer has either a plan or a call. ``settled`` tells that nothing but loads of weights has been sent since
+    the last fence.
+    """
 
     machine: Machine
-    plans: tuple[LayerPlan, ...]
-    images: tuple[tuple[BlockImage, ...], ...]
+    plans: Mapping[int, LayerPlan]
+    calls: Mapping[int, CoreCall]
+    images: Mapping[int, tuple[BlockImage, ...]]
     memory: MemoryPlan
-    drafts: list[tuple[int, Draft]] = field(default_factory=list)
+    drafts: list[tuple[int, Draft | Call]] = field(default_factory=list)
+    settled: bool = True
     configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
     steps: tuple[Step, ...] = field(init=False)
     inputs: Stock = field(init=False)
@@ -101,7 +118,7 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         machine = self.machine
-        self.steps = steps_of(self.plans)
+        self.steps = steps_of(self.plans, len(self.plans) + len(self.calls))
 
         def stock(kind: Kind, size: int, alignment: int) -> Stock:
             return Stock(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
@@ -112,19 +129,25 @@ class Scheduler:
         self.tables = stock("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
         self.results = Ring(machine.result_bytes, TILE_BYTES)
 
-    def run(self) -> list[tuple[int, Draft]]:
+    def run(self) -> list[tuple[int, Draft | Call]]:
         """Return the whole program."""
         first = self.steps[0]
-        self.load_weights(first, 0)
-        self.load_data(first)
+        if first.layer in self.plans:
+            self.load_weights(first, 0)
+            self.load_data(first)
         for step in self.steps:
             following = self.steps[step.index + 1] if step.index + 1 < len(self.steps) else None
-            self.compute(step)
+            if step.layer in self.calls:
+                self.call(step)
+            else:
+                self.compute(step)
             for stock in (self.inputs, self.weights, self.parameters, self.tables):
                 stock.release(step.index)
             if following is None:
                 break
             self.spent = 0
+            if following.layer in self.calls:
+                continue
             self.load_weights(following, step.layer)
             free = self.free_bytes(step, following)
             if following.first:
@@ -143,6 +166,8 @@ class Scheduler:
                 if self.configuration.get(key) == draft:
                     continue
                 self.configuration[key] = draft
+            elif draft.mnemonic != "ldw" and draft.variant != "status":
+                self.settled = draft.variant == "fence"
             self.drafts.append((layer, draft))
 
     # ---- load
@@ -162,6 +187,8 @@ class Scheduler:
 
     def free_bytes(self, step: Step, following: Step) -> int:
         """Return how many bytes the bus has time for while ``step`` is computed, besides what ``following`` needs."""
+        if step.layer in self.calls:
+            return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
         time = step_cycles(step, self.plans, self.machine)
         if not following.first:
@@ -261,9 +288,22 @@ class Scheduler:
             self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout, region))
         self.results.release(region)
         if step.last:
-            record = self.memory.records[step.layer]
-            written = Access("memory", record, record + 4 * RECORD_WORDS, write=True)
-            self.emit(step.layer, iter([Draft("sta", "status", {"address": record}, (written,))]))
+            self.store_record(step.layer)
+
+    def call(self, step: Step) -> None:
+        """Let the host core compute ``step`` when all before it is done, and weights of later layers come meanwhile."""
+        core = self.calls[step.layer]
+        if not self.settled:
+            self.emit(step.layer, iter([Draft("sta", "fence")]))
+        self.fetch_ahead(step.layer, core.cycles * self.machine.bus_bytes)
+        self.drafts.append((step.layer, core.call))
+        self.store_record(step.layer)
+
+    def store_record(self, layer: int) -> None:
+        """Store the counters at the end of ``layer``."""
+        record = self.memory.records[layer]
+        written = Access("memory", record, record + 4 * RECORD_WORDS, write=True)
+        self.emit(layer, iter([Draft("sta", "status", {"address": record}, (written,))]))
 
     def required(self, region: Region | None, buffer: str) -> Region:
         """Return ``region``; the planner has seen to it that there is one."""
@@ -273,15 +313,16 @@ class Scheduler:
         return region
 
 
-def step_cycles(step: Step, plans: tuple[LayerPlan, ...], machine: Machine) -> int:
+def step_cycles(step: Step, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
     return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.layer, plan.walk, machine)
 
 
-def schedule(plans: tuple[LayerPlan, ...], images: tuple[tuple[BlockImage, ...], ...], memory: MemoryPlan,
-             machine: Machine) -> list[tuple[int, Issue]]:
-    """Return the program as a flat list of (layer, command), with its semaphores; the last is the fence."""
-    drafts = Scheduler(machine, plans, images, memory).run()
-    layers = [layer for layer, _ in drafts] + [len(plans)]
+def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],
+             images: Mapping[int, tuple[BlockImage, ...]], memory: MemoryPlan,
+             machine: Machine) -> list[tuple[int, Issue | Call]]:
+    """Return the program as a flat list of (layer, command or call), with its semaphores; the last is the fence."""
+    drafts = Scheduler(machine, plans, calls, images, memory).run()
+    layers = [layer for layer, _ in drafts] + [len(plans) + len(calls)]
     return list(zip(layers, synchronise([draft for _, draft in drafts] + [Draft("sta", "fence")]), strict=True))

@@ -1,6 +1,6 @@
 """Part of a network as a network of its own: what is simulated when a run is cut at layer borders."""
 
-from tilewright.compiler.layers import Layer, Network
+from tilewright.compiler.layers import Network
 
 
 def slice_network(network: Network, first: int, stop: int) -> Network:
@@ -18,20 +18,16 @@ def slice_network(network: Network, first: int, stop: int) -> Network:
         raise ValueError(f"Layers must be a range inside 0:{len(network.layers)} with one layer or more, "
                          f"not {first}:{stop}")
     layers = network.layers[first:stop]
-    read = [name for layer in layers for name in reads(layer)]
-    written = dict.fromkeys(layer.output for layer in layers)
-    later = {name for layer in network.layers[stop:] for name in reads(layer)}
+    read = [name for layer in layers for name in layer.reads]
+    written = dict.fromkeys(name for layer in layers for name in layer.writes)
+    later = {name for layer in network.layers[stop:] for name in layer.reads}
     later |= {tensor.name for tensor in network.outputs}
-    names = dict.fromkeys([*read, *written])
+    names = [name for name in dict.fromkeys([*read, *written]) if name in network.tensors]
     return Network(
         name=f"{network.name}, layers {first}:{stop}",
         layers=layers,
-        inputs=tuple(network.tensors[name] for name in dict.fromkeys(read) if name not in written),
+        inputs=tuple(network.tensors[name] for name in names if name not in written),
         outputs=tuple(network.tensors[name] for name in written if name in later),
         tensors={name: network.tensors[name] for name in names},
+        constants={name: network.constants[name] for name in dict.fromkeys(read) if name in network.constants},
     )
-
-
-def reads(layer: Layer) -> tuple[str, ...]:
-    """Return the tensors that a layer reads."""
-    return (layer.input,) if layer.residual is None else (layer.input, layer.residual.tensor)

@@ -4,7 +4,7 @@ A step is one tile and one block of one layer: at most one mac command, one act 
 loaded once for all the steps in a row that need the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,21 +51,23 @@ def order(plan: LayerPlan) -> Iterator[tuple[int, int]]:
         yield from ((tile, block) for tile in tiles for block in blocks)
 
 
-def steps_of(plans: tuple[LayerPlan, ...]) -> tuple[Step, ...]:
-    """Return all steps of all layers."""
+def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[Step, ...]:
+    """Return all steps of ``layers`` layers; one without a plan is the host core's and a single step."""
     steps: list[Step] = []
-    for layer, plan in enumerate(plans):
-        pairs = list(order(plan))
+    for layer in range(layers):
+        pairs = list(order(plans[layer])) if layer in plans else [(0, 0)]
         for place, (tile, block) in enumerate(pairs):
             steps.append(Step(len(steps), layer, tile, block, place == 0, place == len(pairs) - 1))
     return tuple(steps)
 
 
-def needs_of(kind: Kind, steps: tuple[Step, ...], plans: tuple[LayerPlan, ...]) -> tuple[Need, ...]:
+def needs_of(kind: Kind, steps: tuple[Step, ...], plans: Mapping[int, LayerPlan]) -> tuple[Need, ...]:
     """Return what is to be loaded of ``kind``, in order; consecutive steps that need the same share it."""
     found: list[Need] = []
     current: tuple[int, ...] | None = None
     for step in steps:
+        if step.layer not in plans:
+            continue
         wanted = key(kind, step, plans[step.layer])
         if wanted is None:
             continue
@@ -90,11 +92,11 @@ def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
     return (step.layer, step.block) if plan.walk.algorithm != "sum" else None
 
 
-def tile_of(step: Step, plans: tuple[LayerPlan, ...]) -> Tile:
+def tile_of(step: Step, plans: Mapping[int, LayerPlan]) -> Tile:
     """Return the step's tile."""
     return plans[step.layer].tiles[step.tile]
 
 
-def block_of(step: Step, plans: tuple[LayerPlan, ...]) -> Block:
+def block_of(step: Step, plans: Mapping[int, LayerPlan]) -> Block:
     """Return the step's block."""
     return plans[step.layer].blocks[step.block]

@@ -11,6 +11,9 @@ one complete; if the clock does not say so already, the earlier one signals and 
     load  <--res_free, mem_ready-----------------------------------------  store
     load  --res_ready----------------------------->  post
 
+Behind a fence everything before it is complete. What the host core computes itself must stand behind one, as far as it
+touches what the coprocessor has written or read.
+
 Waits come in the order of signals because both clocks and queues only move forward: the n-th wait meets the n-th
 signal.
 """
@@ -21,7 +24,7 @@ from dataclasses import dataclass, field
 from tilewright.compiler.commands import Access, Draft
 from tilewright.compiler.intervals import Intervals, mesh
 from tilewright.isa.encoding import BY_MNEMONIC
-from tilewright.isa.program import Issue, issue
+from tilewright.isa.program import Call, Issue, issue
 
 QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged")
 """What a clock counts. Loads are three queues so that the array's waits tell inputs from weights; a store is complete
@@ -68,7 +71,7 @@ class Entry:
 class Synchroniser:
     """Adds flags to drafts, one after the other."""
 
-    issues: list[Issue] = field(default_factory=list)
+    issues: list[Issue | Call] = field(default_factory=list)
     flags: list[list[str]] = field(default_factory=list)
     ends: list[tuple[int, ...]] = field(default_factory=list)
     starts: dict[str, Clock] = field(default_factory=lambda: {
@@ -87,6 +90,9 @@ class Synchroniser:
         queue = queue_of(draft, unit)
         self.issues.append(issue(draft.mnemonic, draft.variant, **draft.operands))
         self.flags.append([])
+        if draft.variant == "fence":
+            self._fence(index)
+            return
         clock = self.starts[unit]
         takes_sums = (draft.mnemonic, draft.variant) == ("act", "run")
         if takes_sums:
@@ -107,6 +113,25 @@ class Synchroniser:
             self.last_store = index
         elif (draft.mnemonic, draft.variant) == ("sta", "status"):
             self.layer_ends.append(self.last_store)
+
+    def add_call(self, call: Call) -> None:
+        """Append what the host core computes itself."""
+        for operand in call.operands:
+            start, stop, write = operand.address, operand.address + operand.span_bytes, operand is call.output
+            for entry in self.spaces.setdefault("memory", Intervals()).overlapping(start, stop):
+                if (entry.write or write) and entry.index > self.starts["host"][entry.queue]:
+                    raise ScheduleError(f"Call of {call} must stand behind a fence, because {self.issues[entry.index]} "
+                                        f"touches the same memory")
+        self.ends.append(tuple(self.starts["host"]))
+        self.issues.append(call)
+        self.flags.append([])
+
+    def _fence(self, index: int) -> None:
+        """Let everything be complete."""
+        everything = [index] * len(QUEUES)
+        self.starts = {unit: everything.copy() for unit in self.starts}
+        self.post_end = everything.copy()
+        self.ends.append(tuple(everything))
 
     def _end(self, index: int, queue: int, clock: Clock) -> tuple[int, ...]:
         """Return what is known once the command is complete."""
@@ -158,9 +183,10 @@ class Synchroniser:
             Entry(access.start, access.stop, queue, index, access.write, access.step, access.size),
             lambda entry: access.write or (entry.queue == queue and not entry.write))
 
-    def result(self) -> list[Issue]:
-        """Return the commands with their flags, waits first."""
-        return [Issue(each.mnemonic, each.variant, tuple(sorted(flags, reverse=True)), each.operands)
+    def result(self) -> list[Issue | Call]:
+        """Return the commands with their flags, waits first, and the calls between them."""
+        return [each if isinstance(each, Call) else
+                Issue(each.mnemonic, each.variant, tuple(sorted(flags, reverse=True)), each.operands)
                 for each, flags in zip(self.issues, self.flags, strict=True)]
 
 
@@ -187,9 +213,12 @@ def merge(clock: Clock, other: Iterable[int], but: int | None = None) -> None:
             clock[queue] = value
 
 
-def synchronise(drafts: Iterable[Draft]) -> list[Issue]:
-    """Return the commands of ``drafts`` with the semaphores that order them."""
+def synchronise(drafts: Iterable[Draft | Call]) -> list[Issue | Call]:
+    """Return the commands of ``drafts`` with the semaphores that order them, and the calls between them."""
     synchroniser = Synchroniser()
     for draft in drafts:
-        synchroniser.add(draft)
+        if isinstance(draft, Call):
+            synchroniser.add_call(draft)
+        else:
+            synchroniser.add(draft)
     return synchroniser.result()

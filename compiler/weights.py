@@ -1,5 +1,6 @@
 """Pack weights, biases and scales into the words of docs/datapath.md, block after block as they are loaded."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +43,8 @@ class BlockImage:
     table: Span
 
 
-def pack_network(plans: tuple[LayerPlan, ...], machine: Machine) -> tuple[bytes, tuple[tuple[BlockImage, ...], ...]]:
-    """Return the weight image and, for each layer, where its blocks lie. Every span starts on a 16-byte boundary."""
+def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[bytes, dict[int, tuple[BlockImage, ...]]]:
+    """Return the weight image and, by the layers' numbers, where their blocks lie: on 16-byte boundaries."""
     parts: list[bytes] = []
     size = 0
 
@@ -54,8 +55,8 @@ def pack_network(plans: tuple[LayerPlan, ...], machine: Machine) -> tuple[bytes,
         size += len(padded)
         return Span(size - len(padded), size)
 
-    places = []
-    for plan in plans:
+    places = {}
+    for layer, plan in plans.items():
         main, ninths = pack_layer(plan, machine)
         parameters = pack_parameters(plan.layer)
         table = append(pack_table(plan.layer))
@@ -64,8 +65,8 @@ def pack_network(plans: tuple[LayerPlan, ...], machine: Machine) -> tuple[bytes,
             first = 8 * block.first_channel
             chosen = parameters[first:first + 8 * block.channels] if block.runs.start == 0 else b""
             layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
-        places.append(tuple(layer_places))
-    return b"".join(parts), tuple(places)
+        places[layer] = tuple(layer_places)
+    return b"".join(parts), places
 
 
 def pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:

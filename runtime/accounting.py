@@ -17,6 +17,9 @@ from tilewright.sim.energy import Energy, Technology, estimate
 
 TECHNOLOGY = "generic45"
 
+CYCLES_PER_INSTRUCTION = 2
+"""Of the host core in its own kernels, main memory's latency included."""
+
 
 def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -> Report:
     """Return the report of a run.
@@ -33,7 +36,9 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -
         raise RunError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
                        f"but they are {-tail} more")
     mnemonics, commands = count_commands(job.program)
-    shares = share_out(execution.instructions, commands[:len(counts)])
+    weights = [count + (layer.predicted_cycles // CYCLES_PER_INSTRUCTION if layer.algorithm == "core" else 0)
+               for layer, count in zip(job.layers, commands, strict=False)]
+    shares = share_out(execution.instructions, weights)
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail}
     energies = [estimate(actions_of(each, job.machine, share), technology)
                 for each, share in zip([*counts, rest], [*shares, 0], strict=True)]

@@ -23,13 +23,13 @@ from tilewright.compiler.emit.baseline import (
     emit_baseline,
 )
 from tilewright.compiler.emit.elf import compile_elf
-from tilewright.compiler.layer_parts import parts_side_by_side
-from tilewright.compiler.layers import Layer, Network
+from tilewright.compiler.layer_parts import core_network, datapath_layers, parts_side_by_side
+from tilewright.compiler.layers import CoreLayer, Layer, Network
+from tilewright.compiler.memory_plan import tensor_bytes
+from tilewright.compiler.operands import from_memory, to_memory
 from tilewright.compiler.reference import run_network
 from tilewright.runtime.baseline_scaling import Sampling, extrapolate, parts, sampling, shape_key
-from tilewright.runtime.engines import from_memory, to_memory
 from tilewright.runtime.errors import RunError
-from tilewright.runtime.job import tensor_bytes
 from tilewright.sim.rtl import Progress, SimulationError, run_bare
 from tilewright.sim.toolchain import cache_folder
 from tilewright.sim.verilator import BuildError, CoreName, build_simulator
@@ -130,9 +130,10 @@ class _Program:
     def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "_Program":
         baseline = emit_baseline(network, xpulp=core == "cv32e40p")
         images = [(MAIN_MEMORY, baseline.image)]
-        images += [(MAIN_MEMORY + baseline.tensors[info.name], to_memory(inputs[info.name]))
+        images += [(MAIN_MEMORY + baseline.tensors[info.name], to_memory(inputs[info.name], info))
                    for info in network.inputs]
-        return cls(network, core, baseline, compile_baseline(baseline, folder), images)
+        library = any(isinstance(layer, CoreLayer) for layer in network.layers)
+        return cls(network, core, baseline, compile_baseline(baseline, folder, library=library), images)
 
     def key(self) -> str:
         """Return a hash of all that decides the result, simulator included.
@@ -173,24 +174,37 @@ class _Program:
 
 def _run_in_parts(network: Network, values: Mapping[str, np.ndarray], core: CoreName,
                   progress: Progress | None) -> BaselineResult:
-    """Run every distinct layer shape once, large ones in parts, all in one program; ``values`` are all tensors."""
+    """Run every distinct layer shape once, large ones in parts, all in one program; ``values`` are all tensors.
+
+    Layers of the host core are run as they are, in a second program.
+    """
     representatives: dict[tuple[object, ...], Layer] = {}
-    for layer in network.layers:
+    for layer in datapath_layers(network):
         representatives.setdefault(shape_key(layer), layer)
     where = {key: sampling(layer, xpulp=core == "cv32e40p") for key, layer in representatives.items()}
     pieces = [part for key, layer in representatives.items() for part in parts(layer, where[key])]
-    figures, matches = _figures(parts_side_by_side(network, pieces), values, core, progress)
+    side_by_side = parts_side_by_side(network, pieces)
+    inputs = {info.name: np.ascontiguousarray(_cut(values[info.name.rpartition(" ")[0]], info.shape))
+              for info in side_by_side.inputs}
+    figures, matches = _figures(side_by_side, inputs, core, progress)
     found: dict[tuple[object, ...], tuple[int, int]] = {}
     for key, layer in representatives.items():
         count = len(where[key].rows) + len(where[key].channels) - 1
         mine, figures = figures[:count], figures[count:]
         found[key] = (extrapolate(layer, where[key], [cycles for cycles, _ in mine]),
                       extrapolate(layer, where[key], [instructions for _, instructions in mine]))
-    layers = tuple(BaselineLayer(layer.name, layer.macs, *found[key], _origin(layer, representatives[key], where[key]))
-                   for layer in network.layers for key in [shape_key(layer)])
+    layers = {layer.name: BaselineLayer(layer.name, layer.macs, *found[key],
+                                        _origin(layer, representatives[key], where[key]))
+              for layer in datapath_layers(network) for key in [shape_key(layer)]}
+    if rest := core_network(network):
+        figures, alike = _figures(rest, {info.name: values[info.name] for info in rest.inputs}, core, progress)
+        matches = matches and alike
+        layers |= {layer.name: BaselineLayer(layer.name, layer.macs, *figure)
+                   for layer, figure in zip(rest.layers, figures, strict=True)}
     return BaselineResult(
-        core=core, cycles=sum(layer.cycles for layer in layers),
-        instructions=sum(layer.instructions for layer in layers), layers=layers, tensors={}, matches=matches)
+        core=core, cycles=sum(layer.cycles for layer in layers.values()),
+        instructions=sum(layer.instructions for layer in layers.values()),
+        layers=tuple(layers[layer.name] for layer in network.layers), tensors={}, matches=matches)
 
 
 def _origin(layer: Layer, representative: Layer, where: Sampling) -> Origin:
@@ -199,11 +213,9 @@ def _origin(layer: Layer, representative: Layer, where: Sampling) -> Origin:
     return "whole" if where.whole else "slices"
 
 
-def _figures(network: Network, values: Mapping[str, np.ndarray], core: CoreName,
+def _figures(network: Network, inputs: Mapping[str, np.ndarray], core: CoreName,
              progress: Progress | None) -> tuple[list[tuple[int, int]], bool]:
-    """Return cycles and instructions of each part, and whether all are correct: from the cache, or run now."""
-    inputs = {info.name: np.ascontiguousarray(_cut(values[info.name.rpartition(" ")[0]], info.shape))
-              for info in network.inputs}
+    """Return cycles and instructions of each layer, and whether all are correct: from the cache, or run now."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         program = _Program.make(network, inputs, core, Path(folder))
         kept = cache_folder() / "baseline" / f"{program.key()}.json"
@@ -224,7 +236,7 @@ def _cut(values: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
     return values[:shape[0], :shape[1]]
 
 
-def compile_baseline(baseline: Baseline, folder: Path) -> Path:
+def compile_baseline(baseline: Baseline, folder: Path, *, library: bool = False) -> Path:
     """Write the C text and its header to ``folder``, compile them there and return the ELF.
 
     Raises
@@ -236,5 +248,5 @@ def compile_baseline(baseline: Baseline, folder: Path) -> Path:
     source.write_text(baseline.source)
     for header in (KERNELS, XPULP_KERNELS):
         (folder / header.name).write_bytes(header.read_bytes())
-    compile_elf(source, elf, flags=["-O3"])
+    compile_elf(source, elf, flags=["-O3"], library=library)
     return elf

@@ -9,10 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.compiler.layers import TensorInfo
+from tilewright.compiler.core.run import run_on_core
+from tilewright.compiler.memory_plan import tensor_bytes
+from tilewright.compiler.operands import from_memory, to_memory
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.errors import RunError
-from tilewright.runtime.job import Job, tensor_bytes
+from tilewright.runtime.job import Job
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.records import RECORD_BYTES, Counts, read_record
 from tilewright.sim import rtl
@@ -36,7 +38,7 @@ class Execution:
     cycles, instructions : int
         Of the whole run; instructions that the host core retired.
     tensors : dict of str to ndarray
-        Those asked for: int8 of shape (channels, height, width).
+        Those asked for: int8 of shape (channels, height, width), or of a type and dims of their own.
     records : tuple of Counts
         The counters at the end of each layer.
     wall_seconds, cycles_per_second : float
@@ -58,7 +60,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     Parameters
     ----------
     inputs : mapping of str to ndarray
-        int8 tensors of shape (channels, height, width) by the names of ``job.inputs``.
+        By the names of ``job.inputs``: int8 of shape (channels, height, width), or of a type and dims of their own.
     wanted : list of str
         Tensors to read when the program has ended.
 
@@ -67,7 +69,8 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     RunError
         If the program does not end as it must, or the engine cannot run.
     """
-    images = [*job.images, *((job.tensors[name][1], to_memory(tensor)) for name, tensor in inputs.items())]
+    placed = {name: job.tensors[name] for name in inputs}
+    images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
     dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
     dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
     run = _run_rtl if engine == "rtl" else _run_fast
@@ -115,7 +118,7 @@ def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave
                 for address, content in images]
     with steps.step(f"Simulating {job.name} command by command"):
         result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps, timing=timing,
-                          memory_bytes=job.memory_bytes)
+                          memory_bytes=job.memory_bytes, core=run_on_core)
     if result.fault is not None:
         raise RunError(f"Program was stopped by a fault of the coprocessor: {result.fault}")
     return result
@@ -130,14 +133,3 @@ def show_rate(show: Callable[[str], None]) -> rtl.Progress:
         show(f"{cycles:,} cycles, {cycles / seconds:,.0f} per second" if seconds else "")
 
     return report
-
-
-def to_memory(tensor: np.ndarray) -> bytes:
-    """Return an int8 tensor (channels, height, width) as it lies in memory: NHWC."""
-    return tensor.transpose(1, 2, 0).tobytes()
-
-
-def from_memory(content: bytes, info: TensorInfo) -> np.ndarray:
-    """Return the tensor that lies in memory as ``content``."""
-    channels, height, width = info.shape
-    return np.frombuffer(content, np.int8).reshape(height, width, channels).transpose(2, 0, 1)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.compiler.backend import plan_network
 from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.layers import Network
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.plan import plan_layer
 from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare import compare
@@ -82,7 +82,7 @@ def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Req
     manifest = artifact.manifest
     with steps.step(f"Reading {manifest.model}"):
         network = replace(compile_network(artifact.model, manifest.options), name=manifest.model)
-    if [(layer.name, layer.output) for layer in network.layers] != [(layer.name, layer.output)
+    if [(layer.name, layer.writes) for layer in network.layers] != [(layer.name, layer.outputs)
                                                                     for layer in manifest.layers]:
         raise ArtifactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
                             f"simulate some of them, and has others: compile the model again")
@@ -93,7 +93,7 @@ def _evaluate(network: Network, model: Path, machine: Machine, options: Options,
               request: Request, steps: Steps) -> Evaluation:
     chosen = parse_range(request.layers or ":", len(network.layers))
     with steps.step(f"Planning {network.name}"):
-        predicted = [plan_layer(layer, machine, options).cost.cycles for layer in network.layers]
+        predicted = [plan.cost.cycles for plan in plan_network(network, machine, options)]
     inputs = choose_inputs(network.inputs, model, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing what the layers read"):

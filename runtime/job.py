@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.compiler.backend import ALGORITHM_NAMES, Compiled
+from tilewright.compiler.backend import Compiled, manifest_of
 from tilewright.compiler.emit.artifact import Artifact, ArtifactError
+from tilewright.compiler.emit.manifest import LayerEntry
 from tilewright.compiler.layers import TensorInfo
-from tilewright.compiler.memory_plan import Window
+from tilewright.compiler.memory_plan import Window, tensor_bytes
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Program
 from tilewright.runtime.inputs import ONNX_TYPES
@@ -15,7 +16,10 @@ from tilewright.runtime.inputs import ONNX_TYPES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLayer:
-    """One fused layer: what it is, the tensor it computes, where its status record lies, and what it should take."""
+    """One layer: what it is, the tensor it computes, where its status record lies, and what it should take.
+
+    ``algorithm`` is ``core`` for what the host core computes, and ``reason`` then says why it does.
+    """
 
     name: str
     kind: str
@@ -25,6 +29,14 @@ class JobLayer:
     output: str
     record: int
     predicted_cycles: int
+    reason: str = ""
+
+    @classmethod
+    def of(cls, entry: LayerEntry) -> "JobLayer":
+        """Return what the manifest says of a layer."""
+        return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
+                   macs=entry.macs, output=entry.outputs[0], record=entry.record,
+                   predicted_cycles=entry.predicted_cycles, reason=entry.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +55,7 @@ class Job:
     images : tuple of (int, bytes or Path)
         Addresses and contents of main memory before the start, inputs aside.
     tensors : dict of str to (TensorInfo, int)
-        Tensors of the network that have an address; NHWC without gaps.
+        Tensors of the network that have an address.
     inputs, outputs : tuple of TensorInfo
         As in `compiler.layers.Network`.
     windows : tuple of Window
@@ -78,18 +90,9 @@ class Job:
         return [name for name in self.tensors if name not in shared or name in {info.name for info in self.outputs}]
 
 
-def tensor_bytes(info: TensorInfo) -> int:
-    """Return how many bytes a tensor takes in memory."""
-    return math.prod(info.shape)
-
-
 def job_of_compiled(compiled: Compiled, name: str) -> Job:
     """Return what the back end made, for engine ``fast``: without an ELF."""
-    layers = tuple(
-        JobLayer(name=plan.layer.name, kind=plan.layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
-                 onnx_nodes=plan.layer.onnx_nodes, macs=plan.layer.macs, output=plan.layer.output, record=record,
-                 predicted_cycles=plan.cost.cycles)
-        for plan, record in zip(compiled.plans, compiled.memory.records, strict=True))
+    layers = tuple(map(JobLayer.of, manifest_of(compiled).layers))
     return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
                tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
                windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes)
@@ -111,10 +114,7 @@ def job_of_artifact(artifact: Artifact) -> Job:
         if window.base >= window.limit:
             raise ArtifactError(f"Manifest window {window.name!r} must not be empty, as from {window.base:#x} to "
                                 f"{window.limit:#x}")
-    layers = tuple(
-        JobLayer(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
-                 macs=entry.macs, output=entry.output, record=entry.record,
-                 predicted_cycles=entry.predicted_cycles) for entry in manifest.layers)
+    layers = tuple(map(JobLayer.of, manifest.layers))
     return Job(name=manifest.model, machine=manifest.machine, program=artifact.program, elf=artifact.elf,
                images=artifact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
                windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes)

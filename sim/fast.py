@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tilewright.isa.assembler import Command
 from tilewright.isa.counters import FAULTS
 from tilewright.isa.machine import Machine, MemoryTiming
-from tilewright.isa.program import Program
+from tilewright.isa.program import Call, Program
+from tilewright.sim.core_calls import CoreKernel, execute_call, no_kernel
 from tilewright.sim.cycles import CycleModel
 from tilewright.sim.functional import Functional
 from tilewright.sim.memory import MainMemory, Permission, WindowError
@@ -24,6 +25,9 @@ START_CYCLES = 40
 
 END_CYCLES = 10
 """Cycles from the last fence to the end of the program, registers restored."""
+
+CYCLES_PER_INSTRUCTION = 2
+"""Of the host core in what it computes itself, main memory's latency included; about, for floats."""
 
 START_INSTRUCTIONS = 20
 """Instructions of both."""
@@ -87,6 +91,7 @@ def run_fast(
     dumps: Iterable[tuple[int, int]] = (),
     timing: MemoryTiming | None = None,
     memory_bytes: int = 1 << 20,
+    core: CoreKernel = no_kernel,
 ) -> FastResult:
     """Run ``program`` on ``machine``.
 
@@ -102,6 +107,8 @@ def run_fast(
         Of main memory; ``MemoryTiming.default(machine)`` if None.
     memory_bytes
         Size of main memory.
+    core
+        Computes what the host core does itself, and says how long it takes.
 
     Raises
     ------
@@ -114,7 +121,7 @@ def run_fast(
     memory = MainMemory(memory_bytes, windows)
     for address, content in images:
         memory.put(address, content)
-    run = _Run(machine, program, memory, timing or MemoryTiming.default(machine))
+    run = _Run(machine, program, memory, timing or MemoryTiming.default(machine), core)
     cycles = run.model.run() + END_CYCLES
     fault = run.fault
     seconds = time.perf_counter() - began
@@ -136,10 +143,13 @@ def run_fast(
 class _Run:
     """A program on its way through both halves of the engine."""
 
-    def __init__(self, machine: Machine, program: Program, memory: MainMemory, timing: MemoryTiming) -> None:
+    def __init__(self, machine: Machine, program: Program, memory: MainMemory, timing: MemoryTiming,
+                 core: CoreKernel) -> None:
         self.machine = machine
         self.program = program
         self.memory = memory
+        self.timing = timing
+        self.core = core
         self.functional = Functional(machine, memory)
         self.commands = 0
         self.instructions = 0
@@ -149,7 +159,12 @@ class _Run:
     def _send(self) -> Iterator[tuple[int, Command]]:
         """Yield the commands as the host sends them; each has been executed, and so is known to be possible."""
         host, gap = Host(), START_CYCLES
-        for _, command in self.program.commands():
+        for _, command in self.program.actions():
+            if isinstance(command, Call):
+                cycles = execute_call(command, self.memory, self.timing, self.core)
+                gap += cycles
+                self.instructions += cycles // CYCLES_PER_INSTRUCTION
+                continue
             try:
                 self.functional.execute(command)
             except WindowError as error:

@@ -127,7 +127,7 @@ def load_artifact(folder: Path) -> Artifact:
         _check_files(folder, value(data, "files", dict))
         manifest = from_json(data)
         program = program_from_json(_read_json(folder / "program.json"))
-        check_program(program)
+        check_program(program, manifest.memory_bytes)
         weights = (folder / "weights.bin").stat().st_size
     except OSError as error:
         raise ArtifactError(f"Artefact {folder} cannot be read: {error}") from error

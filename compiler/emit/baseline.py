@@ -14,10 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.compiler.core_plan import call_of
 from tilewright.compiler.emit.c import comment_text
-from tilewright.compiler.layers import Layer, Network, Requantize, Residual, Shape
+from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
+from tilewright.compiler.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
 from tilewright.compiler.reference import residual_table
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
+from tilewright.isa.program import Call
 
 KERNELS = Path(__file__).parent.parent / "baseline" / "kernels.h"
 XPULP_KERNELS = KERNELS.with_name("xpulp.h")
@@ -46,7 +49,7 @@ class Baseline:
     image : bytes
         Weights and tables, at offset 0.
     tensors : mapping of str to int
-        Offset of every tensor, int8 (H, W, C) without gaps.
+        Offset of every tensor, which lies there without gaps as `compiler.operands` says.
     records : int
         Offset of the layers' records, in order.
     memory_bytes : int
@@ -114,20 +117,30 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
         If a scale is outside what ``isa.numerics.pack_scale`` takes.
     """
     memory = _Memory()
-    contents = [(memory.put(packed_weights(layer, xpulp=xpulp)), memory.put(channel_table(layer)),
-                 memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""),
-                 memory.put(layer.table.tobytes() if layer.table is not None else b""))
-                for layer in network.layers]
+    datapath = [layer for layer in network.layers if isinstance(layer, Layer)]
+    contents = {layer.name: (memory.put(packed_weights(layer, xpulp=xpulp)), memory.put(channel_table(layer)),
+                             memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""),
+                             memory.put(layer.table.tobytes() if layer.table is not None else b""))
+                for layer in datapath}
+    constants = {name: MAIN_MEMORY + memory.put(np.ascontiguousarray(array).tobytes())
+                 for name, array in network.constants.items()}
     image = bytes(memory.image)
-    tensors = {name: memory.take(int(np.prod(info.shape))) for name, info in network.tensors.items()}
-    padded = memory.take(max(int(np.prod(padded_shape(layer))) for layer in network.layers))
-    pooled = memory.take(max(int(np.prod(layer.conv_shape)) for layer in network.layers))
+    tensors = {name: memory.take(info.bytes) for name, info in network.tensors.items()}
+    padded = memory.take(max((int(np.prod(padded_shape(layer))) for layer in datapath), default=0))
+    pooled = memory.take(max((int(np.prod(layer.conv_shape)) for layer in datapath), default=0))
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
-    names, functions = [], []
-    for index, (layer, offsets) in enumerate(zip(network.layers, contents, strict=True)):
-        places = _Places(weights=offsets[0], channels=offsets[1], residuals=offsets[2], table=offsets[3],
-                         tensors=tensors, padded=padded, pooled=pooled, xpulp=xpulp)
+    addresses = constants | {name: MAIN_MEMORY + offset for name, offset in tensors.items()}
+    calls = {layer.name: call_of(layer, network.tensors, network.constants, addresses)
+             for layer in network.layers if isinstance(layer, CoreLayer)}
+    names, functions = [], shared_functions(calls.values())
+    for index, layer in enumerate(network.layers):
         names.append(_identifier(index, layer))
+        if isinstance(layer, CoreLayer):
+            functions += _core_functions(names[-1], layer, calls[layer.name])
+            continue
+        weights, channels, residuals, table = contents[layer.name]
+        places = _Places(weights=weights, channels=channels, residuals=residuals, table=table,
+                         tensors=tensors, padded=padded, pooled=pooled, xpulp=xpulp)
         functions += ["", *_function(names[-1], layer, places)]
     title = f"{comment_text(network.name)} {'with XPULP SIMD' if xpulp else 'in plain C'}"
     lines = [
@@ -140,6 +153,13 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     ]
     return Baseline(source="\n".join(lines) + "\n", image=image, tensors=tensors, records=records,
                     memory_bytes=memory.end)
+
+
+def _core_functions(name: str, layer: CoreLayer, call: Call) -> list[str]:
+    """Return the kernel that computes a layer of the host core, the same as beside the coprocessor, and its call."""
+    kernel = f"{name}_{call.kernel.lower()}"
+    return ["", *core_function(call, kernel), "", f"/* {comment_text(layer.name)}: {call.kernel}. */",
+            f"static __attribute__((noinline)) void {name}(void)", "{", f"    {call_text(call, kernel)}", "}"]
 
 
 def padded_shape(layer: Layer) -> Shape:
@@ -224,7 +244,7 @@ def channel_table(layer: Layer) -> bytes:
     return table.tobytes()
 
 
-def _identifier(index: int, layer: Layer) -> str:
+def _identifier(index: int, layer: AnyLayer) -> str:
     words = re.sub(r"[^0-9a-z]+", "_", layer.name.lower()).strip("_")[:40]
     return f"layer{index}_{words}" if words else f"layer{index}"
 

@@ -1,6 +1,7 @@
 """Check a program from an untrusted file before it is run: known names, bounded loops, operands that fit."""
 
 from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.memory_plan import MAIN_BASE
 from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
 from tilewright.isa.program import Call, Issue, Loop, Program, ProgramError, Statement
 
@@ -8,8 +9,10 @@ MAX_COMMANDS = 4_000_000
 MAX_DEPTH = 8
 
 
-def check_program(program: Program) -> None:
+def check_program(program: Program, memory_bytes: int) -> None:
     """Raise :exc:`ProgramError` unless ``program`` can be expanded, and that in reasonable time.
+
+    What the host core computes itself must stay inside the ``memory_bytes`` of main memory.
 
     Whether every operand fits in every iteration shows when the command is built.
     """
@@ -19,6 +22,12 @@ def check_program(program: Program) -> None:
         if not isinstance(function.name, str) or not isinstance(function.comment, str):
             raise ProgramError(f"Function must have a name and a comment, not {function.name!r:.40}")
     total = sum(_count(function.body, {}) for function in program.functions)
+    for call in (each for function in program.functions for each in function.body if isinstance(each, Call)):
+        for operand in call.operands:
+            end = operand.address + operand.span_bytes
+            if not MAIN_BASE <= operand.address <= end <= MAIN_BASE + memory_bytes:
+                raise ProgramError(f"Call of {call.kernel} must stay inside the {memory_bytes} bytes of main memory, "
+                                   f"not touch {operand.address:#x}..{end:#x}")
     if total > MAX_COMMANDS:
         raise ProgramError(f"Program must have at most {MAX_COMMANDS} commands, not {total}")
 

@@ -10,8 +10,18 @@ FIRMWARE = Path(__file__).parent.parent / "firmware"
 """Start-up code and linker script."""
 
 TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-mabi=ilp32")
-FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-nostdlib", "-fno-sanitize=all", "-fomit-frame-pointer", "-Wall",
+FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-fno-sanitize=all", "-fomit-frame-pointer", "-Wall",
          "-Wextra", "-Werror")
+
+ALONE = ("-nostdlib",)
+"""Link with nothing: programs that call no function of the C compiler's run-time library."""
+
+LIBRARY = ("-ffp-contract=off", "-Wno-unused-parameter", "-Wl,--gc-sections", "-Wl,-s")
+"""Link with clang's compiler-rt, where floats, 64-bit divisions and memcpy are, less what is not used. A product and a
+sum are two operations: NumPy, which kernels are compared with, rounds after each."""
+
+TOO_LARGE = ("will not fit in region", "leaves less than")
+"""What the linker says of a program that RAM has no room for."""
 
 MAX_ELF_BYTES = 4 << 20
 TIMEOUT_SECONDS = 300
@@ -21,16 +31,21 @@ class ToolchainError(RuntimeError):
     """The C compiler is missing, or refuses what the compiler wrote."""
 
 
-def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = ()) -> None:
+def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: bool = False) -> None:
     """Compile ``source``, which includes a header beside it, to ``elf``; ``flags`` come after the usual ones.
+
+    Parameters
+    ----------
+    library
+        Whether the program computes what RV32IMC has no instructions for, as floats.
 
     Raises
     ------
     ToolchainError
         If that fails; what the C compiler said is kept in a log, which the message names.
     """
-    command = [sys.executable, "-m", "ziglang", "cc", *TARGET, *FLAGS, *flags, f"-Wl,-T,{FIRMWARE / 'link.ld'}",
-               str(FIRMWARE / "crt0.S"), str(source), "-o", str(elf)]
+    command = [sys.executable, "-m", "ziglang", "cc", *TARGET, *FLAGS, *(LIBRARY if library else ALONE), *flags,
+               f"-Wl,-T,{FIRMWARE / 'link.ld'}", str(FIRMWARE / "crt0.S"), str(source), "-o", str(elf)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS,
                               check=False)
@@ -41,5 +56,9 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = ()) -> None:
         return
     with tempfile.NamedTemporaryFile("w", prefix="tilewright-clang-", suffix=".log", delete=False) as log:
         log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
+    if any(words in done.stderr for words in TOO_LARGE):
+        raise ToolchainError(f"Program {source.name} must fit into the 1 MiB of RAM of the host core, and its code and "
+                             f"data do not: the model has too many tiles or operators of the host core for this "
+                             f"machine; what the linker said is in {log.name} (take a larger machine)")
     raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; what clang said is in "
                          f"{log.name} (is the package ziglang installed?)")

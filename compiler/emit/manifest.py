@@ -1,6 +1,7 @@
 """The manifest of an artefact: what it says of a compiled model, and how it is read from untrusted JSON."""
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tilewright.compiler.layers import TensorInfo
+from tilewright.compiler.layers import Place, TensorInfo
 from tilewright.compiler.memory_plan import MAIN_BASE, Window
+from tilewright.compiler.operands import tensor_operand
 from tilewright.compiler.options import Options, Winograd
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import Machine
+from tilewright.isa.program import DTYPES, MAX_RANK
 
 FORMAT_VERSION = 2
 MAX_MEMORY_BYTES = 1 << 31
@@ -29,7 +32,8 @@ class ArtifactError(Exception):
 class LayerEntry:
     """What the manifest says of a layer; ``record`` is the address of its status record.
 
-    ``algorithm`` is the instruction that computes it; ``input``, ``output`` and ``residual`` name tensors.
+    ``algorithm`` is the instruction that computes it, or ``core``, and ``reason`` then why the host core does;
+    ``inputs`` and ``outputs`` name tensors.
     """
 
     name: str
@@ -38,19 +42,19 @@ class LayerEntry:
     onnx_nodes: tuple[str, ...]
     macs: int
     function: str
-    input: str
-    output: str
-    residual: str | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     record: int
     plan: str
     predicted_cycles: int
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """Everything in ``manifest.json`` but the list of files.
 
-    ``tensors`` are (type, address in main memory); data lie there as int8, NHWC without gaps. ``inputs`` and
+    ``tensors`` are (type, address in main memory); data lie there as `compiler.operands` says. ``inputs`` and
     ``outputs`` name tensors in the order of the model. With ``options`` it can be compiled again, to simulate parts.
     """
 
@@ -77,7 +81,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "inputs": list(manifest.inputs),
         "outputs": [_tensor_json(info) for info in manifest.outputs],
         "windows": [asdict(window) for window in manifest.windows],
-        "layers": [{**asdict(layer), "onnx_nodes": list(layer.onnx_nodes)} for layer in manifest.layers],
+        "layers": [asdict(layer) for layer in manifest.layers],
         "weights_address": manifest.weights_address,
         "memory_bytes": manifest.memory_bytes,
         "keeps_tensors": manifest.keeps_tensors,
@@ -87,7 +91,9 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
 def _tensor_json(info: TensorInfo) -> dict[str, Any]:
     return {"name": info.name, "shape": list(info.shape), "scale": float(info.scale), "zero_point": info.zero_point,
             "unsigned": info.unsigned, "onnx_name": info.onnx_name, "onnx_dtype": info.onnx_dtype,
-            "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape)}
+            "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape), "dtype": info.dtype,
+            "dims": None if info.dims is None else list(info.dims),
+            "place": None if info.place is None else asdict(info.place)}
 
 
 # ---- reading
@@ -159,9 +165,11 @@ def from_json(data: Any) -> Manifest:
         keeps_tensors=value(data, "keeps_tensors", bool),
     )
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
-             *(name for layer in manifest.layers for name in (layer.input, layer.output, layer.residual) if name)]
+             *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
     if unknown := sorted(set(known) - tensors.keys()):
         raise ArtifactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
+    if idle := [layer.name for layer in manifest.layers if not layer.outputs]:
+        raise ArtifactError(f"Manifest layer {idle[0]!r} must have an output")
     if len(manifest.windows) > MAX_WINDOWS:
         raise ArtifactError(f"Manifest must have at most {MAX_WINDOWS} windows, not {len(manifest.windows)}")
     return manifest
@@ -198,17 +206,45 @@ def _tensor(data: Any) -> TensorInfo:
     shape = _dimensions(data, "shape")
     if len(shape) != 3:
         raise ArtifactError(f"Manifest shape must have three sizes, not {shape!r}")
-    onnx_shape = _dimensions(data, "onnx_shape") if _optional(data, "onnx_shape", list) is not None else None
-    return TensorInfo(name=value(data, "name", str), shape=shape, scale=np.float32(value(data, "scale", float)),
+    dtype, dims = value(data, "dtype", str), _optional_dimensions(data, "dims")
+    if dtype not in DTYPES:
+        raise ArtifactError(f"Manifest dtype must be one of {', '.join(DTYPES)}, not {dtype!r:.40}")
+    if dims is not None and (math.prod(dims) != math.prod(shape) or len(dims) > MAX_RANK):
+        raise ArtifactError(f"Manifest dims must be at most {MAX_RANK} with as many elements as shape {shape!r}, "
+                            f"not {dims!r:.80}")
+    place = _place(data["place"]) if _optional(data, "place", dict) is not None else None
+    if place is not None and dtype != "int8":
+        raise ArtifactError(f"Manifest tensor in part of another must be int8, not {dtype}")
+    info = TensorInfo(name=value(data, "name", str), shape=shape, scale=np.float32(value(data, "scale", float)),
                       zero_point=_in("zero_point", value(data, "zero_point", int), -128, 127),
                       unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
-                      onnx_dtype=_optional(data, "onnx_dtype", str), onnx_shape=onnx_shape)
+                      onnx_dtype=_optional(data, "onnx_dtype", str),
+                      onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place)
+    try:
+        tensor_operand(info, 0)
+    except ValueError as error:
+        raise ArtifactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
+    return info
+
+
+def _optional_dimensions(data: Any, key: str) -> tuple[int, ...] | None:
+    return None if _optional(data, key, list) is None else _dimensions(data, key)
+
+
+def _place(data: Any) -> Place:
+    steps = {name: _in(f"place {name}", value(data, name, int), 0, MAX_MEMORY_BYTES)
+             for name in ("offset", "row_step", "pixel_step")}
+    return Place(parent=value(data, "parent", str), **steps)
 
 
 def _placed_tensor(data: Any, end: int) -> tuple[str, tuple[TensorInfo, int]]:
     info = _tensor(data)
-    size = int(np.prod(info.shape, dtype=np.int64))
-    return info.name, (info, _in("tensor address", value(data, "address", int), MAIN_BASE, end - size))
+    address = _in("tensor address", value(data, "address", int), MAIN_BASE, end)
+    operand = tensor_operand(info, address)
+    _in("end of a tensor", address + operand.span_bytes, MAIN_BASE, end)
+    if address % min(4, DTYPES[info.dtype]):
+        raise ArtifactError(f"Manifest tensor {info.name!r} of {info.dtype} must be aligned, not at {address:#x}")
+    return info.name, (info, address)
 
 
 def _window(data: Any, end: int) -> Window:
@@ -219,10 +255,9 @@ def _window(data: Any, end: int) -> Window:
 
 def _layer(data: Any, end: int) -> LayerEntry:
     record = _in("record address", value(data, "record", int), MAIN_BASE, end - 4 * RECORD_WORDS)
-    texts = {name: value(data, name, str)
-             for name in ("name", "kind", "algorithm", "function", "input", "output", "plan")}
-    return LayerEntry(**texts, onnx_nodes=_list(data, "onnx_nodes", _text), macs=value(data, "macs", int),
-                      residual=_optional(data, "residual", str), record=record,
+    texts = {name: value(data, name, str) for name in ("name", "kind", "algorithm", "function", "plan", "reason")}
+    return LayerEntry(**texts, onnx_nodes=_list(data, "onnx_nodes", _text), inputs=_list(data, "inputs", _text),
+                      outputs=_list(data, "outputs", _text), macs=value(data, "macs", int), record=record,
                       predicted_cycles=value(data, "predicted_cycles", int))
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.reference import run_network
-from tilewright.compiler.slices import reads, slice_network
+from tilewright.compiler.slices import slice_network
 from tilewright.models import builtin
 
 
@@ -48,7 +48,7 @@ def test_a_tensor_that_is_read_later_is_an_output_and_one_computed_earlier_an_in
     assert (whole.inputs, whole.outputs) == (residual.inputs, residual.outputs)
     shared = residual.layers[0].output
     last = slice_network(residual, len(residual.layers) - 1, len(residual.layers))
-    assert shared in reads(last.layers[0])
+    assert shared in last.layers[0].reads
     assert shared in {info.name for info in last.inputs}
     first = slice_network(residual, 0, 2)
     assert [info.name for info in first.outputs] == [shared, residual.layers[1].output]

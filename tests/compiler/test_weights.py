@@ -123,9 +123,9 @@ def test_a_scale_that_cannot_be_expressed_is_refused():
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_blocks_lie_one_behind_the_other_in_the_order_of_use(machine):
-    plans = tuple(plan_layer(layer_of(9, 70, kernel), machine) for kernel in (1, 3, 6))
+    plans = {index: plan_layer(layer_of(9, 70, kernel), machine) for index, kernel in enumerate((1, 3, 6))}
     image, places = pack_network(plans, machine)
-    spans = [span for layer in places for span in (
+    spans = [span for layer in places.values() for span in (
         layer[0].table, *(span for block in layer for span in (block.main, block.ninths, block.parameters)))]
     assert spans[0].start == 0
     assert spans[-1].stop == len(image)
