@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.execute import execute
 from tests.support.machines import MACHINES, TINY
-from tests.support.random_layers import network_of, random_table
+from tests.support.random_layers import network_of, with_tables
 from tests.support.stacks import resnet, vgg
 from tilewright.compiler.backend import compile_layers, layer_comment
 from tilewright.compiler.check import RaceError, check
@@ -19,15 +19,6 @@ from tilewright.compiler.reference import run_layer, run_network
 from tilewright.isa.assembler import Command, command
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
-
-
-def with_tables(network: Network, every: int = 1) -> Network:
-    """Return ``network`` with a random table in every ``every``-th layer."""
-    rng = np.random.default_rng(9)
-    layers = tuple(replace(layer, table=random_table(rng)) if index % every == 0 else layer
-                   for index, layer in enumerate(network.layers) if isinstance(layer, Layer))
-    return replace(network, layers=layers)
-
 
 VGG = with_tables(vgg(24, ((8, 2), (16, 2), (24, 1)), (20, 10)))
 RESNET = with_tables(resnet(24, (8, 16, 24), (2, 1, 1)), every=2)

@@ -98,6 +98,21 @@ def test_runs_follow_at_once_unless_the_residual_comes_or_goes():
     assert cycles[3] == trace["requests"][2 * WIDTH - 1] + dut.latency + 1
 
 
+def test_runs_follow_at_once_unless_the_table_changes():
+    plain, first, second = (command("act", "run", **RUN | {"table": table, "table_slot": slot})
+                            for table, slot in ((0, 0), (1, 2), (1, 3)))
+    dut, cycles, trace = taken([OUTPUT, plain, first, first, second, plain])
+    ends = [trace["requests"][WIDTH * run - 1] for run in range(1, 5)]
+    late = dut.latency + dut.TABLE_LATENCY + 1
+    assert cycles[2:] == [ends[0] + dut.latency + 1, ends[1] + 1, ends[2] + late, ends[3] + late]
+
+
+def test_a_table_delays_the_signal_by_its_latency():
+    dut, _, trace = taken([OUTPUT, command("act", "run", "signal_out_ready", **RUN | {"table": 1, "table_slot": 3})])
+    assert trace["out_ready"] == [trace["requests"][-1] + dut.latency + dut.TABLE_LATENCY + 1]
+    assert trace["busy"] == list(range(2, trace["out_ready"][0] + 1))
+
+
 def test_refuses_sums_that_come_before_the_parameters():
     with pytest.raises(ValueError, match=r"^PostUnit sums_latency must be at least 2, not 1$"):
         PostUnit(preset("nano"), sums_latency=1)

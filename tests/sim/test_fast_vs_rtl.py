@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.firmware import compile_program
-from tests.support.random_layers import random_layer
+from tests.support.random_layers import random_layer, with_tables
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet, vgg
 from tilewright.compiler.backend import compile_layers
@@ -39,6 +39,8 @@ def network(name, machine):
             return resnet(32, (16, 32), (2, 1))
         case "bottleneck":
             return resnet(64, (16, 32), (1, 1), bottleneck=True)
+        case "tables":
+            return with_tables(resnet(32, (16, 32), (2, 1)), every=2)
         case "vgg":
             return vgg(32, ((32, 1), (64, 2)), (10,))
     return side_by_side(fitting_layers(machine, count=20))
@@ -89,7 +91,7 @@ def assert_close(name, machine, folder, timing=None, network_error=NETWORK_ERROR
             assert error <= LAYER_ERROR, (index, here, there)
 
 
-@pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "layers"])
+@pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "tables", "layers"])
 def test_base(name, tmp_path):
     assert_close(name, preset("base"), tmp_path)
 

@@ -136,6 +136,14 @@ def random_table(rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(np.arange(-128, 128)).astype(np.int8)
 
 
+def with_tables(network: Network, every: int = 1) -> Network:
+    """Return ``network`` with a random value table in every ``every``-th layer."""
+    rng = np.random.default_rng(9)
+    layers = tuple(replace(layer, table=random_table(rng)) if index % every == 0 and isinstance(layer, Layer) else layer
+                   for index, layer in enumerate(network.layers))
+    return replace(network, layers=layers)
+
+
 def network_of(layer: Layer) -> Network:
     """Return the network that consists of ``layer``."""
     infos = [TensorInfo(name=layer.input, shape=layer.in_shape, scale=np.float32(1), zero_point=0)]
