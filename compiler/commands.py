@@ -14,6 +14,7 @@ from tilewright.compiler.layers import Layer
 from tilewright.compiler.layout import Layout
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.tiles import Tile, axes
+from tilewright.compiler.walk import PAIR_BYTES
 from tilewright.compiler.weights import Span
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale, residual_offset
@@ -214,10 +215,11 @@ def tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
         return
     height, width = axes(layer)
     row = linear_row_step(tile, layer, walk)
+    kernel_x_step = PAIR_BYTES if walk.pieces else layer.dilations[1] * channels
     yield Draft("conv", "set_tile_step", {"x_step": width.stored_stride * channels,
                                           "y_step": height.stored_stride * row})
     yield Draft("conv", "set_kernel_step", {
-        "kernel_x_step": layer.dilations[1] * channels if walk.kernel_x > 1 else 0,
+        "kernel_x_step": kernel_x_step if walk.kernel_x > 1 else 0,
         "kernel_y_step": (2 if walk.paired else 1) * layer.dilations[0] * row if walk.kernel_y > 1 else 0,
         "pair_words": pair_words(tile, layer, walk)})
 

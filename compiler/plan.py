@@ -198,6 +198,7 @@ def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, layouts: LayerLayo
         and part_bytes(block) <= machine.activation_bytes)
     return (inside
             and len(block.runs) <= MAX_RUNS
+            and walk.kernel_x <= MAX_KERNEL
             and pair_words(tile, layer, walk) <= MAX_PAIR_WORDS
             and result_bytes(tile, block.channels) <= machine.result_bytes
             and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS

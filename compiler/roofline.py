@@ -3,7 +3,7 @@
     layer    max(array, bus)                                                   cycles, perfectly overlapped
     array    tiles · steps · ceil(O / lanes)                                   by the better algorithm
              conv23   tiles = ceil(H / 2) · ceil(W / 2)    steps = C           2x2 outputs of one channel a cycle
-             conv     tiles = H · W                        steps = runs of 16 bytes that cover the kernel
+             conv     tiles = H · W                        steps = runs of 16 bytes, or 8 of two rows, over the kernel
     bus      ceil((input + output + residual + weights + parameters) / bus)    each byte once, without latency
     network  sum over its layers, one after the other
 

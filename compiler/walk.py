@@ -8,8 +8,9 @@ the lanes of a lane group must look at the same bytes::
     the outputs of a group are a multiple of lanes   one group after the other
     else                                             all channels, zero weights where another group's lie
 
-Where a kernel row needs no more than 8 bytes, a run can be 8 bytes each of two kernel rows: *paired rows*, if what is
-stored is widened so that the two lie 8 (mod 16) bytes apart.
+A run can also be 8 bytes each of two kernel rows: *paired rows*, if what is stored is widened so that the two lie
+8 (mod 16) bytes apart. Rows of more bytes are cut into pieces of 8. That takes ceil(rows / 2) ceil(bytes / 8) runs, not
+rows ceil(bytes / 16): 3 instead of 5 for 5x5 on one channel, 12 instead of 14 for 7x7 on three.
 """
 
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ class Walk:
         Bytes that the last run reads behind the input; their weights are zero.
     paired : bool
         A run is 8 bytes each of two kernel rows; the second row of the last pair is not there if they are odd.
+    pieces : bool
+        Of paired rows: ``kernel_x`` counts pieces of 8 bytes of a kernel row, not pixels.
     reuse : bool
         ``conv23`` keeps the columns that neighbouring patches share.
     """
@@ -59,6 +62,7 @@ class Walk:
     section_step: int = 0
     overread: int = 0
     paired: bool = False
+    pieces: bool = False
     reuse: bool = True
 
     @property
@@ -105,23 +109,22 @@ def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
 def walks(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Walk, ...]:
     """Return the walks of ``layer`` by ``algorithm`` that are worth comparing."""
     plain = walk(layer, algorithm, machine)
-    return (plain, pair_rows(plain, layer)) if can_pair(plain, layer) else (plain,)
-
-
-def can_pair(plain: Walk, layer: Layer) -> bool:
-    """Tell whether two kernel rows fit a run, and can be stored 8 (mod 16) bytes apart."""
-    return (plain.algorithm == "conv" and plain.kernel_y > 1 and row_bytes(plain, layer) <= PAIR_BYTES
-            and layer.dilations[0] % TILE_BYTES != 0)
-
-
-def row_bytes(plain: Walk, layer: Layer) -> int:
-    """Return the bytes of a kernel row that ``plain`` multiplies before it goes on to the next column or row."""
-    return plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
+    # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
+    if algorithm != "conv" or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
+        return (plain,)
+    paired = pair_rows(plain, layer)
+    return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
 
 
 def pair_rows(plain: Walk, layer: Layer) -> Walk:
-    """Return ``plain`` with two kernel rows to a run."""
-    return replace(plain, kernel_y=-(-plain.kernel_y // 2), overread=plain.overread - PAIR_BYTES, paired=True)
+    """Return ``plain`` with two kernel rows to a run; where pixels are stepped over one by one, ``runs`` stay many."""
+    paired = replace(plain, kernel_y=-(-plain.kernel_y // 2), paired=True)
+    in_one = plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
+    count = -(-in_one // PAIR_BYTES)
+    overread = plain.overread - plain.runs * TILE_BYTES + count * PAIR_BYTES
+    if plain.kernel_x > 1:
+        return replace(paired, runs=count, overread=overread)
+    return replace(paired, kernel_x=count, runs=1, overread=overread, pieces=True)
 
 
 def fills_rows(height: Axis, width: Axis) -> bool:

@@ -120,9 +120,10 @@ def kernel_runs(layer: Layer, walk: Walk, machine: Machine) -> Int8:
 def pair_kernel_rows(seen: Int8, walk: Walk) -> Int8:
     """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
     outputs, height = seen.shape[:2]
-    rows = seen.reshape(outputs, height, walk.kernel_x, -1)
-    padded = np.zeros((outputs, 2 * walk.kernel_y, walk.kernel_x, PAIR_BYTES), np.int8)
-    padded[:, :height, :, :rows.shape[3]] = rows
+    rows = seen.reshape(outputs, height, 1 if walk.pieces else walk.kernel_x, -1)
+    columns, size = rows.shape[2:]
+    padded = np.zeros((outputs, 2 * walk.kernel_y, columns, walk.kernel_x // columns * PAIR_BYTES), np.int8)
+    padded[:, :height, :, :size] = rows
     pairs = padded.reshape(outputs, walk.kernel_y, 2, walk.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
     return pairs.reshape(outputs, walk.kernel_y * walk.kernel_x, TILE_BYTES)
 

@@ -107,11 +107,14 @@ def test_winograd_is_taken_where_it_is_faster():
 @pytest.mark.parametrize(("channels", "kernel", "dilation", "steps"), [
     (1, 5, 1, 3),    # LeNet-5's first layer: 5 bytes a row
     (2, 4, 1, 2),
-    (3, 3, 1, 3),    # 9 bytes a row are too many
+    (3, 3, 1, 3),    # 9 bytes a row: two pieces of two pairs would be 4
+    (3, 7, 1, 12),   # 21 bytes: three pieces of four pairs, not two runs of seven rows
+    (4, 5, 1, 9),
     (8, 3, 3, 6),    # dilated columns: 8 bytes, row by row and column by column
+    (9, 4, 3, 16),   # the same with more bytes: not in pieces
     (1, 3, 16, 9),   # rows 16 apart are never 8 (mod 16) bytes apart
 ])
-def test_rows_of_at_most_8_bytes_are_paired(channels, kernel, dilation, steps):
+def test_rows_are_paired_where_that_takes_fewer_runs(channels, kernel, dilation, steps):
     layer = replace(conv(channels, 6, 48, kernel, stride=2), dilations=(dilation, dilation))
     plan = plan_layer(replace(layer, conv_shape=(6, 4, 4), out_shape=(6, 4, 4)), BASE)
     assert plan.walk.steps == steps

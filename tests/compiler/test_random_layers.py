@@ -20,7 +20,7 @@ FEW, MANY = 6, 44
 def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_layer) -> dict[str, int]:
     """Run layers of the seeds of ``batch`` and return how many were cut in which way."""
     seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "sum", "paired",
-                          "paired odd"), 0)
+                          "paired odd", "pieces"), 0)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng(seed)
         layer, machine = draw(rng), random_machine(rng)
@@ -38,6 +38,7 @@ def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_
         seen[plan.walk.algorithm] += 1
         seen["paired"] += plan.walk.paired
         seen["paired odd"] += plan.walk.paired and layer.kernel[0] % 2
+        seen["pieces"] += plan.walk.pieces and plan.walk.kernel_x > 1
         seen["tiles"] += len(plan.tiles) > 1
         seen["columns"] += len(plan.tiles[0].columns.out) < layer.out_shape[2]
         seen["blocks"] += len(plan.blocks) > 1
@@ -60,6 +61,7 @@ def test_layers_of_narrow_kernel_rows_equal_the_reference(batch):
     seen = run_batch(batch, random_narrow_layer)
     assert seen["paired"] > BATCH // 2
     assert seen["paired odd"] > BATCH // 8
+    assert seen["pieces"] > BATCH // 16
     assert seen["tiles"] > BATCH // 8
 
 

@@ -61,7 +61,8 @@ def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilati
         assert not read[:, :, flat.shape[2]:].any()
 
 
-@pytest.mark.parametrize(("channels", "kernel", "dilation"), [(1, 5, 1), (2, 4, 1), (8, 3, 3), (5, 2, 2), (1, 7, 1)])
+@pytest.mark.parametrize(("channels", "kernel", "dilation"), [(1, 5, 1), (2, 4, 1), (8, 3, 3), (5, 2, 2), (1, 7, 1),
+                                                             (3, 7, 1), (4, 5, 1), (5, 4, 1)])
 def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation):
     machine = PRESETS["base"]
     layer = layer_of(channels, 7, kernel, size=12, dilation=dilation)
@@ -69,9 +70,10 @@ def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation)
     assert how.paired
     runs = kernel_runs(layer, how, machine).reshape(2 * machine.lanes, how.kernel_y, how.kernel_x, 2, 8)
     for output in range(7):
-        rows = layer.weights[output].transpose(1, 2, 0).reshape(kernel, how.kernel_x, -1)
+        columns = 1 if dilation == 1 else kernel
+        rows = layer.weights[output].transpose(1, 2, 0).reshape(kernel, columns, -1)
         for row in range(2 * how.kernel_y):
-            read = runs[output, row // 2, :, row % 2]
+            read = runs[output, row // 2, :, row % 2].reshape(columns, -1)
             if row == kernel:
                 assert not read.any()
                 continue

@@ -83,11 +83,11 @@ def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) 
 
 
 def random_narrow_layer(rng: np.random.Generator, longest: int = 24) -> Layer:
-    """Return a convolution whose kernel rows have at most 8 bytes: of few channels, depthwise, or with dilated columns.
+    """Return a convolution whose kernel rows have few bytes: of few channels, depthwise, or with dilated columns.
     """
     channels = int(rng.integers(1, 9))
-    kernel_x = int(rng.integers(1, 8 // channels + 1))
-    shapes = [random_axis(rng, int(rng.integers(2, 8)), longest), random_axis(rng, kernel_x, longest)]
+    shapes = [random_axis(rng, int(rng.integers(2, 8)), longest),
+              random_axis(rng, int(rng.integers(1, 8 // channels + 1)), longest)]
     groups = 1
     if (extra := rng.random()) < 0.2:
         shapes[1] = replace(random_axis(rng, int(rng.integers(2, 6)), longest), dilation=1)
@@ -96,6 +96,8 @@ def random_narrow_layer(rng: np.random.Generator, longest: int = 24) -> Layer:
         kernel_x = int(rng.integers(2, 6))
         least = 2 * (kernel_x - 1) + 1
         shapes[1] = Shape(int(rng.integers(least, longest + 1)), kernel_x, 1, 2, 0, 0)
+    elif extra < 0.7:  # 17 to 24 bytes
+        shapes[1] = replace(random_axis(rng, -(-17 // channels), longest), dilation=1)
     return build_layer(rng, "conv", channels, groups * int(rng.integers(1, 40 if groups == 1 else 3)), groups, shapes)
 
 
