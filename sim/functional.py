@@ -240,8 +240,10 @@ class Functional:
 
     def _runs(self, op: dict[str, int], cfg: dict[str, int], group: int) -> Int8:
         """Return the 16-byte runs of every tile: (tiles, K, 16)."""
-        sizes = (op["tiles_y"], cfg["tiles_x"], cfg["kernel_y"], cfg["kernel_x"], cfg["runs"], TILE_BYTES)
-        steps = (cfg["y_step"], cfg["x_step"], cfg["kernel_y_step"], cfg["kernel_x_step"], TILE_BYTES, 1)
+        sizes: tuple[int, ...] = (
+            op["tiles_y"], cfg["tiles_x"], cfg["kernel_y"], cfg["kernel_x"], cfg["runs"], TILE_BYTES)
+        steps: tuple[int, ...] = (
+            cfg["y_step"], cfg["x_step"], cfg["kernel_y_step"], cfg["kernel_x_step"], TILE_BYTES, 1)
         if pair := TILE_BYTES * cfg.get("pair_words", 0):
             # The halves of a run are two steps of 8 bytes each.
             half = TILE_BYTES // 2
