@@ -4,6 +4,9 @@ Every model is untrusted input, so everything that can be wrong with one ends in
 """
 
 
+from collections.abc import Sequence
+
+
 class CompileError(Exception):
     """A model cannot be compiled; the message is one sentence for the person who has the model."""
 
@@ -33,8 +36,22 @@ class UnsupportedNodeError(CompileError):
         What is not supported, as the middle of a sentence.
     way_out : str
         What to do about it, as the end of a sentence.
+
+    Attributes
+    ----------
+    others : tuple of UnsupportedNodeError
+        Further nodes of the same model that are not compiled, as far as they are known already.
     """
 
     def __init__(self, node: str, op: str, reason: str, way_out: str) -> None:
         super().__init__(f"Node {node!r} ({op}) is not supported: {reason}; {way_out}")
         self.node, self.op, self.reason, self.way_out = node, op, reason, way_out
+        self.others: tuple[UnsupportedNodeError, ...] = ()
+
+
+def raise_all(refusals: Sequence[UnsupportedNodeError]) -> None:
+    """Raise the first of ``refusals``, which then knows the others; do nothing without any."""
+    if refusals:
+        first, *others = refusals
+        first.others = tuple(others)
+        raise first

@@ -1,9 +1,11 @@
-"""ONNX file → Graph: the only place of the compiler that knows ONNX's own format.
+"""ONNX file → Graph: with its two helpers, the only place of the compiler that knows ONNX's own format.
 
 The file is untrusted. It is checked, measured against limits before anything is built from it, given static
-shapes, cleaned up (constants folded, identities removed), and only operators of a fixed list get through.
+shapes, cleaned up (functions inlined, constants folded, identities removed), and only operators that the datapath or
+the host core computes get through.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +13,20 @@ import google.protobuf.message
 import numpy as np
 import onnx  # noqa: TID251
 import onnx.external_data_helper  # noqa: TID251
-import onnx_ir as ir
-import onnxscript.optimizer
 from onnx import TensorProto, helper, numpy_helper  # noqa: TID251
-from onnx_ir.passes.common import (
-    IdentityEliminationPass,
-    LiftConstantsToInitializersPass,
-    RemoveInitializersFromInputsPass,
-    RemoveUnusedNodesPass,
-)
 
+from tilewright.compiler.core.registry import KERNELS
 from tilewright.compiler.errors import (
     BadModelError,
     ModelTooLargeError,
     UnsupportedModelError,
     UnsupportedNodeError,
+    raise_all,
 )
 from tilewright.compiler.graph import Graph, Node, Tensor
+from tilewright.compiler.onnx_clean import clean, inline_functions
+from tilewright.compiler.onnx_shapes import first_line, fix_batch, infer_shapes
+from tilewright.compiler.passes.integer_ops import RECOGNISED
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""
@@ -35,31 +34,30 @@ MAX_MODEL_BYTES = 2**31 - 1
 MAX_TENSOR_BYTES = 2**30
 """Limit of one tensor."""
 
-_QUANTISED = {
-    "QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear",
-    "Conv", "Gemm", "MatMul", "Add", "Relu", "Clip", "MaxPool", "AveragePool", "GlobalAveragePool",
-    "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity", "Dropout",
-}
-# What exporters compute shapes with; constant folding removes it. None can make a large tensor of small ones.
-_FOLDED = {"Constant", "Shape", "Gather", "Concat", "Slice", "Cast", "Mul", "Div", "Sub"}
 # onnx's checker does not know these operators: the inputs that must be there, and the attributes.
 _INTS, _INT, _FLOAT, _STRING = (onnx.AttributeProto.INTS, onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT,
                                 onnx.AttributeProto.STRING)
 _CONTRIB: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "QGemm": ((0, 1, 2, 3, 4, 5), {"alpha": _FLOAT, "transA": _INT, "transB": _INT}),
     "QLinearAdd": ((0, 1, 3, 4, 6), {}),
+    "QLinearMul": ((0, 1, 3, 4, 6), {}),
+    "QLinearConcat": ((0, 2, 3), {"axis": _INT}),
+    "QLinearSigmoid": ((0, 1, 3), {}),
+    "QLinearLeakyRelu": ((0, 1, 3), {"alpha": _FLOAT}),
+    "QLinearSoftmax": ((0, 1, 3), {"axis": _INT, "opset": _INT}),
     "QLinearGlobalAveragePool": ((0, 1, 2, 3, 4), {"channels_last": _INT}),
     "QLinearAveragePool": ((0, 1, 3), {
         "auto_pad": _STRING, "ceil_mode": _INT, "channels_last": _INT, "count_include_pad": _INT,
         "kernel_shape": _INTS, "pads": _INTS, "strides": _INTS}),
+    "QuantizeLinear": ((0, 1), {"axis": _INT}),
+    "DequantizeLinear": ((0, 1), {"axis": _INT}),
+    "Gelu": ((0,), {}),
 }
-_OPERATORS = {"": _QUANTISED | _FOLDED, "com.microsoft": set(_CONTRIB)}
-
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
 
 def load(model: str | Path | bytes) -> Graph:
-    """Read a quantised ONNX model.
+    """Read an ONNX model.
 
     Parameters
     ----------
@@ -69,8 +67,7 @@ def load(model: str | Path | bytes) -> Graph:
     Returns
     -------
     Graph
-        With ONNX's own operators, static shapes (those behind com.microsoft's operators are not known yet), and a
-        batch of 1.
+        With ONNX's own operators, each with one output, static shapes, and a batch of 1.
 
     Raises
     ------
@@ -78,10 +75,23 @@ def load(model: str | Path | bytes) -> Graph:
         If it is no model, contradicts itself, is too large, has dynamic dimensions besides the batch, or has an
         operator that is not compiled.
     """
-    proto = _parse(model)
-    _check_operators(proto)
-    _fix_batch(proto)
-    return _build(_clean(_infer_shapes(proto)))
+    proto = read_model(model)
+    _check_contribs(proto)
+    fix_batch(proto)
+    cleaned = clean(infer_shapes(proto))
+    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows.
+    return _build(infer_shapes(cleaned))
+
+
+def read_model(model: str | Path | bytes) -> onnx.ModelProto:
+    """Return a model as it is, checked and within the limits, its external data in it and its functions inlined.
+
+    Raises
+    ------
+    CompileError
+        If it is no model, contradicts itself, or is too large.
+    """
+    return inline_functions(_parse(model))
 
 
 def _parse(model: str | Path | bytes) -> onnx.ModelProto:
@@ -108,7 +118,7 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise BadModelError(f"Model must be valid ONNX; the checker says: {_first_line(error)}") from error
+        raise BadModelError(f"Model must be valid ONNX; the checker says: {first_line(error)}") from error
     return proto
 
 
@@ -130,7 +140,7 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
             onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
         except (ValueError, OSError, onnx.checker.ValidationError) as error:
             raise BadModelError(f"External data of tensor {tensor.name!r} cannot be read: "
-                                f"{_first_line(error)}") from error
+                                f"{first_line(error)}") from error
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]
 
@@ -150,24 +160,45 @@ def _tensor_bytes(tensor: TensorProto) -> int:
 
 
 def _check_tensor_sizes(proto: onnx.ModelProto) -> None:
-    constants = [attribute.t for node in proto.graph.node for attribute in node.attribute if attribute.HasField("t")]
-    for tensor in [*proto.graph.initializer, *constants]:
+    for tensor in [*proto.graph.initializer, *_inner_constants(proto)]:
         if (size := _tensor_bytes(tensor)) > MAX_TENSOR_BYTES:
             raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_TENSOR_BYTES} bytes, not {size}")
 
 
-def _check_operators(proto: onnx.ModelProto) -> None:
-    if proto.functions:
-        raise UnsupportedModelError(f"Model must have no functions of its own, not {proto.functions[0].name!r}; "
-                                    "inline them with onnx.inliner")
+def _inner_constants(proto: onnx.ModelProto) -> Iterator[TensorProto]:
+    """Yield every constant in attributes, functions and graphs within the graph; all must be in the file itself."""
+    nodes = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
+    while nodes:
+        for attribute in nodes.pop().attribute:
+            inner = [attribute.g, *attribute.graphs]
+            nodes += [node for graph in inner for node in graph.node]
+            tensors = [attribute.t] if attribute.HasField("t") else []
+            for tensor in [*tensors, *attribute.tensors, *(each for graph in inner for each in graph.initializer)]:
+                if tensor.data_location == TensorProto.EXTERNAL:
+                    raise BadModelError(f"Tensor {tensor.name!r} must have its data in the file, as every constant "
+                                        "inside of a node")
+                yield tensor
+
+
+def _check_contribs(proto: onnx.ModelProto) -> None:
     if proto.graph.sparse_initializer:
         raise UnsupportedModelError("Model must have dense constants; this one has sparse ones")
     for node in proto.graph.node:
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        if node.op_type not in _OPERATORS.get(domain, ()):
-            raise UnsupportedNodeError(_name(node), node.op_type, "the operator is not compiled", _WAY_OUT)
-        if domain == "com.microsoft":
+        if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
             _check_contrib(node)
+
+
+def _check_operators(graph: onnx.GraphProto) -> None:
+    """Refuse what neither the datapath nor the host core computes, every node of it."""
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    refusals = []
+    for node in graph.node:
+        compiled = _CONTRIB if node.domain == "com.microsoft" else RECOGNISED | KERNELS.keys()
+        if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "the operator is not compiled", _WAY_OUT))
+        elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT))
+    raise_all(refusals)
 
 
 def _check_contrib(node: onnx.NodeProto) -> None:
@@ -180,71 +211,40 @@ def _check_contrib(node: onnx.NodeProto) -> None:
                                 f"{', '.join(attributes) or 'none'}, each of its type, not {attribute.name!r}")
 
 
-def _fix_batch(proto: onnx.ModelProto) -> None:
-    """Set a dynamic batch to 1 and refuse every other dynamic dimension of an input."""
-    constants = {tensor.name for tensor in proto.graph.initializer}
-    for value in proto.graph.input:
-        if value.name in constants:
-            continue
-        if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-            raise UnsupportedModelError(f"Input {value.name!r} must be a tensor with a shape")
-        for axis, extent in enumerate(value.type.tensor_type.shape.dim):
-            if extent.HasField("dim_value") and extent.dim_value > 0:
-                continue
-            if axis > 0:
-                raise UnsupportedModelError(
-                    f"Input {value.name!r} must have a fixed shape, the batch excepted; its dimension {axis} is "
-                    f"{extent.dim_param or 'unknown'!r}; fix it with onnxruntime.tools.make_dynamic_shape_fixed")
-            extent.Clear()
-            extent.dim_value = 1
-    for value in proto.graph.output:
-        value.type.tensor_type.ClearField("shape")
-    # Shapes written for another batch, or by other rules for ceil_mode, would contradict those inferred now.
-    del proto.graph.value_info[:]
-
-
-def _infer_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    try:
-        return onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
-        raise BadModelError(f"Shapes of the model contradict each other: {_first_line(error)}") from error
-
-
-def _clean(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Fold what is constant, except quantisation itself, and drop what computes nothing."""
-    try:
-        return ir.to_proto(_cleaned(ir.from_proto(proto)))
-    except (ir.serde.SerdeError, ir.passes.PassError) as error:
-        raise BadModelError(f"Model must be valid ONNX; the reader says: {_first_line(error)}") from error
-
-
-def _cleaned(model: ir.Model) -> ir.Model:
-    lift = LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
-    RemoveInitializersFromInputsPass()(model)
-    lift(model)
-    onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False)
-    for cleanup in (lift, IdentityEliminationPass(), RemoveUnusedNodesPass()):
-        cleanup(model)
-    return model
-
-
 def _build(proto: onnx.ModelProto) -> Graph:
     graph = proto.graph
+    _check_operators(graph)
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.input, *graph.output)}
-    nodes = []
+    nodes: list[Node] = []
     for node in graph.node:
-        used = {name for reader in graph.node for name in reader.input} | {value.name for value in graph.output} \
-            if len(node.output) > 1 else set()
-        if any(name in used for name in node.output[1:]):
-            raise UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT)
         attrs = {attribute.name: _plain(helper.get_attribute_value(attribute)) for attribute in node.attribute}
-        nodes.append(Node(node.op_type, tuple(node.input), node.output[0], attrs, (_name(node),)))
-        tensors.setdefault(node.output[0], Tensor(node.output[0], None, ""))
+        for name in node.output:
+            tensors.setdefault(name, Tensor(name, None, ""))
+        if node.op_type == "Split":
+            nodes += _slices(node, attrs, tensors, constants)
+        else:
+            nodes.append(Node(node.op_type, tuple(node.input), node.output[0], attrs, (_name(node),)))
     for tensor in tensors.values():
         _check_activation(tensor)
+    opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), 1)
     return Graph(graph.name, tuple(nodes), tensors, constants,
-                 tuple(value.name for value in graph.input), tuple(value.name for value in graph.output))
+                 tuple(value.name for value in graph.input), tuple(value.name for value in graph.output), opset)
+
+
+def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tensor],
+            constants: dict[str, np.ndarray]) -> Iterator[Node]:
+    """Yield one Slice for each output of a Split, and add their bounds to ``constants``."""
+    axis, start = int(attrs.get("axis", 0)), 0
+    for index, name in enumerate(node.output):
+        shape = tensors[name].shape if name else None
+        if shape is None or not -len(shape) <= axis < len(shape):
+            raise UnsupportedNodeError(_name(node), "Split", f"the shape of its output {name!r} is not known", _WAY_OUT)
+        bounds = {f"{name}:starts": start, f"{name}:ends": start + shape[axis], f"{name}:axes": axis}
+        constants |= {key: np.array([value], np.int64) for key, value in bounds.items()}
+        start += shape[axis]
+        label = _name(node) if index == 0 else f"{_name(node)}:{index}"
+        yield Node("Slice", (node.input[0], *bounds), name, {}, (label,))
 
 
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
@@ -272,7 +272,3 @@ def _plain(value: Any) -> Any:
 
 def _name(node: onnx.NodeProto) -> str:
     return node.name or (node.output[0] if node.output else node.op_type)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

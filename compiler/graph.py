@@ -44,7 +44,8 @@ class Tensor:
 class Node:
     """One operation; ``inputs`` and ``output`` name tensors or constants, an absent input is ``""``.
 
-    ``onnx_nodes`` names the nodes of the model that it stands for, in execution order.
+    ``onnx_nodes`` names the nodes of the model that it stands for, in execution order. ``reason`` says of an ONNX
+    operator why no operator of the datapath stands for it.
     """
 
     op: str
@@ -52,6 +53,7 @@ class Node:
     output: str
     attrs: Mapping[str, Any] = field(default_factory=dict)
     onnx_nodes: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def name(self) -> str:
@@ -69,7 +71,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in execution order, the types of all values, and the constants among them."""
+    """Nodes in execution order, the types of all values, and the constants among them.
+
+    ``opset`` is the version of the operators, 0 for the newest.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -77,6 +82,7 @@ class Graph:
     constants: Mapping[str, np.ndarray]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    opset: int = 0
 
     def with_(self, **changes: Any) -> "Graph":
         """Return a copy with ``changes`` applied."""

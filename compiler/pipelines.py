@@ -8,12 +8,14 @@ from tilewright.compiler.layers import Network
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.passes.base import Pass, Pipeline
 from tilewright.compiler.passes.build_layers import build_network
+from tilewright.compiler.passes.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse_residual import FuseResidual
 from tilewright.compiler.passes.infer_shapes import InferShapes
+from tilewright.compiler.passes.leave_to_core import LeaveToCore
 from tilewright.compiler.passes.quantise_between import QuantiseBetween
 from tilewright.compiler.passes.recognise_qdq import RecogniseQdq
 from tilewright.compiler.passes.recognise_qoperators import RecogniseQOperators
@@ -22,10 +24,11 @@ from tilewright.compiler.passes.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
-    RemoveIdentity(), FoldQuantize(), QuantiseBetween(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
-"""Either ONNX form → integer operators."""
+    RemoveIdentity(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(), RecogniseQOperators(), RecogniseQdq(),
+    SpreadQuantisation())
+"""Either ONNX form → integer operators, and what is left for the host core."""
 
-CANONICALISATION = (ShiftUnsigned(), InferShapes(), FlattenToKernel())
+CANONICALISATION = (ShiftUnsigned(), InferShapes(), FlattenToKernel(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 FUSION = (FuseClamp(), FuseResidual(), FusePool())

@@ -3,40 +3,29 @@
 Global averages are integer sums in ONNX Runtime, times x_scale / (y_scale · count). Others are float32: each x is
 dequantised, the sum is divided by the count and quantised, with a rounding at every step. They are taken where
 every possible sum gives the same integer either way: because it is nowhere near a rounding boundary, or because no
-step rounds at all. Source: ``qlinear_pool.cc`` of ONNX Runtime.
+step rounds at all. Where some do not, the result may be one level off. Source: ``qlinear_pool.cc`` of ONNX Runtime.
 """
 
 import math
 
 import numpy as np
 
-from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import Node
 from tilewright.compiler.layers import TensorInfo
 
 _HALF_ULP = 2.0**-24
-_WAY_OUT = "use a global average, or scales that are powers of two"
 
 
-def average_scale(node: Node, x: TensorInfo, y: TensorInfo, is_global: bool) -> np.float32:
+def average_scale(node: Node, x: TensorInfo, y: TensorInfo, is_global: bool) -> tuple[np.float32, bool]:
     """Return the float32 scale of the sum over a window of ``node``, from integers x to integers y.
 
-    Raises
-    ------
-    UnsupportedNodeError
-        If padding is not counted, or if ONNX Runtime's result depends on its float32 roundings.
+    And whether ONNX Runtime's result is that of this scale, always; else it depends on its float32 roundings.
     """
     count = math.prod(node.attrs["kernel"])
     if is_global:
-        return np.float32(x.scale / np.float32(y.scale * np.float32(count)))
-    if any(node.attrs["pads"]) and not node.attrs.get("count_include_pad", 0):
-        raise UnsupportedNodeError(node.name, "AveragePool", "windows at the border count fewer values",
-                                   "use count_include_pad=1, or no padding")
+        return np.float32(x.scale / np.float32(y.scale * np.float32(count))), True
     scale = np.float32(x.scale / np.float32(y.scale * np.float32(count)))
-    if not (_is_far_from_boundaries(x, y, count) or _is_exact(x, y, count, scale)):
-        raise UnsupportedNodeError(node.name, "AveragePool", "ONNX Runtime adds in float32 here, and some sums are so "
-                                   "near a rounding boundary that its result depends on their order", _WAY_OUT)
-    return scale
+    return scale, _is_far_from_boundaries(x, y, count) or _is_exact(x, y, count, scale)
 
 
 def _sums(x: TensorInfo, count: int) -> np.ndarray:

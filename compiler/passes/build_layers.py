@@ -10,8 +10,16 @@ import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.graph import Graph, Node, Tensor
-from tilewright.compiler.layers import Kind, Layer, Network, Requantize, Shape, TensorInfo
+from tilewright.compiler.layers import CoreLayer, Kind, Layer, Network, Requantize, Shape, TensorInfo
 from tilewright.compiler.passes.average_scale import average_scale
+from tilewright.compiler.passes.build_core import (
+    check_core,
+    core_constants,
+    core_info,
+    core_layer,
+    core_tensors,
+    is_core,
+)
 from tilewright.compiler.passes.quantisation import tensor_info
 from tilewright.isa.numerics import pack_scale, wrap
 
@@ -19,23 +27,27 @@ _KINDS: dict[str, Kind] = {"QConv": "conv", "QAverage": "average", "QPass": "pas
 
 
 def build_network(graph: Graph) -> Network:
-    """Return the network of a graph whose nodes are QConv, QAverage and QPass, Quantize and Dequantize.
+    """Return the network of a graph whose nodes are QConv, QAverage and QPass, Quantize, Dequantize, and ONNX's.
 
     Raises
     ------
     CompileError
-        If a tensor has neither two nor four dimensions, its quantisation is unknown, or a scale is beyond what the
-        datapath multiplies by.
+        If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
+        what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
     """
-    nodes = [node for node in graph.nodes if node.op in _KINDS]
+    nodes = [node for node in graph.nodes if node.op in _KINDS or is_core(node)]
     names = _unique_names(nodes)
-    layers = tuple(_layer(graph, node, name) for node, name in zip(nodes, names, strict=True))
-    inputs, outputs = _inputs(graph), _outputs(graph)
-    used = {name for layer in layers for name in (layer.input, layer.output)}
-    used |= {layer.residual.tensor for layer in layers if layer.residual is not None}
-    tensors = {name: tensor_info(graph.tensors[name]) for name in sorted(used)}
+    build = _Build(graph)
+    layers = tuple(core_layer(graph, node, name) if is_core(node) else build.layer(node, name)
+                   for node, name in zip(nodes, names, strict=True))
+    inputs, outputs = build.inputs(), build.outputs()
+    used = {name for layer in layers for name in (*layer.reads, *layer.writes) if name not in graph.constants}
+    tensors = {name: build.info(name) for name in sorted(used)}
     tensors |= {info.name: info for info in (*outputs, *inputs)}
-    return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors)
+    constants = core_constants(graph)
+    check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
+    return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
+                   constants=constants)
 
 
 def _unique_names(nodes: list[Node]) -> list[str]:
@@ -47,66 +59,81 @@ def _unique_names(nodes: list[Node]) -> list[str]:
     return names
 
 
-def _border(tensor: Tensor, border: Tensor) -> TensorInfo:
-    """Return a tensor that stands for an input or output of the model."""
-    dtype = border.dtype
-    if border.name == tensor.name:
-        dtype = "uint8" if tensor.unsigned else "int8"
-    return replace(tensor_info(tensor), onnx_name=border.name, onnx_dtype=dtype, onnx_shape=border.shape)
+class _Build:
+    """Layers and tensors of one graph."""
 
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.core = core_tensors(graph)
 
-def _inputs(graph: Graph) -> tuple[TensorInfo, ...]:
-    found = []
-    for name in graph.inputs:
-        border = graph.tensors[name]
-        readers = graph.readers(name)
-        found += [_border(graph.tensors[node.output], border) for node in readers if node.op == "Quantize"]
-        if any(node.op != "Quantize" for node in readers):
-            found.append(_border(border, border))
-    return tuple(found)
+    def info(self, name: str) -> TensorInfo:
+        """Return what the back end knows of a tensor."""
+        tensor = self.graph.tensors[name]
+        return core_info(tensor) if name in self.core else tensor_info(tensor)
 
+    def border(self, name: str, border: Tensor) -> TensorInfo:
+        """Return a tensor that stands for an input or output of the model."""
+        info, dtype = self.info(name), border.dtype
+        if border.name == name:
+            dtype = "uint8" if info.unsigned else info.dtype
+        return replace(info, onnx_name=border.name, onnx_dtype=dtype, onnx_shape=border.shape)
 
-def _outputs(graph: Graph) -> tuple[TensorInfo, ...]:
-    found = []
-    for name in graph.outputs:
-        node = graph.producer(name)
-        if node is None:
-            raise UnsupportedModelError(f"Output {name!r} must be computed by the model, not be an input or constant")
-        source = node.inputs[0] if node.op == "Dequantize" else name
-        found.append(_border(graph.tensors[source], graph.tensors[name]))
-    return tuple(found)
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """Return the tensors that stand for the model's inputs."""
+        found = []
+        for name in self.graph.inputs:
+            border = self.graph.tensors[name]
+            readers = self.graph.readers(name)
+            found += [self.border(node.output, border) for node in readers if node.op == "Quantize"]
+            if any(node.op != "Quantize" for node in readers):
+                found.append(self.border(name, border))
+        return tuple(found)
 
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """Return the tensors that stand for the model's outputs."""
+        found = []
+        for name in self.graph.outputs:
+            node = self.graph.producer(name)
+            if node is None:
+                raise UnsupportedModelError(
+                    f"Output {name!r} must be computed by the model, not be an input or constant")
+            source = node.inputs[0] if node.op == "Dequantize" else name
+            found.append(self.border(source, self.graph.tensors[name]))
+        return tuple(found)
 
-def _layer(graph: Graph, node: Node, name: str) -> Layer:
-    x, out = tensor_info(graph.tensors[node.inputs[0]]), tensor_info(graph.tensors[node.output])
-    in_shape, attrs, kind = x.shape, node.attrs, _KINDS[node.op]
-    # What an addition behind it reads; pooling does not change the quantisation.
-    own = tensor_info(graph.tensors[attrs.get("own_output", node.output)])
-    weights, zero_point = None, own.zero_point
-    if kind == "conv":
-        weights = graph.constants[node.inputs[1]]
-        w_scale = graph.constants[node.inputs[2]]
-        bias = graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(weights.shape[0], np.int32)
-        scale = np.float32(attrs.get("alpha", 1.0)) * x.scale * w_scale / own.scale
-        sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
-    elif kind == "average":
-        covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"])
-        scale = np.array([average_scale(node, x, own, covers)])
-        bias, sums = np.zeros(in_shape[0], np.int32), np.full(in_shape[0], math.prod(attrs["kernel"]))
-    else:
-        scale, zero_point = np.ones(1, np.float32), 0
-        bias, sums = np.zeros(in_shape[0], np.int32), np.zeros(in_shape[0], np.int64)
-    window = {field: attrs[field] for field in ("kernel", "strides", "dilations", "pads") if field in attrs}
-    _check_scales(node, scale)
-    return Layer(
-        name=name, kind=kind, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
-        in_shape=in_shape, conv_shape=_conv_shape(bias.size, in_shape, attrs), out_shape=out.shape,
-        weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums), **window,
-        groups=attrs["groups"] if kind == "conv" else in_shape[0],
-        pad_value=x.zero_point if kind != "pass" else 0,
-        requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
-                              zero_point=zero_point, low=attrs["low"], high=attrs["high"]),
-        residual=attrs.get("residual"), pool=attrs.get("pool"))
+    def layer(self, node: Node, name: str) -> Layer:
+        """Return a layer of the datapath."""
+        graph = self.graph
+        x, out = tensor_info(graph.tensors[node.inputs[0]]), tensor_info(graph.tensors[node.output])
+        in_shape, attrs, kind = x.shape, node.attrs, _KINDS[node.op]
+        # What an addition behind it reads; pooling does not change the quantisation.
+        own = tensor_info(graph.tensors[attrs.get("own_output", node.output)])
+        weights, zero_point, exact = None, own.zero_point, attrs.get("exact", True)
+        if kind == "conv":
+            weights = graph.constants[node.inputs[1]]
+            w_scale = graph.constants[node.inputs[2]]
+            bias = graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(weights.shape[0], np.int32)
+            scale = np.float32(attrs.get("alpha", 1.0)) * x.scale * w_scale / own.scale
+            sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
+        elif kind == "average":
+            covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"])
+            factor, provable = average_scale(node, x, own, covers)
+            scale, exact = np.array([factor]), exact and provable
+            bias, sums = np.zeros(in_shape[0], np.int32), np.full(in_shape[0], math.prod(attrs["kernel"]))
+        else:
+            scale, zero_point = np.ones(1, np.float32), 0
+            bias, sums = np.zeros(in_shape[0], np.int32), np.zeros(in_shape[0], np.int64)
+        window = {field: attrs[field] for field in ("kernel", "strides", "dilations", "pads") if field in attrs}
+        _check_scales(node, scale)
+        return Layer(
+            name=name, kind=kind, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
+            in_shape=in_shape, conv_shape=_conv_shape(bias.size, in_shape, attrs), out_shape=out.shape,
+            weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums), **window,
+            groups=attrs["groups"] if kind == "conv" else in_shape[0],
+            pad_value=x.zero_point if kind != "pass" else 0,
+            requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
+                                  zero_point=zero_point, low=attrs["low"], high=attrs["high"]),
+            residual=attrs.get("residual"), pool=attrs.get("pool"), exact=exact)
 
 
 def _conv_shape(channels: int, in_shape: Shape, attrs: Mapping[str, Any]) -> Shape:

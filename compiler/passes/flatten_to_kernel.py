@@ -1,20 +1,25 @@
 """Matrix products become convolutions: ``QDense(QReshape(x))`` becomes ``QConv(x)`` with a kernel as large as x.
 
 Flattened, x (C, H, W) meets the weights (O, C·H·W); unflattened, the weights are a kernel (O, C, H, W) of which
-one fits. No data has to be moved for it.
+one fits. No data has to be moved for it. A reshape that does move data is the host core's.
 """
 
 import math
 
-from tilewright.compiler.errors import UnsupportedNodeError
+import numpy as np
+
 from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes.base import Pass, PassError
+from tilewright.compiler.passes.integer_ops import INTEGER
 from tilewright.compiler.passes.quantisation import with_constants
 from tilewright.compiler.passes.remove_identity import rename
 
 
 class FlattenToKernel(Pass):
-    """Replace every QDense by a QConv, and remove all reshapes: before it, where they move nothing, at the border."""
+    """Replace every QDense by a QConv, and remove reshapes: before it, where they move nothing, at the border.
+
+    Those left become ONNX's Reshape.
+    """
 
     def apply(self, graph: Graph) -> Graph:
         for node in [n for n in graph.nodes if n.op == "QDense"]:
@@ -30,12 +35,12 @@ class FlattenToKernel(Pass):
     @staticmethod
     def _convolve(graph: Graph, node: Node) -> Graph:
         x, weights, *rest = node.inputs
-        while (source := graph.producer(x)) is not None and source.op == "QReshape":
-            x = source.inputs[0]
         shape = graph.tensors[x].shape or ()
-        if len(shape) not in (2, 4):
-            raise UnsupportedNodeError(node.name, "Gemm", f"its input is flattened from the shape {list(shape)}",
-                                       "use tensors of two or four dimensions")
+        while (source := graph.producer(x)) is not None and source.op == "QReshape":
+            before = graph.tensors[source.inputs[0]].shape or ()
+            if len(before) not in (2, 4) or before[0] != 1:
+                break
+            x, shape = source.inputs[0], before
         channels, *kernel = (*shape[1:], 1, 1)[:3]
         values = graph.constants[weights]
         graph = with_constants(graph, {weights: values.reshape(values.shape[0], channels, *kernel)})
@@ -53,20 +58,25 @@ class FlattenToKernel(Pass):
         at_output = all(reader.op == "Dequantize" for reader in readers)
         producer = graph.producer(source.name)
         is_output = node.output in graph.outputs
-        same_pixels = _same_pixels(source.shape, target.shape)
+        # The host core's operators want the very shape that the model has.
+        core = [each for each in (producer, *graph.readers(source.name), *readers) if each and each.op not in INTEGER]
+        same_pixels = not core and _same_pixels(source.shape, target.shape)
         if not is_output and (at_output or same_pixels):
             return rename(graph, {target.name: source.name}, without=node)
         if is_output and same_pixels and producer is not None and graph.only_reader(source.name) is node:
             return rename(graph, {source.name: target.name}, without=node)
         if producer is not None and producer.op == "Quantize" and graph.only_reader(source.name) is node:
             return rename(graph, {source.name: target.name}, without=node)
-        raise UnsupportedNodeError(node.name, str(node.attrs["onnx_op"]),
-                                   f"it makes {list(target.shape or ())} of {list(source.shape or ())} "
-                                   "and no Gemm follows",
-                                   "reshape before the first or behind the last quantised operator")
+        shape = f"{node.output}:shape"
+        kept = Node("Reshape", (source.name, shape), target.name, {}, node.onnx_nodes,
+                    f"it makes {list(target.shape or ())} of {list(source.shape or ())} and no Gemm follows")
+        graph = with_constants(graph, {shape: np.array(target.shape, np.int64)})
+        return graph.replaced((node,), kept)
 
 
 def _same_pixels(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> bool:
-    """Tell whether two shapes have the same channels, and one pixel or the same ones."""
+    """Tell whether two shapes of a batch of one have the same channels, and one pixel or the same ones."""
+    if len(a or ()) not in (2, 4) or len(b or ()) not in (2, 4):
+        return False
     first, second = ((*(shape or ())[1:], 1, 1)[:3] for shape in (a, b))
     return first == second and math.prod((a or ())[4:]) == math.prod((b or ())[4:]) == 1

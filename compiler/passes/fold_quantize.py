@@ -14,7 +14,11 @@ class FoldQuantize(Pass):
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
             if node.op == "QuantizeLinear" and node.inputs[0] in graph.constants:
-                folded = {node.output: self._quantise(graph, node)}
+                try:
+                    folded = {node.output: self._quantise(graph, node)}
+                except UnsupportedNodeError as error:
+                    graph = graph.replaced((node,), node.with_(reason=error.reason))
+                    continue
                 graph = quantisation.with_constants(graph, folded)
                 graph = graph.with_(nodes=tuple(n for n in graph.nodes if n is not node))
         return graph

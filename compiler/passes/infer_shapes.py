@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass, PassError
-from tilewright.compiler.passes.integer_ops import ONNX_NAMES
+from tilewright.compiler.passes.integer_ops import INTEGER, ONNX_NAMES
 
 _WINDOWS = ("QConv", "QAverage", "QMaxPool")
 _Shape = tuple[int, ...]
@@ -29,13 +29,15 @@ class InferShapes(Pass):
         tensors = dict(graph.tensors)
         nodes = []
         for name in graph.inputs:
-            shape = tensors[name].shape
-            if shape and shape[0] != 1:
+            shape = tensors[name].shape or ()
+            quantised = any(node.op == "Quantize" for node in graph.readers(name))
+            if (len(shape) == 4 or (len(shape) == 2 and quantised)) and shape[0] != 1:
                 raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
                                             "run larger batches one by one")
         for node in graph.nodes:
-            node, shape = _infer(graph, tensors, node)
-            tensors[node.output] = replace(tensors[node.output], shape=shape)
+            if node.op in INTEGER:
+                node, shape = _infer(graph, tensors, node)
+                tensors[node.output] = replace(tensors[node.output], shape=shape)
             nodes.append(node)
         return graph.with_(nodes=tuple(nodes), tensors=tensors)
 
@@ -46,11 +48,25 @@ class InferShapes(Pass):
             raise PassError(f"Windows must all be stated, not left out in {', '.join(wrong)}")
 
 
+def inferred(graph: Graph, node: Node) -> tuple[Node, _Shape]:
+    """Return an integer operator with its window stated, and the shape of its output.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        If the datapath does not compute it.
+    """
+    return _infer(graph, graph.tensors, node)
+
+
 def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node) -> tuple[Node, _Shape]:
     """Return the node with its window stated, and the shape of its output."""
     shape = tensors[node.inputs[0]].shape
     if shape is None:
         raise BadModelError(f"Shape of tensor {node.inputs[0]!r} must be known, and nothing tells it")
+    if node.op not in ("QReshape", "Quantize", "Dequantize") and (len(shape) not in (2, 4) or shape[0] != 1):
+        raise _refusal(node, f"its input has the shape {list(shape)}",
+                       "use tensors of the shape (1, channels) or (1, channels, height, width)")
     if node.op in _WINDOWS:
         return _window(graph, node, shape)
     if node.op == "QDense":
@@ -117,6 +133,8 @@ def _window(graph: Graph, node: Node, shape: _Shape) -> tuple[Node, _Shape]:
     out, pads = _fit(node, size, extents, strides, pads)
     if node.op != "QConv":
         _check_pool(node, kernel, dilations, pads)
+    if node.op == "QAverage" and any(pads) and not attrs.get("count_include_pad", 0):
+        raise _refusal(node, "windows at the border count fewer values", "use count_include_pad=1, or no padding")
     stated = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": pads,
               "groups": groups if node.op == "QConv" else channels}
     return node.with_(attrs={"low": attrs["low"], "high": attrs["high"], **_rest(attrs), **stated}), \
@@ -124,11 +142,11 @@ def _window(graph: Graph, node: Node, shape: _Shape) -> tuple[Node, _Shape]:
 
 
 def _refusal(node: Node, reason: str, way_out: str) -> UnsupportedNodeError:
-    return UnsupportedNodeError(node.name, ONNX_NAMES[node.op], reason, way_out)
+    return UnsupportedNodeError(node.name, ONNX_NAMES.get(node.op, node.op), reason, way_out)
 
 
 def _rest(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: attrs[name] for name in ("alpha", "count_include_pad") if name in attrs}
+    return {name: attrs[name] for name in ("alpha", "count_include_pad", "exact") if name in attrs}
 
 
 def _check_pool(node: Node, kernel: _Shape, dilations: _Shape, pads: _Shape) -> None:

@@ -18,6 +18,8 @@ Scales and zero points of activations are those of the tensors. Weights are int8
 is int32, or ``""`` for none.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
@@ -30,8 +32,17 @@ COMPUTING = ("QConv", "QDense", "QAdd", "QAverage")
 MOVING = ("QMaxPool", "QClamp", "QReshape")
 """Operators whose output is quantised as their input."""
 
+INTEGER = frozenset({*COMPUTING, *MOVING, "QPass", "Quantize", "Dequantize"})
+"""Operators that are ours; all others are ONNX's, and the host core computes them."""
+
 ONNX_NAMES = {"QConv": "Conv", "QDense": "Gemm", "QAdd": "Add", "QAverage": "AveragePool", "QMaxPool": "MaxPool"}
 """What messages call them."""
+
+RECOGNISED = frozenset({
+    "QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear", "Conv", "Gemm", "MatMul", "Add", "Relu",
+    "Clip", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten", "Reshape", "Squeeze", "Unsqueeze",
+    "Identity", "Dropout", "Split"})
+"""ONNX operators that may become integer operators."""
 
 UNCHANGED_VIEWS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
@@ -99,6 +110,16 @@ def _reshape_attrs(graph: Graph, node: Node) -> dict[str, object]:
         values = quantisation.constant(graph, node, node.inputs[1], name).reshape(-1)
         return {name: tuple(map(int, values)), "allowzero": node.attrs.get("allowzero", 0)}
     return {name: node.attrs.get(name)}
+
+
+def reshape_behind(graph: Graph, node: Node, shape: tuple[int, ...]) -> tuple[Graph, tuple[Node, Node]]:
+    """Return ``node`` writing a tensor of ``shape``, and a QReshape to the shape that its output has in the model."""
+    inner = f"{node.output}:unshaped"
+    outer = graph.tensors[node.output]
+    graph = graph.with_(tensors={**graph.tensors, inner: replace(outer, name=inner, shape=shape)})
+    view = with_bounds("QReshape", Node("Reshape", (), node.output), (inner,), outer.dtype,
+                       onnx_op="Reshape", shape=outer.shape)
+    return graph, (node.with_(output=inner), view)
 
 
 def weighted_node(graph: Graph, node: Node, x: str, dtype: str, packed: tuple[np.ndarray, np.ndarray],

@@ -81,21 +81,24 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
     ``axis`` is that of the output channels. Weights of two dimensions are transposed where it is 1.
     """
     values = constant(graph, node, name, "weight")
-    if values.dtype != np.int8:
+    if values.dtype.name not in INTEGERS:
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype}",
                                    "quantise weights to int8, symmetric (weight_type=QuantType.QInt8)")
     if values.ndim < 2 or (axis and values.ndim != 2) or not values.size:
         raise BadModelError(f"Weights {name!r} of node {node.name!r} must have output and input channels, "
                             f"not the shape {list(values.shape)}")
     found = scales(graph, node, scale)
-    if zero_point and zero_points(graph, node, zero_point, found.size, "int8").any():
-        raise UnsupportedNodeError(node.name, node.op, "its weights have a zero point",
-                                   "quantise weights symmetrically (WeightSymmetric=True)")
     values = values.T if axis else values
     if found.size not in (1, values.shape[0]):
         raise BadModelError(f"Weights {name!r} of node {node.name!r} must have 1 scale or {values.shape[0]}, "
                             f"one per output channel, not {found.size}")
-    return np.ascontiguousarray(values), found
+    zero = zero_points(graph, node, zero_point, found.size, values.dtype.name).astype(np.int16)
+    # Sums of (x - z) · (w - zero) want w - zero, whatever w itself is.
+    levels = values.astype(np.int16) - zero.reshape(-1, *(1,) * (values.ndim - 1))
+    if levels.min() < -128 or levels.max() > 127:
+        raise UnsupportedNodeError(node.name, node.op, "its weights less their zero point do not fit int8",
+                                   "quantise weights symmetrically (WeightSymmetric=True)")
+    return np.ascontiguousarray(levels, np.int8), found
 
 
 def tensor_info(tensor: Tensor) -> TensorInfo:

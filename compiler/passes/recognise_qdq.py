@@ -1,8 +1,11 @@
 """Float operators between integers (QDQ form) become integer operators: ``Q(Conv(DQ(x), DQ(w)))`` becomes ``QConv``.
 
-What is recognised is what ONNX Runtime runs in integers, or in floats with the same result; the rest is refused
-with the reason. Source: ``qdq_selectors.cc`` and ``weight_bias_quantization.cc`` of ONNX Runtime.
+What is recognised is what ONNX Runtime runs in integers, or in floats with the same result but for a rounding (then
+the operator is marked ``exact=False``). The rest stays as it is, with the reason, and is the host core's.
+Source: ``qdq_selectors.cc`` and ``weight_bias_quantization.cc`` of ONNX Runtime.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,11 +13,12 @@ from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass, PassError
+from tilewright.compiler.passes.infer_shapes import inferred
 from tilewright.compiler.passes.integer_ops import (
-    COMPUTING,
-    MOVING,
+    INTEGER,
     UNCHANGED_VIEWS,
     moving_node,
+    reshape_behind,
     weight_layout,
     weighted_node,
     window_attrs,
@@ -22,41 +26,51 @@ from tilewright.compiler.passes.integer_ops import (
 )
 
 _WEIGHTED = ("Conv", "Gemm", "MatMul")
-_AVERAGES = ("AveragePool", "GlobalAveragePool")
+_AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
 _FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING)
-_INTEGER = (*COMPUTING, *MOVING, "Quantize", "Dequantize")
 
 
 class RecogniseQdq(Pass):
     """Replace ``DequantizeLinear → operator → QuantizeLinear`` by one integer operator.
 
-    What is left of the two is at the model's border and becomes Quantize and Dequantize.
+    Of what is left of the two, that at the model's border becomes Quantize and Dequantize.
     """
 
     def apply(self, graph: Graph) -> Graph:
         done: list[Node] = []
         absorbed: set[str] = set()
         for node in graph.nodes:
-            if node.output in absorbed or node.op in _INTEGER:
-                new: Node | None = None if node.output in absorbed else node
-            elif node.op == "QuantizeLinear":
-                graph, new = self._quantize(graph, node)
-            elif node.op == "DequantizeLinear":
-                graph, new = self._dequantize(graph, node)
-            elif node.op in _FLOAT:
-                group = _Group(graph, node)
-                absorbed |= group.outputs
-                graph, new = group.recognise()
-            else:
-                raise UnsupportedNodeError(node.name, node.op, "it depends on what is computed while the model runs",
-                                           "replace it by a constant")
-            done += [new] if new is not None else []
-        return graph.with_(nodes=tuple(done))
+            if node.output in absorbed:
+                continue
+            try:
+                graph, new, outputs = self._recognise(graph, node)
+                absorbed |= outputs
+            except UnsupportedNodeError as error:
+                new = (node.with_(reason=error.reason),)
+            done += new
+        return _with_borders(graph.with_(nodes=tuple(done)))
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op not in _INTEGER]:
-            raise PassError(f"Only integer operators may be left, not {', '.join(left)}")
+        if left := [node.name for node in graph.nodes if node.op not in INTEGER and not node.reason]:
+            raise PassError(f"Only integer operators may be left without a reason, not {', '.join(left)}")
+
+    def _recognise(self, graph: Graph, node: Node) -> tuple[Graph, tuple[Node, ...], set[str]]:
+        """Return the graph with new types, what stands for ``node``, and the outputs of what that includes."""
+        if node.op in INTEGER or node.reason:
+            return graph, (node,), set()
+        if node.op == "QuantizeLinear":
+            graph, new = self._quantize(graph, node)
+            return graph, (new,), set()
+        if node.op == "DequantizeLinear":
+            if node.inputs[0] not in graph.constants:
+                graph = quantisation.with_types(graph, _type_behind(graph, node))
+            return graph, (node.with_(reason="its result is needed in float"),), set()
+        if node.op in _FLOAT:
+            group = _Group(graph, node)
+            graph, nodes = group.recognise()
+            return graph, nodes, group.outputs
+        raise UnsupportedNodeError(node.name, node.op, "the datapath has no such operator", "replace it")
 
     @staticmethod
     def _quantize(graph: Graph, node: Node) -> tuple[Graph, Node]:
@@ -64,28 +78,28 @@ class RecogniseQdq(Pass):
         x, scale, zero = (*node.inputs, "")[:3]
         kind = quantisation.activation(graph, node, node.output, scale, zero)
         typed = quantisation.with_types(graph, kind)
-        if x in graph.inputs:
+        if x in graph.inputs and graph.tensors[x].dtype == "float32":
             return typed, Node("Quantize", (x,), node.output, {}, node.onnx_nodes)
         source = graph.producer(x)
         if source is not None and source.op == "DequantizeLinear":
             before = _type_behind(graph, source)
             if before.same_quantisation(kind):
                 return typed, with_bounds("QClamp", node, (before.name,), kind.dtype)
-            raise UnsupportedNodeError(node.name, node.op, "it changes the scale or zero point of an integer tensor",
-                                       "give the tensor one quantisation")
-        raise UnsupportedNodeError(node.name, node.op, f"its input {x!r} is neither an input of the model nor the "
-                                   "result of a supported operator", "quantise the whole model")
+        return typed, node.with_(reason="its input is computed in float")
 
-    @staticmethod
-    def _dequantize(graph: Graph, node: Node) -> tuple[Graph, Node | None]:
-        """Take a DequantizeLinear: only one that makes an output of the model is left."""
-        if node.inputs[0] in graph.constants:
-            return graph, None
-        kind = _type_behind(graph, node)
-        typed = quantisation.with_types(graph, kind)
-        if node.output not in graph.outputs:
-            return typed, None
-        return typed, Node("Dequantize", (kind.name,), node.output, {}, node.onnx_nodes)
+
+def _with_borders(graph: Graph) -> Graph:
+    """Drop each DequantizeLinear that nothing reads; one that only makes an output of the model becomes Dequantize."""
+    read = {name for node in graph.nodes for name in node.inputs}
+    nodes = []
+    for node in graph.nodes:
+        if node.op == "DequantizeLinear" and node.output not in read:
+            if node.output not in graph.outputs:
+                continue
+            if graph.tensors[node.inputs[0]].quantised:
+                node = Node("Dequantize", node.inputs[:1], node.output, {}, node.onnx_nodes)
+        nodes.append(node)
+    return graph.with_(nodes=tuple(nodes))
 
 
 class _Group:
@@ -97,18 +111,30 @@ class _Group:
         names = (*self.quantize.inputs[1:], "")[:2]
         self.kind = quantisation.activation(graph, self.quantize, self.quantize.output, *names)
         self.scale, self.zero_point = self.kind.parameters
-        if self.clip is not None and not self._redundant(self.clip):
-            raise self._refusal(f"{self.clip.op} stands between it and its QuantizeLinear and does more than the "
-                                "quantisation, so ONNX Runtime computes it in float",
-                                "quantise before that too, or with asymmetric activations")
+        # What stands between and does more than the quantisation makes ONNX Runtime compute the operator in float.
+        self.clamps = self.clip is not None and not self._redundant(self.clip)
 
     @property
     def outputs(self) -> set[str]:
         """Outputs of the nodes that the group's operator stands for, besides the first."""
         return {node.output for node in (self.clip, self.quantize) if node is not None}
 
-    def recognise(self) -> tuple[Graph, Node]:
-        """Return the graph with all types and constants, and the integer operator of the group."""
+    def recognise(self) -> tuple[Graph, tuple[Node, ...]]:
+        """Return the graph with all types and constants, and what stands for the group: an operator, and a reshape."""
+        graph, node = self._integer()
+        if self.clip is not None and self.clamps:
+            clamp = moving_node(graph, self.clip, "", self.kind.dtype, *self._bounds(self.clip))
+            node = node.with_attrs(low=clamp.attrs["low"], high=clamp.attrs["high"], exact=False,
+                                   ).with_(onnx_nodes=node.onnx_nodes + self.clip.onnx_nodes)
+        _, shape = inferred(graph, node)
+        known = graph.tensors[node.output].shape or shape
+        if len(known) != len(shape):
+            return reshape_behind(graph, node, shape)
+        # Of ceil_mode, ONNX's own inference has another idea than all that compute it.
+        output = replace(graph.tensors[node.output], shape=shape)
+        return graph.with_(tensors={**graph.tensors, node.output: output}), (node,)
+
+    def _integer(self) -> tuple[Graph, Node]:
         node = self.node.with_(output=self.quantize.output)
         inputs = [self._data_input(name) for name in self.node.inputs[:2 if node.op == "Add" else 1]]
         if any(tensor.dtype != self.kind.dtype for tensor in inputs):
@@ -120,12 +146,24 @@ class _Group:
         if node.op == "Add":
             return graph, with_bounds("QAdd", node, (x, inputs[1].name), dtype)
         if node.op in _AVERAGES:
-            attrs = window_attrs(node) if node.op == "AveragePool" else {}
-            return graph, with_bounds("QAverage", node, (x,), dtype, **attrs)
+            return graph, self._average(graph, node, x, dtype)
         if not inputs[0].same_quantisation(self.kind):
             raise self._refusal("its input and output have different scales or zero points",
                                 "give them one, as onnxruntime.quantization does")
         return graph, moving_node(graph, node, x, dtype, *self._bounds(node))
+
+    def _average(self, graph: Graph, node: Node, x: str, dtype: str) -> Node:
+        if node.op == "ReduceMean":
+            axes = node.attrs.get("axes")
+            if len(node.inputs) > 1 and node.inputs[1]:
+                axes = quantisation.constant(graph, node, node.inputs[1], "axes").ravel()
+            rank = len(graph.tensors[x].shape or ())
+            if rank != 4 or axes is None or {int(axis) % rank for axis in axes} != {2, 3}:
+                raise self._refusal("it averages over other axes than height and width", "average over those")
+            # ONNX Runtime has no integer kernel for it.
+            return with_bounds("QAverage", node, (x,), dtype, exact=False)
+        attrs = window_attrs(node) if node.op == "AveragePool" else {}
+        return with_bounds("QAverage", node, (x,), dtype, **attrs)
 
     def _refusal(self, reason: str, way_out: str) -> UnsupportedNodeError:
         return UnsupportedNodeError(self.node.name, self.node.op, reason, way_out)

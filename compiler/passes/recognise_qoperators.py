@@ -6,6 +6,8 @@ from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass, PassError
+from tilewright.compiler.passes.expand_qlinear import expanded
+from tilewright.compiler.passes.infer_shapes import inferred
 from tilewright.compiler.passes.integer_ops import (
     UNCHANGED_VIEWS,
     moved_type,
@@ -21,18 +23,28 @@ _ON_INTEGERS = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
 
 
 class RecogniseQOperators(Pass):
-    """Replace QLinear operators, and MaxPool, Relu, Clip and reshapes of integers, by our integer operators."""
+    """Replace QLinear operators, and MaxPool, Relu, Clip and reshapes of integers, by our integer operators.
+
+    QLinear operators that the datapath does not compute are taken apart instead, and become the host core's.
+    """
 
     def apply(self, graph: Graph) -> Graph:
-        done: list[Node] = []
         for node in graph.nodes:
-            new = node
             if node.op in _QLINEAR:
-                graph, new = self._recognise(graph, node)
+                try:
+                    graph, new = self._recognise(graph, node)
+                    inferred(graph, new)
+                    graph = graph.replaced((node,), new)
+                except UnsupportedNodeError as error:
+                    graph = expanded(graph, node, error.reason)
             elif node.op in _ON_INTEGERS and graph.tensors[node.inputs[0]].dtype in quantisation.INTEGERS:
-                graph, new = self._recognise_on_integers(graph, node)
-            done.append(new)
-        return graph.with_(nodes=tuple(done))
+                try:
+                    graph, new = self._recognise_on_integers(graph, node)
+                    inferred(graph, new)
+                    graph = graph.replaced((node,), new)
+                except UnsupportedNodeError as error:
+                    graph = graph.replaced((node,), node.with_(reason=error.reason))
+        return graph
 
     def ensures(self, graph: Graph) -> None:
         if left := [node.name for node in graph.nodes if node.op in _QLINEAR]:

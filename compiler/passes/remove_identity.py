@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes.base import Pass, PassError
 
@@ -10,21 +9,25 @@ _IDENTITIES = ("Identity", "Dropout")
 
 
 class RemoveIdentity(Pass):
-    """Replace every reader's ``Identity(x)`` and ``Dropout(x)`` by ``x``; dropout acts in training only."""
+    """Replace every reader's ``Identity(x)`` and ``Dropout(x)`` by ``x``; dropout acts in training only.
+
+    One between an input and an output, or two outputs, of the model stays as an Identity with a reason.
+    """
 
     def apply(self, graph: Graph) -> Graph:
-        while (node := next((n for n in graph.nodes if n.op in _IDENTITIES), None)) is not None:
+        while (node := next((n for n in graph.nodes if n.op in _IDENTITIES and not n.reason), None)) is not None:
             if node.output not in graph.outputs:
                 graph = rename(graph, {node.output: node.inputs[0]}, without=node)
             elif graph.producer(node.inputs[0]) is not None and node.inputs[0] not in graph.outputs:
                 graph = rename(graph, {node.inputs[0]: node.output}, without=node)
             else:
-                raise UnsupportedNodeError(node.name, node.op, "it joins an input or output of the model to an output",
-                                           "remove that output")
+                kept = Node("Identity", node.inputs[:1], node.output, {}, node.onnx_nodes,
+                            "it joins an input or output of the model to an output")
+                graph = graph.replaced((node,), kept)
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op in _IDENTITIES]:
+        if left := [node.name for node in graph.nodes if node.op in _IDENTITIES and not node.reason]:
             raise PassError(f"Identities must all be removed, not left as {', '.join(left)}")
 
 

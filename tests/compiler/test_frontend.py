@@ -1,6 +1,7 @@
 """Whatever is given as a model ends in a graph or in one clear sentence."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import onnx
@@ -19,13 +20,14 @@ from tilewright.compiler.errors import (
 )
 from tilewright.compiler.frontend import load
 from tilewright.compiler.layers import Network
-from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.passes.base import Pipeline
+from tilewright.compiler.pipelines import RECOGNITION, compile_network
 from tilewright.models import builtin
 
 
-def small(form="qdq"):
+def small(form="qdq", dtype=np.int8):
     """Return a model with every kind of operator, as a protobuf."""
-    model = ModelBuilder(form, zero_point=None)
+    model = ModelBuilder(form, dtype=dtype, zero_point=None)
     x = model.conv(model.input((1, 3, 8, 8)), 4)
     y = model.average(model.max_pool(model.add(model.conv(x, 4, pads=(1, 1, 1, 1)), x)))
     model.output(model.gemm(model.flatten(y), 3))
@@ -126,36 +128,44 @@ def test_the_batch_must_be_one():
     refuse(model, UnsupportedModelError, "Input 'input0' must have a batch of 1, not 4; run larger batches one by one")
 
 
-def test_a_float_model_is_refused_with_a_way_out():
-    weights = numpy_helper.from_array(np.zeros((2, 3, 3, 3), np.float32), "w")
-    refuse(of_nodes(helper.make_node("Conv", ["x", "w"], ["y"], "first"), initializers=[weights]), UnsupportedNodeError,
-           r"Node 'first' \(Conv\) is not supported: .*; quantise every activation of the model, outputs included")
-
-
-def test_an_unknown_operator_is_refused_with_its_name():
-    refuse(of_nodes(helper.make_node("Softmax", ["x"], ["y"], "end")), UnsupportedNodeError,
-           r"Node 'end' \(Softmax\) is not supported: the operator is not compiled; "
+def test_operators_that_nothing_computes_are_refused_all_of_them():
+    nodes = [helper.make_node("Det", ["x"], ["d"], "first"), helper.make_node("Det", ["x"], ["e"], "second"),
+             helper.make_node("Add", ["d", "e"], ["y"])]
+    model = of_nodes(*nodes)
+    refuse(model, UnsupportedNodeError,
+           r"Node 'first' \(Det\) is not supported: the operator is not compiled; "
            "cut the model so that this node runs outside, or replace it")
+    with pytest.raises(UnsupportedNodeError) as caught:
+        compile_network(model.SerializeToString())
+    assert [other.node for other in caught.value.others] == ["second"]
 
 
-def test_unsigned_weights_are_refused():
-    model = small("qoperator")
+def first_conv(form, dtype, zero_points, low, high):
+    """Return a model whose first convolution has weights from ``low`` to ``high``, and those zero points."""
+    model = small(form, dtype)
     conv = next(node for node in model.graph.node if node.op_type == "QLinearConv")
-    weights = initializer(model, conv.input[3])
-    unsigned = numpy_helper.to_array(weights).view(np.uint8)
-    weights.CopyFrom(numpy_helper.from_array(unsigned, weights.name))
-    zero = initializer(model, conv.input[5])
-    zero.CopyFrom(numpy_helper.from_array(np.zeros(4, np.uint8), zero.name))
-    refuse(model, UnsupportedNodeError, r"Node 'QLinearConv1' \(QLinearConv\) is not supported: its weights are uint8; "
-           r"quantise weights to int8, symmetric \(weight_type=QuantType.QInt8\)")
+    weights, zero = initializer(model, conv.input[3]), initializer(model, conv.input[5])
+    shape = tuple(weights.dims)
+    drawn = np.random.default_rng(0).integers(low, high + 1, shape).astype(dtype)
+    weights.CopyFrom(numpy_helper.from_array(drawn, weights.name))
+    zero.CopyFrom(numpy_helper.from_array(np.array(zero_points, dtype), zero.name))
+    return model.SerializeToString()
 
 
-def test_weights_with_a_zero_point_are_refused():
-    model = small("qoperator")
-    name = next(node for node in model.graph.node if node.op_type == "QLinearConv").input[5]
-    initializer(model, name).CopyFrom(numpy_helper.from_array(np.array([0, 0, 1, 0], np.int8), name))
-    refuse(model, UnsupportedNodeError, r"Node 'QLinearConv1' \(QLinearConv\) is not supported: its weights have a "
-           r"zero point; quantise weights symmetrically \(WeightSymmetric=True\)")
+@pytest.mark.parametrize("zero_points", [(128, 128, 128, 128), (127, 128, 129, 127)])
+def test_unsigned_weights_become_signed(zero_points):
+    network = assert_exact(first_conv("qoperator", np.uint8, zero_points, 1, 254))
+    assert network.layers[0].weights.dtype == np.int8
+
+
+def test_weights_keep_their_zero_points():
+    assert_exact(first_conv("qoperator", np.int8, (0, 3, -3, 1), -100, 100))
+
+
+def test_weights_beyond_int8_are_the_cores():
+    graph = Pipeline(RECOGNITION)(load(first_conv("qoperator", np.uint8, (0, 0, 0, 0), 0, 255)))
+    assert [(node.op, node.reason) for node in graph.nodes if node.op == "Conv"] == [
+        ("Conv", "its weights less their zero point do not fit int8")]
 
 
 def test_contrib_operators_need_their_inputs_and_attributes():
@@ -196,13 +206,44 @@ def test_large_files_are_refused_before_they_are_read(tmp_path, monkeypatch):
     refuse(str(path), ModelTooLargeError, "Model must have at most 10 bytes, not 11")
 
 
-def test_functions_are_refused():
+def with_function(op, domain=""):
+    """Return a model that computes its output by a function, in which is one operator."""
     model = small()
-    model.functions.append(helper.make_function("d", "f", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])],
-                                                [helper.make_opsetid("", 17)]))
+    model.functions.append(helper.make_function(
+        "d", "f", ["a"], ["b"], [helper.make_node(op, ["a"], ["b"], domain=domain)],
+        [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]))
     model.opset_import.append(helper.make_opsetid("d", 1))
-    refuse(model, UnsupportedModelError,
-           "Model must have no functions of its own, not 'f'; inline them with onnx.inliner")
+    end = model.graph.node[-1]
+    name, end.output[0] = end.output[0], "before"
+    model.graph.node.append(helper.make_node("f", ["before"], [name], domain="d"))
+    return model
+
+
+def test_functions_are_inlined():
+    network = assert_exact(with_function("Identity").SerializeToString())
+    assert len(network.layers) == len(compile_network(small().SerializeToString()).layers)
+
+
+def test_functions_that_call_themselves_are_refused():
+    refuse(with_function("f", "d"), (BadModelError, UnsupportedModelError), "Model must .*")
+
+
+@pytest.mark.parametrize(("op", "extent"), [("ConstantOfShape", 2**15), ("Expand", 2**15), ("Range", 2**28)])
+def test_folding_stays_within_limits(op, extent):
+    """Small constants that make a large tensor: it is not made."""
+    shape = numpy_helper.from_array(np.array([extent, extent]), "shape")
+    one, limit = (numpy_helper.from_array(np.array(value, np.float32), name)
+                  for value, name in ((1, "one"), (extent, "n")))
+    inputs = {"ConstantOfShape": ["shape"], "Expand": ["one", "shape"], "Range": ["one", "n", "one"]}[op]
+    sum_axes = numpy_helper.from_array(np.arange(1 if op == "Range" else 2), "axes")
+    nodes = [helper.make_node(op, inputs, ["large"]),
+             helper.make_node("ReduceSum", ["large", "axes"], ["sum"], keepdims=0),
+             helper.make_node("Add", ["x", "sum"], ["y"])]
+    model = of_nodes(*nodes, initializers=[shape, one, limit, sum_axes])
+    tracemalloc.start()
+    refuse(model, CompileError, ".*")
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
 
 
 def save_external(folder, location):

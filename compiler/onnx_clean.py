@@ -1,0 +1,99 @@
+"""ONNX's graph made plain: functions inlined, constants folded within limits, and what computes nothing removed."""
+
+import math
+
+import onnx  # noqa: TID251
+import onnx.inliner  # noqa: TID251
+import onnx_ir as ir
+import onnxscript.optimizer
+from onnx_ir.passes.common import (
+    IdentityEliminationPass,
+    LiftConstantsToInitializersPass,
+    RemoveInitializersFromInputsPass,
+    RemoveUnusedNodesPass,
+)
+
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.onnx_shapes import first_line
+
+FOLDED_ELEMENTS = 2**22
+"""Largest result of a node that is computed while compiling."""
+
+_UNSHAPED_ELEMENTS = 2**16
+_GROWING = {"Expand", "Tile", "Range", "ConstantOfShape", "OneHot", "Pad", "CenterCropPad", "Resize", "Upsample", "If",
+            "Loop", "Scan", "SequenceMap", "EyeLike", "Compress", "BlackmanWindow", "HannWindow", "HammingWindow",
+            "MelWeightMatrix", "DFT", "STFT", "MaxUnpool", "ConvTranspose", "Col2Im"}
+
+
+def inline_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without functions of its own.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If a function calls itself.
+    """
+    if not proto.functions:
+        return proto
+    calls = {(f.domain, f.name): {(node.domain, node.op_type) for node in f.node} for f in proto.functions}
+    while leaves := [key for key, called in calls.items() if not called & calls.keys()]:
+        for key in leaves:
+            del calls[key]
+    if calls:
+        _, name = next(iter(calls))
+        raise UnsupportedModelError(f"Model must have no functions that call themselves, not {name!r}")
+    try:
+        return onnx.inliner.inline_local_functions(proto)
+    except (ValueError, RuntimeError) as error:
+        raise BadModelError(f"Functions of the model must fit their calls: {first_line(error)}") from error
+
+
+def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Fold what is constant, except quantisation itself, and drop what computes nothing.
+
+    Raises
+    ------
+    BadModelError
+        If the model is none that can be read.
+    """
+    try:
+        return ir.to_proto(_cleaned(ir.from_proto(proto)))
+    except (ir.serde.SerdeError, ir.passes.PassError) as error:
+        raise BadModelError(f"Model must be valid ONNX; the reader says: {first_line(error)}") from error
+
+
+def _cleaned(model: ir.Model) -> ir.Model:
+    lift = LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
+    RemoveInitializersFromInputsPass()(model)
+    lift(model)
+    onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
+    for cleanup in (lift, IdentityEliminationPass(), RemoveUnusedNodesPass()):
+        cleanup(model)
+    return model
+
+
+def _should_fold(node: ir.Node) -> bool | None:
+    """Tell whether to fold ``node``, whose inputs are constants; None for "as usual"."""
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    elements = _elements(node)
+    if elements is None or elements > FOLDED_ELEMENTS:
+        return False
+    return True if node.op_type == "ConstantOfShape" else None
+
+
+def _elements(node: ir.Node) -> int | None:
+    """Return an upper bound of the size of a node's result; None where there is none."""
+    shapes = [value.shape for value in node.outputs]
+    if all(shape is not None and shape.is_static() for shape in shapes):
+        return sum(math.prod(shape.numpy()) for shape in shapes if shape is not None)
+    values = [value.const_value.numpy() for value in node.inputs if value is not None and value.const_value is not None]
+    if node.op_type == "ConstantOfShape":
+        return math.prod(map(int, values[0].ravel()[:16]))
+    if node.op_type == "Range" and len(values) == 3:
+        start, limit, step = (value.item() for value in values)
+        return max(0, math.ceil((limit - start) / step)) if step else None
+    if node.op_type in ("Expand", "Tile") and len(values) == 2:
+        return values[0].size * math.prod(max(1, int(extent)) for extent in values[1].ravel()[:16])
+    product = math.prod(max(1, value.size) for value in values)
+    return product if node.op_type not in _GROWING and product <= _UNSHAPED_ELEMENTS else None

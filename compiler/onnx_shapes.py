@@ -1,0 +1,120 @@
+"""ONNX's own shape inference for a model with fixed inputs, seeing through com.microsoft's operators too."""
+
+from collections.abc import Callable
+
+import onnx  # noqa: TID251
+from onnx import TensorProto, helper  # noqa: TID251
+
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+
+
+def fix_batch(proto: onnx.ModelProto) -> None:
+    """Set a dynamic batch to 1, wherever its symbol stands, and refuse every other dynamic dimension of an input."""
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    inputs = [value for value in proto.graph.input if value.name not in constants]
+    for value in inputs:
+        if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+            raise UnsupportedModelError(f"Input {value.name!r} must be a tensor with a shape")
+    extents = [value.type.tensor_type.shape.dim for value in inputs]
+    batches = {dims[0].dim_param for dims in extents if dims and dims[0].dim_param}
+    for value, dims in zip(inputs, extents, strict=True):
+        for axis, extent in enumerate(dims):
+            if extent.HasField("dim_value") and extent.dim_value > 0:
+                continue
+            if axis > 0 and extent.dim_param not in batches:
+                raise UnsupportedModelError(
+                    f"Input {value.name!r} must have a fixed shape, the batch excepted; its dimension {axis} is "
+                    f"{extent.dim_param or 'unknown'!r}; fix it with onnxruntime.tools.make_dynamic_shape_fixed")
+            extent.Clear()
+            extent.dim_value = 1
+    for value in proto.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    # Shapes written for another batch, or by other rules for ceil_mode, would contradict those inferred now.
+    del proto.graph.value_info[:]
+
+
+def infer_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the type of every value that ONNX's rules can tell.
+
+    com.microsoft's operators have no rules there. Where there are some, the rules are asked about a model that has
+    operators of the same shapes in their place.
+
+    Raises
+    ------
+    BadModelError
+        If types or shapes contradict each other.
+    """
+    inferred = _infer(proto, check_type=True)
+    if any(node.op_type in _ALIKE for node in proto.graph.node if node.domain == "com.microsoft"):
+        known = {value.name for value in inferred.graph.value_info}
+        alike = _infer(_with_operators_alike(inferred), check_type=False)
+        inferred.graph.value_info.extend(value for value in alike.graph.value_info if value.name not in known)
+        shaped = {value.name: value for value in alike.graph.output}
+        for value in inferred.graph.output:
+            value.CopyFrom(_merged(value, shaped[value.name]))
+    return inferred
+
+
+def _infer(proto: onnx.ModelProto, *, check_type: bool) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=check_type, strict_mode=True, data_prop=True)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
+        raise BadModelError(f"Shapes of the model contradict each other: {first_line(error)}") from error
+
+
+def _merged(value: onnx.ValueInfoProto, other: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    """Return ``value`` with the other's shape, where that is the one that is known."""
+    merged = onnx.ValueInfoProto()
+    merged.CopyFrom(value)
+    if not value.type.tensor_type.HasField("shape") and other.type.tensor_type.HasField("shape"):
+        merged.type.tensor_type.shape.CopyFrom(other.type.tensor_type.shape)
+    return merged
+
+
+def _same(node: onnx.NodeProto, _: str) -> onnx.NodeProto:
+    return helper.make_node("Identity", [node.input[0]], [node.output[0]])
+
+
+def _broadcast(node: onnx.NodeProto, condition: str) -> onnx.NodeProto:
+    # Where takes every type, at every opset, and broadcasts.
+    return helper.make_node("Where", [condition, node.input[0], node.input[3]], [node.output[0]])
+
+
+def _concat(node: onnx.NodeProto, _: str) -> onnx.NodeProto:
+    return helper.make_node("Concat", node.input[2::3], [node.output[0]],
+                            axis=next((a.i for a in node.attribute if a.name == "axis"), 1))
+
+
+def _pool(node: onnx.NodeProto, _: str) -> onnx.NodeProto:
+    new = helper.make_node(node.op_type.removeprefix("QLinear"), [node.input[0]], [node.output[0]])
+    new.attribute.extend(a for a in node.attribute if a.name != "channels_last")
+    return new
+
+
+def _gemm(node: onnx.NodeProto, _: str) -> onnx.NodeProto:
+    new = helper.make_node("Gemm", [node.input[0], node.input[3]], [node.output[0]])
+    new.attribute.extend(node.attribute)
+    return new
+
+
+_ALIKE: dict[str, Callable[[onnx.NodeProto, str], onnx.NodeProto]] = {
+    "QLinearAdd": _broadcast, "QLinearMul": _broadcast, "QLinearConcat": _concat, "QLinearSigmoid": _same,
+    "QLinearLeakyRelu": _same, "QLinearSoftmax": _same, "QLinearGlobalAveragePool": _pool,
+    "QLinearAveragePool": _pool, "QGemm": _gemm, "Gelu": _same,
+}
+
+
+def _with_operators_alike(proto: onnx.ModelProto) -> onnx.ModelProto:
+    alike = onnx.ModelProto()
+    alike.CopyFrom(proto)
+    condition = "tilewright:condition"
+    alike.graph.initializer.append(helper.make_tensor(condition, TensorProto.BOOL, (), [True]))
+    for node in alike.graph.node:
+        if node.domain == "com.microsoft" and node.op_type in _ALIKE:
+            node.CopyFrom(_ALIKE[node.op_type](node, condition))
+    return alike
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message that says something."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
