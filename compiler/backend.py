@@ -233,11 +233,12 @@ def layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> 
         return LayerEntry(name=layer.name, kind="core", algorithm="core", onnx_nodes=layer.onnx_nodes, macs=layer.macs,
                           function=function, inputs=tuple(name for name in layer.reads if name in network.tensors),
                           outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
-                          reason=layer.reason)
+                          reason=layer.reason, exact=layer.exact)
     assert isinstance(plan, LayerPlan)
     return LayerEntry(name=layer.name, kind=layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
                       onnx_nodes=layer.onnx_nodes, macs=layer.macs, function=function, inputs=layer.reads,
-                      outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles)
+                      outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
+                      exact=layer.exact)
 
 
 ALGORITHM_NAMES = {"conv23": "conv23", "conv": "conv", "sum": "pool"}

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import MemoryTiming
-from tilewright.isa.program import Program
+from tilewright.isa.program import Call, Program
 from tilewright.runtime.engines import Execution
 from tilewright.runtime.errors import RunError
 from tilewright.runtime.job import Job, JobLayer
 from tilewright.runtime.records import STALLS, Counts, differences
 from tilewright.runtime.report import LayerReport, Report, add_energies
 from tilewright.sim.actions import actions_of
+from tilewright.sim.core_calls import instructions_of
 from tilewright.sim.energy import Energy, Technology, estimate
 
 TECHNOLOGY = "generic45"
-
-CYCLES_PER_INSTRUCTION = 2
-"""Of the host core in its own kernels, main memory's latency included."""
 
 
 def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -> Report:
@@ -35,10 +33,8 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -
     if tail < 0:
         raise RunError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
                        f"but they are {-tail} more")
-    mnemonics, commands = count_commands(job.program)
-    weights = [count + (layer.predicted_cycles // CYCLES_PER_INSTRUCTION if layer.algorithm == "core" else 0)
-               for layer, count in zip(job.layers, commands, strict=False)]
-    shares = share_out(execution.instructions, weights)
+    mnemonics, commands = count_commands(job.program, [layer.predicted_cycles for layer in job.layers])
+    shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail}
     energies = [estimate(actions_of(each, job.machine, share), technology)
                 for each, share in zip([*counts, rest], [*shares, 0], strict=True)]
@@ -56,16 +52,23 @@ def _layer(layer: JobLayer, counts: Counts, energy: Energy) -> LayerReport:
         name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
         bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
-        activation_bytes_read=counts["activation_read"], energy=energy)
+        activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason)
 
 
-def count_commands(program: Program) -> tuple[dict[str, int], list[int]]:
-    """Return how many commands of each mnemonic a program executes, and how many each of its functions does."""
+def count_commands(program: Program, cycles: Sequence[int] = ()) -> tuple[dict[str, int], list[int]]:
+    """Return how many commands of each mnemonic a program executes, and how many each of its functions does.
+
+    To those of a function that calls a kernel of the host core, the kernel's instructions are added, as expected of the
+    ``cycles`` that each function should take.
+    """
     mnemonics: Counter[str] = Counter()
     functions: Counter[int] = Counter()
-    for index, command in program.commands():
-        mnemonics[command.instruction.mnemonic] += 1
-        functions[index] += 1
+    for index, each in program.actions():
+        if isinstance(each, Call):
+            functions[index] += instructions_of(each, cycles[index]) if index < len(cycles) else 0
+        else:
+            mnemonics[each.instruction.mnemonic] += 1
+            functions[index] += 1
     return ({mnemonic: mnemonics[mnemonic] for mnemonic in BY_MNEMONIC},
             [functions[index] for index in range(len(program.functions))])
 

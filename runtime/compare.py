@@ -7,6 +7,9 @@ import numpy as np
 
 from tilewright.runtime.quantization import as_int8
 
+FLOAT_TOLERANCE = 1e-3
+"""Of a float tensor's largest value: kernels add in another order than ONNX Runtime, layer after layer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -16,27 +19,33 @@ class Difference:
     name: str
     tensor: str
     index: tuple[int, ...]
-    value: int
-    expected: int
+    value: int | float
+    expected: int | float
     count: int
 
     def __str__(self) -> str:
+        axes = " (channel, row, column)" if len(self.index) == 3 else ""
         return (f"Layer {self.layer} ({self.name}) is the first to differ from ONNX Runtime: {self.tensor} at "
-                f"{self.index} (channel, row, column) is {self.value}, not {self.expected}; {self.count} of its "
-                f"elements differ")
+                f"{self.index}{axes} is {self.value}, not {self.expected}; {self.count} of its elements differ")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many layers' tensors were compared, of how many, and the first difference."""
+    """How many layers' tensors were compared, of how many, and the first difference.
+
+    Of those compared, ``floats`` were not integers: there ``deviation`` is the largest difference there was, relative
+    to the largest value of its tensor.
+    """
 
     compared: int
     layers: int
     difference: Difference | None
+    floats: int = 0
+    deviation: float = 0.0
 
     @property
     def matches(self) -> bool | None:
-        """Whether all that was compared is equal; None if nothing was."""
+        """Whether all that was compared is equal, floats nearly; None if nothing was."""
         return self.difference is None if self.compared else None
 
     def __str__(self) -> str:
@@ -44,7 +53,10 @@ class Comparison:
             return str(self.difference)
         if not self.compared:
             return "No tensor was compared with ONNX Runtime"
-        return f"{self.compared} of {self.layers} layers compared with ONNX Runtime: every element is equal"
+        said = f"{self.compared} of {self.layers} layers compared with ONNX Runtime: every element is equal"
+        if self.floats:
+            said += f" but for {self.floats} float tensors, which differ by {self.deviation:.1g} of their range at most"
+        return said
 
 
 def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray],
@@ -56,19 +68,39 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
     layers : sequence of (str, str)
         Name and output tensor of each.
     tensors : mapping of str to ndarray
-        int8 of shape (channels, height, width) by name; layers without one are not compared.
+        By name: int8 of shape (channels, height, width), or of a type and dims of their own; layers without one are not
+        compared.
     reference : mapping of str to ndarray
-        int8 or uint8 of ONNX's shape, as `runtime.reference` returns them.
+        Of ONNX's type and shape, as `runtime.reference` returns them.
     """
-    compared = 0
+    compared = floats = 0
+    deviation = 0.0
     for number, (name, tensor) in enumerate(layers):
         if tensor not in tensors or tensor not in reference:
             continue
         compared += 1
         value = tensors[tensor]
-        expected = as_int8(reference[tensor]).reshape(value.shape)
-        if (places := np.argwhere(value != expected)).size:
+        expected = reference[tensor].reshape(value.shape)
+        if value.dtype == np.float32:
+            floats += 1
+            differs, largest = _float_differences(value, expected)
+            deviation = max(deviation, largest)
+        else:
+            expected = as_int8(expected) if value.dtype == np.int8 else expected
+            differs = value != expected
+        if (places := np.argwhere(differs)).size:
             first = tuple(map(int, places[0]))
-            difference = Difference(number, name, tensor, first, int(value[first]), int(expected[first]), len(places))
-            return Comparison(compared, len(layers), difference)
-    return Comparison(compared, len(layers), None)
+            difference = Difference(number, name, tensor, first, value[first].item(), expected[first].item(),
+                                    len(places))
+            return Comparison(compared, len(layers), difference, floats, deviation)
+    return Comparison(compared, len(layers), None, floats, deviation)
+
+
+def _float_differences(value: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return where floats differ by more than ``FLOAT_TOLERANCE``, and by how much of their range at most."""
+    same = (value == expected) | (np.isnan(value) & np.isnan(expected))
+    finite = np.isfinite(value) & np.isfinite(expected)
+    scale = float(np.abs(expected[finite]).max(initial=0)) or 1.0
+    with np.errstate(invalid="ignore"):
+        off = np.where(same, 0.0, np.where(finite, np.abs(value.astype(np.float64) - expected) / scale, np.inf))
+    return off > FLOAT_TOLERANCE, float(off.max(initial=0))

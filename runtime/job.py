@@ -13,12 +13,16 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.program import Program
 from tilewright.runtime.inputs import ONNX_TYPES
 
+QUANTISED = ("float32", "int8", "uint8")
+"""Types in the model of what is int8 in memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLayer:
     """One layer: what it is, the tensor it computes, where its status record lies, and what it should take.
 
-    ``algorithm`` is ``core`` for what the host core computes, and ``reason`` then says why it does.
+    ``algorithm`` is ``core`` for what the host core computes, and ``reason`` then says why it does. ``exact`` tells
+    whether ONNX Runtime's result is reproducible.
     """
 
     name: str
@@ -30,13 +34,14 @@ class JobLayer:
     record: int
     predicted_cycles: int
     reason: str = ""
+    exact: bool = True
 
     @classmethod
     def of(cls, entry: LayerEntry) -> "JobLayer":
         """Return what the manifest says of a layer."""
         return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
                    macs=entry.macs, output=entry.outputs[0], record=entry.record,
-                   predicted_cycles=entry.predicted_cycles, reason=entry.reason)
+                   predicted_cycles=entry.predicted_cycles, reason=entry.reason, exact=entry.exact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,3 +134,6 @@ def _check_border(tensor: TensorInfo) -> None:
     if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
         raise ArtifactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
+    if tensor.onnx_dtype != tensor.dtype and (tensor.dtype != "int8" or tensor.onnx_dtype not in QUANTISED):
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have the type that it has in the model, or be int8 "
+                            f"for one of {', '.join(QUANTISED)}, not {tensor.dtype} for {tensor.onnx_dtype}")

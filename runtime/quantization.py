@@ -1,4 +1,7 @@
-"""Between the model's own inputs and outputs and the int8 tensors of a network, as ONNX Runtime converts them."""
+"""Between the model's own inputs and outputs and the tensors of a network, as ONNX Runtime converts them.
+
+A tensor of the host core that has the model's own type is handed through as it is.
+"""
 
 import numpy as np
 
@@ -8,7 +11,7 @@ _SHIFT = 128
 
 
 def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
-    """Return an input of the model as the int8 tensor that the first layers read.
+    """Return an input of the model as the tensor that the first layers read.
 
     Parameters
     ----------
@@ -20,8 +23,8 @@ def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray
-        int8 of shape ``info.shape``: round(array / scale), halves to even, plus the zero point, saturated. It is a true
-        division: multiplying by the reciprocal differs once in a million.
+        Of shape ``info.array_shape``. Of a float, int8: round(array / scale), halves to even, plus the zero point,
+        saturated. It is a true division: multiplying by the reciprocal differs once in a million.
 
     Raises
     ------
@@ -32,32 +35,39 @@ def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     if array.dtype != info.onnx_dtype or array.shape != info.onnx_shape:
         raise ValueError(f"Input {info.onnx_name!r} must be {info.onnx_dtype} of shape {info.onnx_shape}, "
                          f"not {array.dtype} of shape {array.shape}")
+    if is_raw(info):
+        return array.reshape(info.array_shape)
     if array.dtype != np.float32:
-        return as_int8(array).reshape(info.shape)
+        return as_int8(array).reshape(info.array_shape)
     levels = np.rint(array / info.scale) + info.zero_point
-    return np.clip(levels, -128, 127).astype(np.int8).reshape(info.shape)
+    return np.clip(levels, -128, 127).astype(np.int8).reshape(info.array_shape)
 
 
 def dequantize_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
-    """Return an int8 tensor as the model's output.
+    """Return a tensor as the model's output.
 
     Parameters
     ----------
     info : TensorInfo
         One of ``Network.outputs``.
     tensor : ndarray
-        int8 of shape ``info.shape``.
+        Of type ``info.dtype`` and shape ``info.array_shape``.
 
     Returns
     -------
     ndarray
         Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale.
     """
-    if info.onnx_dtype == "int8":
+    if is_raw(info):
         return tensor.reshape(info.onnx_shape)
     if info.onnx_dtype == "uint8":
         return (tensor.astype(np.int16) + _SHIFT).astype(np.uint8).reshape(info.onnx_shape)
     return ((tensor.astype(np.int32) - info.zero_point).astype(np.float32) * info.scale).reshape(info.onnx_shape)
+
+
+def is_raw(info: TensorInfo) -> bool:
+    """Tell whether the tensor is the model's own: of its type, and nothing between the two."""
+    return info.dtype == info.onnx_dtype
 
 
 def as_int8(array: np.ndarray) -> np.ndarray:

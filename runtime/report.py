@@ -19,7 +19,8 @@ class LayerReport:
     Attributes
     ----------
     name, kind, algorithm : str
-        ``kind`` as in `compiler.layers.Layer`; ``algorithm`` is the instruction that computes it.
+        ``kind`` as in `compiler.layers.Layer`; ``algorithm`` is the instruction that computes it. Both are ``core``
+        where the host core does.
     onnx_nodes : tuple of str
         Nodes of the model that were fused into it.
     macs : int
@@ -33,7 +34,9 @@ class LayerReport:
     activation_bytes_read : int
         From the activation buffer.
     energy : Energy
-        The host core's part is shared out by commands.
+        The host core's part is shared out by commands, and by what it computes itself.
+    reason : str
+        Why the host core computes it; empty if it does not.
     """
 
     name: str
@@ -47,6 +50,7 @@ class LayerReport:
     bytes_written: int
     activation_bytes_read: int
     energy: Energy
+    reason: str = ""
 
     @property
     def main_stall(self) -> str | None:
@@ -106,6 +110,11 @@ class Report:
     def macs(self) -> int:
         """Multiply-accumulates of all layers."""
         return sum(layer.macs for layer in self.layers)
+
+    @property
+    def core_cycles(self) -> int:
+        """Cycles of the layers that the host core computes."""
+        return sum(layer.cycles for layer in self.layers if layer.algorithm == "core")
 
     @property
     def macs_per_multiplier_cycle(self) -> float:

@@ -22,20 +22,20 @@ class TensorStatistics:
 
 def tensor_statistics(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray],
                       zero_points: Mapping[str, int]) -> tuple[TensorStatistics, ...]:
-    """Return the statistics of every layer whose tensor is there.
+    """Return the statistics of every layer whose tensor is there and int8.
 
     Parameters
     ----------
     layers : sequence of (str, str)
         Name and output tensor of each.
     tensors : mapping of str to ndarray
-        int8 by name.
+        By name.
     zero_points : mapping of str to int
         The int8 value that stands for zero, by tensor. It counts as zero, even where it is an end of the range.
     """
     found = []
     for name, output in layers:
-        if output not in tensors:
+        if output not in tensors or tensors[output].dtype != np.int8:
             continue
         counts = np.bincount(tensors[output].ravel().astype(np.int16) + 128, minlength=256)
         zeros = int(counts[zero_points[output] + 128])

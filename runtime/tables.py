@@ -49,7 +49,7 @@ def layer_table(report: Report) -> Table:
     """Return the table of a report's layers, and their sum."""
     table = Table(title=plain(f"{report.model} on {report.machine}, engine {report.engine}"))
     for head, justify in _COLUMNS:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=head != "layer")
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "kind")
     for layer in report.layers:
         table.add_row(*_row(layer, report.multipliers))
     table.add_section()
@@ -68,8 +68,10 @@ def plain(text: str) -> Text:
 
 def _row(layer: LayerReport, multipliers: int) -> tuple[Text | str, ...]:
     work = f"{layer.macs / (multipliers * layer.cycles):.2f}" if layer.macs and layer.cycles else "–"
-    stall = "–"
-    if layer.main_stall is not None:
+    stall: Text | str = "–"
+    if layer.algorithm == "core":
+        stall = plain(f"on the core: {layer.reason}")
+    elif layer.main_stall is not None:
         name = layer.main_stall.removeprefix("mac_").replace("_", " ")
         stall = f"{name} {100 * layer.stalls[layer.main_stall] / layer.cycles:.0f} %"
     kind = layer.algorithm if layer.kind == "conv" else layer.kind
@@ -94,6 +96,10 @@ def summary(report: Report) -> Iterable[str]:
                        for name, energy in parts if 100 * energy >= report.energy.total_uj)
     memory = report.memory
     yield f"instructions: {counts}"
+    if cores := [layer for layer in report.layers if layer.algorithm == "core"]:
+        share = 100 * report.core_cycles / report.cycles
+        yield (f"host core: {len(cores)} of {len(report.layers)} layers, {report.core_cycles:,} cycles, "
+               f"{share:.0f} % of the run")
     yield f"energy: {range_text(report.energy)} µJ in {report.technology}: {shares}"
     yield f"memory: {memory.latency_cycles} cycles latency, then {memory.bytes_per_cycle} bytes per cycle"
     yield f"simulated in {report.wall_seconds:.2f} s, {report.simulated_cycles_per_second:,.0f} cycles per second"

@@ -14,7 +14,7 @@ from tilewright.isa.assembler import Command
 from tilewright.isa.counters import FAULTS
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.program import Call, Program
-from tilewright.sim.core_calls import CoreKernel, execute_call, no_kernel
+from tilewright.sim.core_calls import CoreKernel, execute_call, instructions_of, no_kernel
 from tilewright.sim.cycles import CycleModel
 from tilewright.sim.functional import Functional
 from tilewright.sim.memory import MainMemory, Permission, WindowError
@@ -25,9 +25,6 @@ START_CYCLES = 40
 
 END_CYCLES = 10
 """Cycles from the last fence to the end of the program, registers restored."""
-
-CYCLES_PER_INSTRUCTION = 2
-"""Of the host core in what it computes itself, main memory's latency included; about, for floats."""
 
 START_INSTRUCTIONS = 20
 """Instructions of both."""
@@ -163,7 +160,7 @@ class _Run:
             if isinstance(command, Call):
                 cycles = execute_call(command, self.memory, self.timing, self.core)
                 gap += cycles
-                self.instructions += cycles // CYCLES_PER_INSTRUCTION
+                self.instructions += instructions_of(command, cycles)
                 continue
             try:
                 self.functional.execute(command)

@@ -41,7 +41,7 @@ def core_function(call: Call, name: str) -> list[str]:
     parameters.append(f"{CTYPES[call.output.dtype]} *restrict out")
     described = ", ".join(describe(operand) for _, operand in present) or "nothing"
     return [f"/* {call.kernel}: {described} -> {describe(call.output)}. */",
-            f"static __attribute__((noinline)) void {name}({', '.join(parameters)})", "{",
+            f"static __attribute__((noinline)) void {name}(", f"{INDENT}{', '.join(parameters)})", "{",
             *(INDENT + line if line else "" for line in KERNELS[call.kernel].c_body(call, name)), "}"]
 
 

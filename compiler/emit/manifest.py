@@ -33,7 +33,7 @@ class LayerEntry:
     """What the manifest says of a layer; ``record`` is the address of its status record.
 
     ``algorithm`` is the instruction that computes it, or ``core``, and ``reason`` then why the host core does;
-    ``inputs`` and ``outputs`` name tensors.
+    ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.layers.Layer`.
     """
 
     name: str
@@ -48,6 +48,7 @@ class LayerEntry:
     plan: str
     predicted_cycles: int
     reason: str = ""
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +259,7 @@ def _layer(data: Any, end: int) -> LayerEntry:
     texts = {name: value(data, name, str) for name in ("name", "kind", "algorithm", "function", "plan", "reason")}
     return LayerEntry(**texts, onnx_nodes=_list(data, "onnx_nodes", _text), inputs=_list(data, "inputs", _text),
                       outputs=_list(data, "outputs", _text), macs=value(data, "macs", int), record=record,
-                      predicted_cycles=value(data, "predicted_cycles", int))
+                      predicted_cycles=value(data, "predicted_cycles", int), exact=value(data, "exact", bool))
 
 
 def sha256(path: Path) -> str:
