@@ -6,6 +6,7 @@ What a command needs is imported when it runs, so that ``--help`` and ``isa`` an
 
 import json
 import math
+import shlex
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -233,11 +234,11 @@ def doctor() -> None:
 @app.command(epilog="Example: tilewright bench --quick --engine fast")
 def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and the networks for 3x32x32.")] = False,
           engine: EngineName = Engine.rtl,
-          networks: Annotated[str | None, typer.Option("--networks", metavar="A,B", show_default=False,
-                                                       help="Which networks, by name.")] = None,
+          only: Annotated[str | None, typer.Option("--only", metavar="A,B", show_default=False,
+                                                   help="Only these networks, by name.")] = None,
           machines: Annotated[str | None, typer.Option(
               "--machines", metavar="A,B", show_default=False,
-              help="On which machines. Without it all; images of 224x224 on base alone.")] = None,
+              help="On which machines. Without it all, and images of 224x224 in RTL on base alone.")] = None,
           output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")]
           = Path("docs/benchmarks.md"),
           rtl_cycles: Annotated[float | None, typer.Option("--rtl-cycles", metavar="N", show_default=False,
@@ -254,9 +255,15 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
     from tilewright.runtime.bench.runs import Store
     from tilewright.runtime.progress import Steps
 
-    names = networks.split(",") if networks is not None else QUICK if quick else FULL
+    if quick and only is not None:
+        raise InputError("Networks to bench must be given by --quick or by --only, not both")
+    names = only.split(",") if only is not None else QUICK if quick else FULL
     cases = matrix(names, machines.split(",") if machines is not None else None, engine.value)
-    if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh),
+    given = {"--engine": None if engine is Engine.rtl else engine.value, "--only": only, "--machines": machines,
+             "--rtl-cycles": rtl_cycles}
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    command = shlex.join(["tilewright", "bench", *(["--quick"] if quick else []), *words])
+    if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh), command=command,
                      rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
         raise typer.Exit(FAILED)
 

@@ -1,52 +1,83 @@
-"""The baselines beside the networks: so far plain C, -O3, on the host core alone, in the same simulator."""
+"""The baselines beside the networks: C, -O3, on a core alone, in the same simulator; plain and with XPULP's SIMD."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 
-from tilewright.compiler.pipelines import compile_network
 from tilewright.runtime.accounting import TECHNOLOGY
+from tilewright.runtime.baseline import BaselineResult
 from tilewright.runtime.bench.runs import Store
 from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.models import model_file
 from tilewright.runtime.progress import Steps
 from tilewright.sim.actions import core_actions
 from tilewright.sim.energy import Technology, estimate
+from tilewright.sim.verilator import CoreName
 
-MOST_MACS = 100_000_000
-"""Of a network that is run whole: ten minutes of simulation, at four cycles per MAC."""
-
-SCALAR = "plain C -O3, CV32E40X, RV32IMC, zero-wait memory"
+TITLES: Mapping[CoreName, str] = {
+    "cv32e40x": "plain C -O3, CV32E40X, RV32IMC, zero-wait memory",
+    "cv32e40p": "C -O3 with XPULP SIMD, CV32E40P, RV32IMC, zero-wait memory"}
+"""The baselines, the scalar one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineFigures:
-    """What a baseline took for a network; the energy charges neither its loads nor its stores, in its favour."""
+    """What a baseline took for a network.
 
-    name: str
+    Attributes
+    ----------
+    core : str
+    cycles, instructions, macs : int
+    measured_layers, layers : int
+        How many layers were run whole, of how many; of the others, parts were run and scaled.
+    matches : bool
+        What was run equals the integer reference.
+    energy_uj, energy_low_uj, energy_high_uj : float or None
+        They charge neither loads nor stores, in the baseline's favour. None for ``cv32e40p``:
+        `sim.technology` has no price for XPULP's instructions.
+    """
+
+    core: CoreName
     cycles: int
     instructions: int
-    energy_uj: float
-    energy_low_uj: float
-    energy_high_uj: float
+    macs: int
+    measured_layers: int
+    layers: int
+    matches: bool
+    energy_uj: float | None = None
+    energy_low_uj: float | None = None
+    energy_high_uj: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Program, core, instruction set, memory, and whether the figures are scaled."""
+        return TITLES[self.core] + (", in parts" if self.measured_layers < self.layers else "")
 
 
 def baselines_of(network: str, store: Store, steps: Steps) -> tuple[BaselineFigures, ...]:
-    """Return the figures of ``network`` by each baseline, the scalar one first; none if it would take too long.
+    """Return the figures of ``network`` by each baseline, in the order of ``TITLES``.
 
     Raises
     ------
-    InputError, RunError
+    CompileError, InputError, RunError
         As `runtime.evaluate.evaluate_baseline` does.
     """
     model = model_file(network, steps)
-    if compile_network(model).macs > MOST_MACS:
-        return ()
 
-    def make() -> dict[str, Any]:
-        result = evaluate_baseline(model, None, steps=steps)
-        energy = estimate(core_actions(result.cycles, result.instructions), Technology.load(TECHNOLOGY))
-        return asdict(BaselineFigures(
-            name=SCALAR, cycles=result.cycles, instructions=result.instructions, energy_uj=energy.total_uj,
-            energy_low_uj=energy.low_uj, energy_high_uj=energy.high_uj))
+    def figures(core: CoreName) -> BaselineFigures:
+        return BaselineFigures(**store.get(f"baseline {core}", model, lambda: asdict(
+            figures_of_baseline(evaluate_baseline(model, None, core=core, steps=steps)))))
 
-    return (BaselineFigures(**store.get(SCALAR, model, make)),)
+    return tuple(figures(core) for core in TITLES)
+
+
+def figures_of_baseline(result: BaselineResult) -> BaselineFigures:
+    """Return the figures of a run."""
+    figures = BaselineFigures(
+        core=result.core, cycles=result.cycles, instructions=result.instructions,
+        macs=sum(layer.macs for layer in result.layers),
+        measured_layers=sum(layer.origin == "whole" for layer in result.layers), layers=len(result.layers),
+        matches=result.matches)
+    if result.core != "cv32e40x":
+        return figures
+    energy = estimate(core_actions(result.cycles, result.instructions), Technology.load(TECHNOLOGY))
+    return replace(figures, energy_uj=energy.total_uj, energy_low_uj=energy.low_uj, energy_high_uj=energy.high_uj)

@@ -12,7 +12,20 @@ from tilewright.runtime.errors import InputError
 QUICK = ("lenet5", "lenet5_accel", "vgg16-32", "resnet18-32")
 """Networks of ``--quick``."""
 
-FULL = (*QUICK, "vgg16-224", "resnet18-224", "resnet50-224")
+FULL = (
+    *QUICK,
+    "resnet50-64",
+    "squeezenet-64",
+    "mobilenetv2-96",
+    "detector-96",
+    "resnet18-224",
+    "squeezenet-224",
+    "mobilenetv2-224",
+    "detector-224",
+    "resnet50-224",
+    "vgg16-224",
+)
+"""Networks of the whole page, from the shortest run to the longest."""
 
 SIDES = dict.fromkeys(BUILTIN, "1×32×32") | {
     name: "×".join(("3", *[name.rpartition("-")[2]] * 2)) for name in LARGE}
@@ -20,9 +33,6 @@ SIDES = dict.fromkeys(BUILTIN, "1×32×32") | {
 
 COMPARED = "base"
 """Where the optimisations are compared, if it is among the machines, else on the first; and where large images run."""
-
-VARIED = QUICK
-"""Networks that run without each optimisation too; the others would take long to say the same."""
 
 UNFUSED = Options(fuse_pool=False)
 NO_WINOGRAD = Options(winograd="never")
@@ -61,12 +71,15 @@ def choose(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, 
 
 
 def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: EngineName) -> tuple[Case, ...]:
-    """Return the cases, the quick ones first; whatever runs in RTL is predicted by ``fast`` too.
+    """Return the cases, network by network; whatever runs in RTL is predicted by ``fast`` too.
+
+    Images of 224 x 224 take minutes to an hour in RTL. So it runs them with every optimisation only, and, unless
+    machines are named, on ``COMPARED`` only; the rest of them is predicted.
 
     Parameters
     ----------
     machines
-        Names of presets. If None, all of them, and for images of 224 x 224 ``COMPARED`` alone.
+        Names of presets; all of them if None.
 
     Raises
     ------
@@ -76,18 +89,17 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     if engine not in ENGINES:
         raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     names = choose(networks, NAMES, "Networks")
-    if machines is None:
-        sizes = {name: (COMPARED,) if name.endswith("-224") else tuple(PRESETS) for name in names}
-    else:
-        sizes = dict.fromkeys(names, choose(machines, tuple(PRESETS), "Machines"))
-    return tuple(case for name in names for case in _cases(name, [PRESETS[size] for size in sizes[name]], engine))
+    sizes = tuple(PRESETS) if machines is None else choose(machines, tuple(PRESETS), "Machines")
+    return tuple(case for name in names for case in _cases(name, sizes, engine, named=machines is not None))
 
 
-def _cases(network: str, machines: list[Machine], engine: EngineName) -> Iterator[Case]:
-    compared = PRESETS[COMPARED] if PRESETS[COMPARED] in machines else machines[0]
-    for each in dict.fromkeys(("fast", engine)):
-        for machine in machines:
-            yield Case(network=network, machine=machine, engine=each)
-    if network in VARIED:
-        for options in VARIANTS:
-            yield Case(network=network, machine=compared, engine=engine, options=options)
+def _cases(network: str, machines: Sequence[str], engine: EngineName, *, named: bool) -> Iterator[Case]:
+    large = network.endswith("-224")
+    for machine in machines:
+        yield Case(network=network, machine=PRESETS[machine], engine="fast")
+    if engine != "fast":
+        for machine in machines if named or not large else [COMPARED]:
+            yield Case(network=network, machine=PRESETS[machine], engine=engine)
+    compared = PRESETS[COMPARED if COMPARED in machines else machines[0]]
+    for options in VARIANTS:
+        yield Case(network=network, machine=compared, engine="fast" if large else engine, options=options)

@@ -2,24 +2,40 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.compiler.layers import Layer, Network
 from tilewright.compiler.options import Options
+from tilewright.compiler.pipelines import compile_network
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.bench.cases import Case
 from tilewright.runtime.evaluate import Evaluation, evaluate_model
 from tilewright.runtime.files import write_file
 from tilewright.runtime.models import model_file
 from tilewright.runtime.progress import Steps
+from tilewright.runtime.report import LayerReport, Report
 from tilewright.sim.toolchain import cache_folder
 
 SOURCES = Path(__file__).resolve().parents[2]
 FOLDERS = ("isa", "compiler", "rtl", "sim")
+FILES = ("runtime/accounting.py", "runtime/baseline.py", "runtime/baseline_scaling.py", "runtime/bench/baselines.py",
+         "runtime/bench/runs.py", "runtime/engines.py", "runtime/inputs.py", "runtime/job.py", "runtime/records.py",
+         "runtime/session.py")
 SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
 """What figures depend on, besides the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depthwise:
+    """The depthwise convolutions of a network with one stride: how many, what they compute and what they take."""
+
+    stride: int
+    layers: int
+    macs: int
+    cycles: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +58,12 @@ class Figures:
         Every tensor of every layer equals ONNX Runtime's.
     tile_cycles : float or None
         Cycles per F(2x2,3x3) tile and pair of input and output channel in the ``conv23`` layer with most MACs.
-    winograd_layers, fused_pools, layers : int
+    winograd_layers, fused_pools : int
+    layer_cycles : tuple of int
+        Of each layer.
+    core_cycles : int
+        Of the layers that the host core computes, the coprocessor lacking their operators.
+    depthwise : tuple of Depthwise
     """
 
     cycles: int
@@ -62,7 +83,20 @@ class Figures:
     tile_cycles: float | None
     winograd_layers: int
     fused_pools: int
-    layers: int
+    layer_cycles: tuple[int, ...]
+    core_cycles: int
+    depthwise: tuple[Depthwise, ...]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Figures":
+        """Return the figures that `dataclasses.asdict` and JSON have turned into ``data``."""
+        return cls(**{**data, "layer_cycles": tuple(data["layer_cycles"]),
+                      "depthwise": tuple(Depthwise(**each) for each in data["depthwise"])})
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are."""
+        return len(self.layer_cycles)
 
     @property
     def macs_per_multiplier_cycle(self) -> float:
@@ -85,8 +119,8 @@ MACS_PER_TILE = 36
 """Of the ONNX operator, in 2x2 outputs of a 3x3 kernel and one pair of channels."""
 
 
-def figures_of(evaluation: Evaluation) -> Figures:
-    """Return the figures of a run that compiled its model itself."""
+def figures_of(evaluation: Evaluation, network: Network) -> Figures:
+    """Return the figures of a run of ``network`` that compiled its model itself."""
     report, plan = evaluation.report, evaluation.explanation
     if plan is None:
         raise ValueError("Evaluation must be of a model compiled for it, as a plan gives its roofline")
@@ -102,7 +136,19 @@ def figures_of(evaluation: Evaluation) -> Figures:
         cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
         tile_cycles=MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
         winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
-        layers=len(report.layers))
+        layer_cycles=tuple(layer.cycles for layer in report.layers),
+        core_cycles=sum(layer.cycles for layer in report.layers if layer.algorithm == "core"),
+        depthwise=depthwise_of(network, report))
+
+
+def depthwise_of(network: Network, report: Report) -> tuple[Depthwise, ...]:
+    """Return what the depthwise convolutions took, by stride."""
+    found: dict[int, list[LayerReport]] = {}
+    for layer, cost in zip(network.layers, report.layers, strict=True):
+        if isinstance(layer, Layer) and layer.kind == "conv" and layer.groups == layer.in_shape[0] > 1:
+            found.setdefault(max(layer.strides), []).append(cost)
+    return tuple(Depthwise(stride=stride, layers=len(costs), macs=sum(cost.macs for cost in costs),
+                           cycles=sum(cost.cycles for cost in costs)) for stride, costs in sorted(found.items()))
 
 
 @dataclass(slots=True)
@@ -134,10 +180,10 @@ class Store:
 def source_digest() -> str:
     """Return a hash of everything that compiles, simulates and prices."""
     digest = hashlib.sha256()
-    for folder in FOLDERS:
-        for path in sorted((SOURCES / folder).rglob("*")):
-            if path.suffix in SUFFIXES and path.is_file():
-                digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
+    folders = [path for folder in FOLDERS for path in sorted((SOURCES / folder).rglob("*"))
+               if path.suffix in SUFFIXES and path.is_file()]
+    for path in (*folders, *(SOURCES / name for name in FILES)):
+        digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -153,6 +199,6 @@ def run_case(case: Case, store: Store, steps: Steps) -> Figures:
 
     def make() -> dict[str, Any]:
         evaluation = evaluate_model(model, case.machine, case.engine, None, options=case.options, steps=steps)
-        return asdict(figures_of(evaluation))
+        return asdict(figures_of(evaluation, compile_network(model, case.options)))
 
-    return Figures(**store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make))
+    return Figures.from_json(store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make))

@@ -1,0 +1,30 @@
+"""Tables and numbers as the pages of the benchmarks write them."""
+
+from collections.abc import Iterable, Sequence
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Return a Markdown table whose first ``left`` columns are text and the others numbers."""
+    lines = [heads, [":--" if i < left else "--:" for i in range(len(heads))], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def section(title: str, text: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 4) -> str:
+    """Return a table with its title and what is to be known of it; nothing without rows."""
+    return f"## {title}\n\n{text}\n\n{table(heads, rows, left=left)}" if rows else ""
+
+
+def digits(value: float) -> str:
+    """Return a number with at least three digits."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def change(new: float, old: float) -> str:
+    """Return by how much ``new`` differs from ``old``, in per cent."""
+    return f"{100 * (new / old - 1):+.1f} %"
+
+
+def cut(new: float, old: float) -> str:
+    """Return the share of ``old`` that ``new`` saves: at least three digits of what is left."""
+    left = 100 * new / old
+    return f"{100 - left:.{1 if left >= 10 else 2 if left >= 1 else 3}f} %"
