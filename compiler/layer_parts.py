@@ -48,7 +48,7 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
         layer, in_shape=(layer.in_shape[0], in_rows, layer.in_shape[2]),
         conv_shape=(channels, conv_rows, layer.conv_shape[2]), out_shape=(channels, rows, width),
         weights=None if layer.weights is None else layer.weights[picked], bias=layer.bias[picked],
-        requantize=requantize)
+        requantize=requantize, also=())
 
 
 def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
@@ -86,7 +86,7 @@ def core_network(network: Network) -> Network | None:
     written = {name for layer in layers for name in layer.writes}
     names = [name for name in dict.fromkeys(name for layer in layers for name in (*layer.reads, *layer.writes))
              if name in network.tensors]
-    tensors = {name: network.tensors[name] for name in names}
+    tensors = {name: replace(network.tensors[name], place=None) for name in names}
     return Network(name=f"{network.name}, its layers of the host core", layers=layers, tensors=tensors,
                    inputs=tuple(info for name, info in tensors.items() if name not in written),
                    outputs=tuple(info for name, info in tensors.items() if name in written),
@@ -99,4 +99,4 @@ def _extent(count: int, kernel: int, stride: int) -> int:
 
 
 def _named(info: TensorInfo, index: int, shape: tuple[int, int, int]) -> TensorInfo:
-    return replace(info, name=f"{info.name} {index}", shape=shape)
+    return replace(info, name=f"{info.name} {index}", shape=shape, place=None)

@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
-
 from tilewright.compiler.layers import Layer, Shape, TensorInfo
 
 
@@ -40,15 +37,6 @@ class Layout:
     def at(self, row: int, column: int) -> int:
         """Return the bytes from the first element to that pixel."""
         return row * self.row_step + column * self.pixel_step
-
-    def view(self, memory: np.ndarray) -> np.ndarray:
-        """Return the tensor (channels, height, width) that starts with the first of ``memory``, flat int8: a view."""
-        channels, height, width = self.shape
-        if memory.ndim != 1 or memory.itemsize != 1 or memory.size < self.span:
-            raise ValueError(f"Memory of a tensor {self.shape} must be at least {self.span} single bytes, not "
-                             f"{memory.dtype} of shape {memory.shape}")
-        return as_strided(memory, (channels, height, width), (1, self.row_step, self.pixel_step),
-                          writeable=memory.flags.writeable)
 
 
 def layout_of(info: TensorInfo) -> Layout:

@@ -77,7 +77,8 @@ def place_tensors(steps: Sequence[Step], tensors: Mapping[str, TensorInfo], inpu
     Parameters
     ----------
     steps : sequence of Layer, CoreLayer or Movement
-        In an order in which they can be executed. Tensors that they move are int8.
+        In an order in which they can be executed. Tensors that they move are int8, with dims of (1, channels, height,
+        width), or vectors.
     tensors : mapping of str to TensorInfo
         Every tensor that ``steps`` name. Those that have a place already keep it, inside a whole that may find a
         place in turn.
@@ -156,7 +157,10 @@ class _Placement:
             self.makers[step.output] = len(self.layers)
             self.layers.append(step)
         elif isinstance(step, CoreLayer):
-            self.fixed.add(step.output)
+            info = self.tensors[step.output]
+            image = info.dims is None or (len(info.dims) == 4 and info.dims[0] == 1)
+            if info.dtype != "int8" or not (image or info.shape[1:] == (1, 1)):
+                self.fixed.add(step.output)
             self.layers.append(step)
         elif isinstance(step, Slice):
             self.homes[step.output] = Part(step.input, step.starts, step.steps)

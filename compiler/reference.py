@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tilewright.compiler.core.run import run_call
 from tilewright.compiler.core_plan import call_of
 from tilewright.compiler.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
+from tilewright.compiler.values import Values
 from tilewright.isa.numerics import pack_scale, residual_offset
 
 _EXACT_TERMS = 1023
@@ -39,7 +40,7 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
     ValueError
         If an input is missing, or has another type or shape.
     """
-    values = {}
+    values = Values(network.tensors)
     for info in network.inputs:
         array = inputs.get(info.name)
         if array is None or array.dtype != info.dtype or array.shape != info.array_shape:
@@ -52,7 +53,8 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
             continue
         other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual is not None else None
         result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other)
-        values[layer.output] = result.reshape(network.tensors[layer.output].array_shape)
+        for name in layer.writes:
+            values[name] = result.reshape(network.tensors[name].array_shape)
     return values
 
 
@@ -96,7 +98,7 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -
 def accumulate(layer: Layer, x: np.ndarray) -> np.ndarray:
     """Return a layer's int32 sums, bias included, of shape ``layer.conv_shape``."""
     if layer.kind == "pass":
-        acc = x.astype(np.int32)
+        acc = _pad(x, layer.pads, layer.pad_value).astype(np.int32)
     elif layer.weights is None:
         windows = _windows(layer, _pad(x, layer.pads, layer.pad_value))
         acc = windows.sum(axis=(3, 4), dtype=np.int32)

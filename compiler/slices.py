@@ -1,13 +1,18 @@
 """Part of a network as a network of its own: what is simulated when a run is cut at layer borders."""
 
-from tilewright.compiler.layers import Network
+from collections.abc import Collection, Mapping
+from math import prod
+
+from tilewright.compiler.layers import Network, TensorInfo
+from tilewright.compiler.memory_plan import root_of
 
 
 def slice_network(network: Network, first: int, stop: int) -> Network:
     """Return the layers from ``first`` up to, not including, ``stop``.
 
-    Its inputs are the tensors that those layers read and do not compute, in the order in which they are read. Its
-    outputs are those they compute that a later layer reads or the model hands out.
+    Its inputs are the tensors that those layers read and do not compute, in the order in which they are read; of one
+    that lies in another, or has parts, the whole, unless all of that is computed. Its outputs are those tensors they
+    compute that a later layer reads or the model hands out, in whole or in part.
 
     Raises
     ------
@@ -18,16 +23,30 @@ def slice_network(network: Network, first: int, stop: int) -> Network:
         raise ValueError(f"Layers must be a range inside 0:{len(network.layers)} with one layer or more, "
                          f"not {first}:{stop}")
     layers = network.layers[first:stop]
-    read = [name for layer in layers for name in layer.reads]
+    read = dict.fromkeys(name for layer in layers for name in layer.reads)
     written = dict.fromkeys(name for layer in layers for name in layer.writes)
     later = {name for layer in network.layers[stop:] for name in layer.reads}
     later |= {tensor.name for tensor in network.outputs}
-    names = [name for name in dict.fromkeys([*read, *written]) if name in network.tensors]
+    known = network.tensors
+    wholes = dict.fromkeys(root_of(known[name]) for name in (*read, *written) if name in known)
+    missing = [root_of(known[name]) for name in read
+               if name in known and name not in written and not computed(root_of(known[name]), written, known)]
+    names = [name for name in dict.fromkeys([*read, *written, *wholes]) if name in known]
+    touched = {root_of(known[name]) for name in later if name in known}
     return Network(
         name=f"{network.name}, layers {first}:{stop}",
         layers=layers,
-        inputs=tuple(network.tensors[name] for name in names if name not in written),
-        outputs=tuple(network.tensors[name] for name in written if name in later),
-        tensors={name: network.tensors[name] for name in names},
-        constants={name: network.constants[name] for name in dict.fromkeys(read) if name in network.constants},
+        inputs=tuple(known[name] for name in dict.fromkeys(missing)),
+        outputs=tuple(known[name] for name in written if root_of(known[name]) in touched),
+        tensors={name: known[name] for name in names},
+        constants={name: network.constants[name] for name in read if name in network.constants},
     )
+
+
+def computed(whole: str, written: Collection[str], tensors: Mapping[str, TensorInfo]) -> bool:
+    """Tell whether the tensors ``written``, of which no two overlap unless alike, make up all of ``whole``."""
+    if whole in written:
+        return True
+    places = {(info.place, info.shape) for info in (tensors[name] for name in written)
+              if info.place is not None and info.place.parent == whole}
+    return sum(prod(shape) for _, shape in places) == prod(tensors[whole].shape)

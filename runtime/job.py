@@ -8,7 +8,7 @@ from tilewright.compiler.backend import Compiled, manifest_of
 from tilewright.compiler.emit.artifact import Artifact, ArtifactError
 from tilewright.compiler.emit.manifest import LayerEntry
 from tilewright.compiler.layers import TensorInfo
-from tilewright.compiler.memory_plan import Window, tensor_bytes
+from tilewright.compiler.memory_plan import Window, root_of, tensor_bytes
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Program
 from tilewright.runtime.inputs import ONNX_TYPES
@@ -83,8 +83,12 @@ class Job:
 
     @property
     def lasting(self) -> list[str]:
-        """Tensors that are whole when the program has ended: outputs, and those that share no byte with another."""
-        spans = sorted((address, address + tensor_bytes(info), name) for name, (info, address) in self.tensors.items())
+        """Tensors that are whole when the program has ended: outputs, and those that share no byte with another.
+
+        A tensor shares its bytes with its parts, which are as whole as it is.
+        """
+        spans = sorted((address, address + tensor_bytes(info), name) for name, (info, address) in self.tensors.items()
+                       if info.place is None)
         shared = set()
         end, holder = 0, ""
         for start, stop, name in spans:
@@ -92,7 +96,9 @@ class Job:
                 shared |= {name, holder}
             if stop > end:
                 end, holder = stop, name
-        return [name for name in self.tensors if name not in shared or name in {info.name for info in self.outputs}]
+        outputs = {info.name for info in self.outputs}
+        roots = {root_of(self.tensors[name][0]) for name in outputs}
+        return [name for name, (info, _) in self.tensors.items() if root_of(info) not in shared - roots]
 
 
 def job_of_compiled(compiled: Compiled, name: str) -> Job:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.support.transposed import sums_by_definition
 from tilewright.compiler.layers import Requantize, TensorInfo
 from tilewright.compiler.reference import accumulate
 from tilewright.compiler.transposed import phases, transposed_convolution, transposed_shape
@@ -18,20 +19,6 @@ CASES = [
     (1, 1, 1, 1, 1, (5, 5), (4, 4), (2, 2, 0, 0), (1, 1), (0, 0)),
     (2, 2, 1, 5, 5, (3, 3), (1, 1), (2, 2, 2, 2), (1, 1), (0, 0)),
 ]
-
-
-def sums_by_definition(x, weights, bias, shape, strides, pads, dilations, groups):
-    """Scatter every input element times its kernel into the int64 output; what falls outside is dropped."""
-    sums = np.zeros(shape, np.int64) + bias[:, None, None]
-    _, each, kernel_y, kernel_x = weights.shape
-    for (c, i, j), value in np.ndenumerate(x):
-        group = c // (x.shape[0] // groups)
-        for ky in range(kernel_y):
-            for kx in range(kernel_x):
-                y, z = i * strides[0] + ky * dilations[0] - pads[0], j * strides[1] + kx * dilations[1] - pads[1]
-                if 0 <= y < shape[1] and 0 <= z < shape[2]:
-                    sums[group * each:(group + 1) * each, y, z] += value * weights[c, :, ky, kx].astype(np.int64)
-    return sums
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

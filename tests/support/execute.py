@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilewright.compiler.backend import Compiled
+from tilewright.compiler.memory_plan import tensor_bytes
+from tilewright.compiler.operands import from_memory, tensor_operand, view
 from tilewright.sim.functional import Functional
 from tilewright.sim.memory import MAIN_BASE, MainMemory
 
@@ -17,7 +19,8 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
     for address, data in compiled.images:
         memory.bytes[address - MAIN_BASE:][:len(data)] = np.frombuffer(data, np.int8)
     for name, array in inputs.items():
-        memory.bytes[compiled.memory.tensors[name] - MAIN_BASE:][:array.size] = array.transpose(1, 2, 0).ravel()
+        info, address = compiled.tensors[name]
+        view(memory.bytes[address - MAIN_BASE:], tensor_operand(info, 0))[...] = array
     engine = Functional(compiled.machine, memory)
     engine.activations[:] = 0x33
     engine.results[:] = 0x44
@@ -26,7 +29,5 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
     engine.run(command for _, command in compiled.program.commands())
     tensors = {}
     for name, (info, address) in compiled.tensors.items():
-        channels, height, width = info.shape
-        flat = memory.bytes[address - MAIN_BASE:][:channels * height * width]
-        tensors[name] = flat.reshape(height, width, channels).transpose(2, 0, 1)
+        tensors[name] = from_memory(memory.bytes[address - MAIN_BASE:][:tensor_bytes(info)].tobytes(), info)
     return tensors

@@ -8,6 +8,8 @@ import numpy as np
 from tilewright.compiler.backend import Compiled
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf
+from tilewright.compiler.memory_plan import tensor_bytes
+from tilewright.compiler.operands import from_memory, to_memory
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import MemoryTiming
 from tilewright.sim.rtl import RtlResult, Window, run_rtl
@@ -20,14 +22,12 @@ def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Pa
     source.write_text(program_text(compiled.program, compiled.network.name))
     (folder / "tilewright.h").write_text(header())
     compile_elf(source, elf)
-    images = [*compiled.images, *((compiled.memory.tensors[name], array.transpose(1, 2, 0).tobytes())
+    images = [*compiled.images, *((compiled.memory.tensors[name], to_memory(array, compiled.network.tensors[name]))
                                   for name, array in inputs.items())]
     windows = [Window(each.base, each.limit, each.readable, each.writable) for each in compiled.windows]
-    places = {name: (info.shape, address) for name, (info, address) in compiled.tensors.items()}
     result = run_rtl(compiled.machine, elf, images=images, windows=windows, timing=timing,
-                     dumps=[(address, int(np.prod(shape))) for shape, address in places.values()]).require_exit()
-    tensors = {}
-    for (name, ((channels, height, width), _)), content in zip(places.items(), result.dumps, strict=True):
-        flat = np.frombuffer(content, np.int8)
-        tensors[name] = flat.reshape(height, width, channels).transpose(2, 0, 1)
+                     dumps=[(address, tensor_bytes(info)) for info, address in compiled.tensors.values()])
+    result = result.require_exit()
+    tensors = {name: from_memory(content, info)
+               for (name, (info, _)), content in zip(compiled.tensors.items(), result.dumps, strict=True)}
     return tensors, result
