@@ -14,7 +14,8 @@ class ValueTables(Component):
     """Map vectors of ``post_lanes`` values by one of ``TABLE_SLOTS`` tables; one vector and one write per cycle.
 
     A copy is a memory of whole bus words, so that it is written as they come; the byte is chosen behind the read. It
-    is a block RAM with a port to write and a synchronous one to read (two where the bus is 16 bytes wide).
+    has a port to write and a synchronous one to read: a block RAM (where the bus is 16 bytes wide Yosys takes LUTs of
+    Xilinx 7 instead, for only 64 words).
 
     Parameters
     ----------
