@@ -59,6 +59,23 @@ static float tw_sqrt(float x)
 }"""
 
 
+_COPY = """\
+/* Copy bytes, by words where both sides allow it. */
+static void tw_copy(void *target, const void *source, uint32_t bytes)
+{
+    uint8_t *to = target;
+    const uint8_t *from = source;
+    if ((((uintptr_t)to ^ (uintptr_t)from) & 3) == 0) {
+        for (; ((uintptr_t)to & 3) && bytes; bytes--)
+            *to++ = *from++;
+        for (; bytes >= 4; bytes -= 4, to += 4, from += 4)
+            *(uint32_t *)(void *)to = *(const uint32_t *)(const void *)from;
+    }
+    for (; bytes; bytes--)
+        *to++ = *from++;
+}"""
+
+
 def _divide(name: str) -> str:
     return f"""\
 /* Quotient towards zero; x / 0 is 0, and the smallest value over -1 is itself. */
@@ -80,7 +97,7 @@ static {name}_t tw_divide_{name}({name}_t a, {name}_t b)
 
 
 PLAIN: dict[str, str] = {
-    "tw_bits": _BITS, "tw_float": _FLOAT, "tw_sqrt": _SQRT,
+    "tw_bits": _BITS, "tw_float": _FLOAT, "tw_sqrt": _SQRT, "tw_copy": _COPY,
     **{f"tw_divide_{name}": _divide(name) for name in ("int8", "int16", "int32", "int64")},
     **{f"tw_divide_{name}": _divide_unsigned(name) for name in ("uint8", "uint16", "uint32", "uint64")},
 }
