@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.core_networks import NETWORKS, inputs_of
 from tilewright.compiler.backend import compile_layers, compile_model
 from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.options import BEST, Options
@@ -80,6 +81,24 @@ def test_tensors_are_the_references_and_reports_add_up(runner, network, values, 
     assert report.cycles == sum(run.report.cycles for run in runs)
     assert report.energy.total_uj == pytest.approx(sum(run.report.energy.total_uj for run in runs))
     assert report.instructions["sta"] == sum(run.report.instructions["sta"] for run in runs)
+
+
+@pytest.mark.parametrize("name", ["core first and last", "floats alone"])
+def test_layers_of_the_host_core_are_cut_and_kept_too(tmp_path, name):
+    network = NETWORKS[name]()
+    values = run_network(network, inputs_of(network))
+    ranges = [LayerRange(0, 1), LayerRange(1, len(network.layers))]
+    for stored in (False, True):
+        runs = RangeRunner(network=network, machine=BASE, timing=MemoryTiming.default(BASE), options=BEST,
+                           values=values, predicted=[1] * len(network.layers),
+                           runs=StoredRuns(tmp_path)).run(ranges, 1, Silence())
+        assert [run.stored for run in runs] == [stored] * 2
+        assert [layer.kind for run in runs for layer in run.report.layers].count("core") >= 2
+        found = {tensor: array for run in runs for tensor, array in run.tensors.items()}
+        assert set(found) == set(values)
+        for tensor, array in found.items():
+            assert array.dtype == values[tensor].dtype
+            np.testing.assert_array_equal(array, values[tensor], err_msg=tensor)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(runner):
