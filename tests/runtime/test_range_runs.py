@@ -83,7 +83,7 @@ def test_tensors_are_the_references_and_reports_add_up(runner, network, values, 
     assert report.instructions["sta"] == sum(run.report.instructions["sta"] for run in runs)
 
 
-@pytest.mark.parametrize("name", ["core first and last", "floats alone"])
+@pytest.mark.parametrize("name", ["between convolutions", "floats alone"])
 def test_layers_of_the_host_core_are_cut_and_kept_too(tmp_path, name):
     network = NETWORKS[name]()
     values = run_network(network, inputs_of(network))
