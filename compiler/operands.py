@@ -70,7 +70,7 @@ def to_memory(array: np.ndarray, info: TensorInfo) -> bytes:
     """Return a tensor as it lies in memory, gaps as zeros; ``array`` has the shape ``info.array_shape``."""
     operand = tensor_operand(info, 0)
     memory = np.zeros(operand.span_bytes, np.int8)
-    view(memory, operand)[:] = np.asarray(array, info.dtype).reshape(operand.dims)
+    view(memory, operand)[...] = np.asarray(array, info.dtype).reshape(operand.dims)
     return memory.tobytes()
 
 

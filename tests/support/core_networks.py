@@ -74,6 +74,17 @@ def floats_alone() -> Network:
     return stack.network("floats alone")
 
 
+def core_first_and_last() -> Network:
+    """Return a network that begins and ends on the host core; weights of both convolutions can come in early."""
+    stack = CoreStack((4, 8, 8), seed=3)
+    negated = stack.core("Neg", ("input",), (1, 4, 8, 8), "int8")
+    first = stack.conv(8, 3, pad=1)
+    second = stack.conv(8, 3, pad=1, residual=first)
+    last = stack.core("Abs", (second,), (1, 8, 8, 8), "int8")
+    stack.handed_out = [last, negated, first]
+    return stack.network("core first and last")
+
+
 def inputs_of(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
     """Return random inputs."""
     rng = np.random.default_rng(seed)
@@ -87,4 +98,5 @@ def inputs_of(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
     return found
 
 
-NETWORKS = {"between convolutions": between_convolutions, "floats alone": floats_alone}
+NETWORKS = {"between convolutions": between_convolutions, "floats alone": floats_alone,
+            "core first and last": core_first_and_last}

@@ -1,0 +1,60 @@
+"""Layers of the host core in RTL: the C computes what NumPy does bit for bit, in about the cycles that it should."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.core_networks import NETWORKS, inputs_of
+from tilewright.compiler.backend import compile_layers, emit_elf
+from tilewright.compiler.reference import run_network
+from tilewright.isa.machine import PRESETS, MemoryTiming
+from tilewright.runtime.accounting import account
+from tilewright.runtime.baseline import run_baseline
+from tilewright.runtime.engines import execute
+from tilewright.runtime.job import job_of_compiled
+from tilewright.runtime.progress import Silence
+
+TOLERANCE = 0.25
+"""Of the cycles that the host core is predicted to take: floats take longer or shorter by their values."""
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("machine", ["nano", "base"])
+def test_rtl_and_fast_engine_compute_what_the_reference_does(name, machine, tmp_path):
+    network, size = NETWORKS[name](), PRESETS[machine]
+    compiled = compile_layers(network, size, keep_tensors=True)
+    inputs, timing = inputs_of(network), MemoryTiming.default(size)
+    job = replace(job_of_compiled(compiled, name), elf=emit_elf(compiled, name, tmp_path))
+    expected = run_network(network, inputs)
+    reports = {}
+    for engine in ("rtl", "fast"):
+        execution = execute(job, engine, inputs, job.lasting, timing, steps=Silence())
+        for tensor, values in expected.items():
+            assert execution.tensors[tensor].tobytes() == np.ascontiguousarray(values).tobytes(), (engine, tensor)
+        reports[engine] = account(job, engine, timing, execution)
+        assert reports[engine].cycles == sum(layer.cycles for layer in reports[engine].layers) + (
+            reports[engine].tail_cycles)
+    real, predicted = reports["rtl"].core_cycles, reports["fast"].core_cycles
+    assert abs(predicted - real) <= TOLERANCE * real
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_plain_c_baseline_runs_the_same_kernels(name):
+    network = NETWORKS[name]()
+    result = run_baseline(network, inputs_of(network))
+    assert result.matches
+    assert all(layer.cycles > 0 for layer in result.layers)
+
+
+def test_the_baseline_in_parts_has_the_layers_of_the_core_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.runtime.baseline.cache_folder", lambda: tmp_path)
+    network = NETWORKS["core first and last"]()
+    whole = run_baseline(network, inputs_of(network), slices=False)
+    parts = run_baseline(network, inputs_of(network), slices=True)
+    assert parts.matches
+    assert [layer.name for layer in parts.layers] == [layer.name for layer in whole.layers]
+    core = [(one.cycles, two.cycles) for one, two in zip(parts.layers, whole.layers, strict=True)
+            if one.name in ("neg0", "abs3")]
+    assert len(core) == 2
+    assert all(abs(one - two) <= 0.02 * two for one, two in core)
