@@ -21,9 +21,9 @@ from tilewright.sim.toolchain import cache_folder
 
 SOURCES = Path(__file__).resolve().parents[2]
 FOLDERS = ("isa", "compiler", "rtl", "sim")
-FILES = ("runtime/accounting.py", "runtime/baseline.py", "runtime/baseline_scaling.py", "runtime/bench/baselines.py",
-         "runtime/bench/runs.py", "runtime/engines.py", "runtime/inputs.py", "runtime/job.py", "runtime/records.py",
-         "runtime/session.py")
+FILES = tuple(f"runtime/{name}.py" for name in (
+    "accounting", "baseline", "baseline_scaling", "bench/baselines", "bench/runs", "compare", "engines", "evaluate",
+    "inputs", "job", "models", "quantization", "records", "reference", "report", "session"))
 SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
 """What figures depend on, besides the model."""
 

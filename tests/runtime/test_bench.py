@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,7 @@ from tilewright.runtime.bench.baselines import TITLES, BaselineFigures, baseline
 from tilewright.runtime.bench.bench import bench, host
 from tilewright.runtime.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, VARIANTS, Case, matrix
 from tilewright.runtime.bench.page import page
-from tilewright.runtime.bench.runs import Depthwise, Figures, Store, depthwise_of, run_case
+from tilewright.runtime.bench.runs import FILES, Depthwise, Figures, Store, depthwise_of, run_case, source_digest
 from tilewright.runtime.cli import app
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.progress import Silence
@@ -177,6 +178,19 @@ def test_a_run_is_done_once(store, monkeypatch):
         run_case(CASE, dataclasses.replace(store, fresh=True), Silence())
     with pytest.raises(AssertionError):
         run_case(CASE, dataclasses.replace(store, sources="others"), Silence())
+
+
+@pytest.mark.parametrize("name", ["isa/numerics.py", "sim/harness/obi.h", "runtime/session.py"])
+def test_figures_are_of_the_sources_as_they_are(tmp_path, monkeypatch, name):
+    for each in (*FILES, "isa/numerics.py", "sim/harness/obi.h"):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(runs.SOURCES / each, tmp_path / each)
+    monkeypatch.setattr(runs, "SOURCES", tmp_path)
+    before = source_digest()
+    assert source_digest() == before
+    with (tmp_path / name).open("a") as file:
+        file.write(" ")
+    assert source_digest() != before
 
 
 def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, monkeypatch):
