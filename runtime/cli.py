@@ -10,15 +10,26 @@ import shlex
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.compiler.options import Options
-from tilewright.isa.machine import PRESETS, Machine, preset
-from tilewright.models import NAMES
+from tilewright.runtime.cli_options import (
+    Calibrate,
+    Engine,
+    EngineName,
+    InputFile,
+    JsonFile,
+    KeepFloat,
+    MachineName,
+    Model,
+    machine_named,
+    model_named,
+    write_json,
+)
 from tilewright.runtime.errors import InputError
-from tilewright.runtime.files import require_place, write_arrays, write_file
+from tilewright.runtime.files import require_place, write_arrays
 from tilewright.runtime.refusals import FAILED, OneSentence
 
 if TYPE_CHECKING:
@@ -26,13 +37,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
-
-
-class Engine(StrEnum):
-    """What executes the program."""
-
-    rtl = "rtl"
-    fast = "fast"
 
 
 class Core(StrEnum):
@@ -50,14 +54,6 @@ class Format(StrEnum):
     header = "header"
 
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", show_default=False,
-                                      help=f"An .onnx file, or one of {', '.join(NAMES)}.")]
-MachineName = Annotated[str, typer.Option("--machine", metavar="|".join(PRESETS), help="Size of the coprocessor.")]
-EngineName = Annotated[Engine, typer.Option("--engine", help="The hardware in Verilator, or its model: same bits.")]
-InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
-                                                help=".npz with arrays by input name, or .npy for a single input.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
-                                               help="Also write the report as JSON.")]
 PlanFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
                                                help="Write the plan as JSON.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False, help="Where to put it.")]
@@ -82,10 +78,11 @@ def main() -> None:
 def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine.fast,
         input_file: InputFile = None, json_file: JsonFile = None, explain: Explain = False,
         statistics: Statistics = False, no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False,
-        no_reuse: NoReuse = False, layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False) -> None:
+        no_reuse: NoReuse = False, layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False,
+        calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
     by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--explain": explain})
-    file, size = _model(model), _machine(machine)
+    file, size = model_named(model, calibrate, keep_float), machine_named(machine)
     require_place(json_file)
     from tilewright.runtime.evaluate import evaluate_model
     from tilewright.runtime.evaluate_ranges import Request, evaluate_ranges
@@ -105,11 +102,12 @@ def compile_(model: Model,
              output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                          help="Where to put it; may be left out with --explain.")]
              = None, machine: MachineName = "base", explain: Explain = False, json_file: PlanFile = None,
-             no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False, no_reuse: NoReuse = False) -> None:
+             no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False, no_reuse: NoReuse = False,
+             calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
     if output is None and not explain:
         raise InputError("Compiled model must be given a folder with -o DIR, or be only explained with --explain")
-    file, size = _model(model), _machine(machine)
+    file, size = model_named(model, calibrate, keep_float), machine_named(machine)
     require_place(json_file)
     from tilewright.compiler.backend import compile_file, emit_artifact
     from tilewright.compiler.explain import explain as explanation_of
@@ -124,7 +122,7 @@ def compile_(model: Model,
     if explain:
         print_plan(explanation_of(compiled), console())
     if json_file is not None:
-        _write_json(json_file, explanation_of(compiled).to_json())
+        write_json(json_file, explanation_of(compiled).to_json())
     if output is not None:
         typer.echo(output)
 
@@ -164,12 +162,13 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
 @app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")
 def baseline(model: Model,
              core: Annotated[Core, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
-             = Core.cv32e40x, input_file: InputFile = None, json_file: JsonFile = None) -> None:
+             = Core.cv32e40x, input_file: InputFile = None, json_file: JsonFile = None,
+             calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
 
     Large models are run in parts, and their cycles scaled.
     """
-    file = _model(model)
+    file = model_named(model, calibrate, keep_float)
     require_place(json_file)
     from tilewright.runtime.evaluate import evaluate_baseline
     from tilewright.runtime.progress import Steps
@@ -180,7 +179,7 @@ def baseline(model: Model,
     out.print(baseline_table(file.stem, result))
     out.print(f"every layer equal to the integer reference: {'yes' if result.matches else 'NO'}", highlight=False)
     if json_file is not None:
-        _write_json(json_file, {
+        write_json(json_file, {
             "model": file.stem, "core": result.core, "cycles": result.cycles, "instructions": result.instructions,
             "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
             "layers": [asdict(layer) for layer in result.layers]})
@@ -191,7 +190,7 @@ def baseline(model: Model,
 @app.command(epilog="Example: tilewright verilog --machine nano -o out/verilog")
 def verilog(output: Folder, machine: MachineName = "base") -> None:
     """Write the coprocessor as Verilog, with AXI4 and CV-X-IF ports, and a list of the files."""
-    size = _machine(machine)
+    size = machine_named(machine)
     from tilewright.runtime.progress import Steps
     from tilewright.runtime.verilog import write_verilog
 
@@ -276,23 +275,8 @@ def demo(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", h
     from tilewright.runtime.progress import Steps
     from tilewright.runtime.tables import console
 
-    if not demonstrate(_machine("base"), output, Steps(), console()):
+    if not demonstrate(machine_named("base"), output, Steps(), console()):
         raise typer.Exit(FAILED)
-
-
-def _model(name: str) -> Path:
-    """Return the file of a model: a built-in one, built now if need be, or the file of this name."""
-    from tilewright.runtime.models import model_file
-    from tilewright.runtime.progress import Steps
-
-    return model_file(name, Steps())
-
-
-def _machine(name: str) -> Machine:
-    try:
-        return preset(name)
-    except ValueError as error:
-        raise InputError(str(error)) from error
 
 
 def _by_ranges(layers: str | None, jobs: int | None, fresh: bool, engine: Engine, others: dict[str, bool]) -> bool:
@@ -326,10 +310,6 @@ def _show(evaluation: "Evaluation", json_file: Path | None, *, explain: bool = F
         content["statistics"] = [asdict(each) for each in evaluation.statistics]
     print_report(evaluation.report, console())
     if json_file is not None:
-        _write_json(json_file, content)
+        write_json(json_file, content)
     if evaluation.report.matches_reference is False:
         raise typer.Exit(FAILED)
-
-
-def _write_json(path: Path, data: dict[str, Any]) -> None:
-    write_file(path, (json.dumps(data, indent=2) + "\n").encode())

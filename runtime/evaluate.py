@@ -19,6 +19,7 @@ from tilewright.runtime.files import reason
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
 from tilewright.runtime.progress import Steps
+from tilewright.runtime.quantised import calibration_note
 from tilewright.runtime.quantization import quantize_input
 from tilewright.runtime.reference import Reference
 from tilewright.runtime.report import Report
@@ -61,10 +62,16 @@ def evaluate(session: InferenceSession, model: Path, input_file: Path | None, st
     with steps.step("Comparing with ONNX Runtime"):
         comparison = compare(session.layers, session.tensors, run_reference(model, inputs.arrays))
     report = replace(session.report, matches_reference=comparison.matches,
-                     notes=(f"input: {inputs.origin}", str(comparison)))
+                     notes=(*ranges_note(model), f"input: {inputs.origin}", str(comparison)))
     names = [output.name for output in session.get_outputs()]
     return Evaluation(report=report, comparison=comparison, outputs=dict(zip(names, outputs, strict=True)),
                       statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
+
+
+def ranges_note(model: Path) -> tuple[str, ...]:
+    """Return what there is to say of a model's ranges: something, if it was quantised here."""
+    note = calibration_note(model)
+    return () if note is None else (note,)
 
 
 def run_reference(model: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare import compare
 from tilewright.runtime.errors import InputError
-from tilewright.runtime.evaluate import Evaluation, require_folder, run_reference
+from tilewright.runtime.evaluate import Evaluation, ranges_note, require_folder, run_reference
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
 from tilewright.runtime.progress import Steps
@@ -110,7 +110,7 @@ def _evaluate(network: Network, model: Path, machine: Machine, options: Options,
     with steps.step("Comparing with ONNX Runtime"):
         comparison = compare(outputs, computed, run_reference(model, inputs.arrays))
     report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
-                     notes=(f"input: {inputs.origin}", describe(runs), str(comparison)))
+                     notes=(*ranges_note(model), f"input: {inputs.origin}", describe(runs), str(comparison)))
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}
     return Evaluation(
         report=report, comparison=comparison,

@@ -18,12 +18,15 @@ from tilewright.runtime.files import reason
 MAX_FILE_BYTES = 2**30
 """Limit of an input file and of what a compressed one expands to."""
 
-ONNX_TYPES = {"float32": "tensor(float)", "int8": "tensor(int8)", "uint8": "tensor(uint8)"}
+ONNX_TYPES = {"float32": "tensor(float)", "bool": "tensor(bool)",
+              **{name: f"tensor({name})" for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+                                                      "uint64")}}
 """ONNX Runtime's names of the types that inputs and outputs can have."""
 
 _SEED = 0
 _PICTURE_SEED = 1
-_UNREADABLE = (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+UNREADABLE = (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+"""What a file that holds no arrays can raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,22 @@ def read_inputs(path: Path, expected: Sequence[NodeArg]) -> dict[str, np.ndarray
         names = ", ".join(argument.name for argument in expected)
         raise InputError(f"Input file must be an .npz with the arrays {names}, not {path.name!r}: an .npy holds one")
     try:
-        _check_size(path)
-        with open(path, "rb") as file:
-            if path.suffix == ".npy":
-                inputs = {expected[0].name: np.lib.format.read_array(file, allow_pickle=False)}
-            else:
-                inputs = _read_archive(file)
-    except _UNREADABLE as error:
+        inputs = read_arrays(path)
+    except UNREADABLE as error:
         raise InputError(f"Input file {str(path)!r} cannot be read: {reason(error)}") from error
+    if path.suffix == ".npy":
+        inputs = {expected[0].name: next(iter(inputs.values()))}
     check_inputs(inputs, expected)
     return inputs
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an ``.npz`` file by name, or the one of an ``.npy`` file; raises one of ``UNREADABLE``."""
+    _check_size(path)
+    with open(path, "rb") as file:
+        if path.suffix == ".npy":
+            return {path.stem: np.lib.format.read_array(file, allow_pickle=False)}
+        return _read_archive(file)
 
 
 def _read_archive(file: BinaryIO) -> dict[str, np.ndarray]:
@@ -134,11 +143,19 @@ def picture(expected: Sequence[NodeArg]) -> Inputs:
 
 
 def random_inputs(tensors: Sequence[TensorInfo]) -> Inputs:
-    """Return seeded random values that use the whole quantised range of each of ``Network.inputs``."""
+    """Return seeded random values for each of ``Network.inputs``.
+
+    They use the whole quantised range; floats that are not quantised are normal, other numbers of 0..127.
+    """
     rng = np.random.default_rng(_SEED)
     arrays: dict[str, np.ndarray] = {}
     for tensor in tensors:
         argument = node_arg(tensor)
+        if tensor.dtype != "int8":
+            shape, floats = argument.shape, tensor.dtype == "float32"
+            drawn = rng.normal(size=shape) if floats else rng.integers(0, np.iinfo(np.int8).max, shape)
+            arrays[argument.name] = drawn.astype(argument.dtype)
+            continue
         levels = rng.integers(-128, 128, argument.shape)
         if argument.dtype == np.float32:
             arrays[argument.name] = ((levels - tensor.zero_point) * tensor.scale).astype(np.float32)

@@ -9,6 +9,7 @@ from tilewright.models import BUILTIN, LARGE, NAMES, builtin, is_large, large_fi
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
 from tilewright.runtime.progress import Steps
+from tilewright.runtime.quantised import quantised_here
 from tilewright.sim.toolchain import cache_folder
 
 
@@ -42,6 +43,37 @@ def model_file(name: str, steps: Steps) -> Path:
         return build(name, model_folder())
 
 
+def ready_model(model: Path, calibrate: Path | None, keep_float: bool, steps: Steps) -> Path:
+    """Return a model as it is compiled: a float one quantised, with samples of a file or of noise, unless it is kept.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model.
+    InputError
+        If the options do not go together, or with the model; or it cannot be quantised.
+    """
+    if calibrate is not None and keep_float:
+        raise InputError("Options --calibrate and --float must not be given together: floats have no ranges")
+    named = model in (*map(builtin, BUILTIN), *(large_file(name, model_folder()) for name in LARGE))
+    if not named:
+        from tilewright.runtime.float_graph import is_float
+
+        if is_float(model):
+            return model if keep_float else _quantised(model, calibrate, steps)
+    if calibrate is not None or keep_float:
+        raise InputError(f"Option {'--float' if keep_float else '--calibrate'} must be given with a float model, and "
+                         f"{model.name} is quantised already")
+    return model
+
+
+def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> Path:
+    # Imported late: it takes a second, and few models need it.
+    from tilewright.runtime.post_training import quantise
+
+    return quantise(model, calibrate, steps).model
+
+
 def choose_inputs(tensors: Sequence[TensorInfo], model: Path, input_file: Path | None) -> Inputs:
     """Return the inputs in a file; without one what suits a built-in model, and random values for others.
 
@@ -59,4 +91,6 @@ def choose_inputs(tensors: Sequence[TensorInfo], model: Path, input_file: Path |
         return digit(expected)
     if is_large(model, model_folder()):
         return picture(expected)
+    if (quantised := quantised_here(model)) is not None:
+        return Inputs(quantised.feeds(1)[0], "the first calibration sample")
     return random_inputs(tensors)

@@ -9,6 +9,7 @@ from itertools import accumulate
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    MofNCompleteColumn,
     Progress,
     ProgressColumn,
     SpinnerColumn,
@@ -63,6 +64,15 @@ class Steps:
             yield show
 
     @contextmanager
+    def count(self, text: str, total: int) -> Iterator[Callable[[], None]]:
+        """Show a bar until the block ends; each call of the value is one of ``total`` done."""
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                   TimeElapsedColumn())
+        with self._progress(text, columns) as bar:
+            task = bar.add_task(text, total=total)
+            yield lambda: bar.advance(task)
+
+    @contextmanager
     def _progress(self, text: str, columns: Sequence[ProgressColumn]) -> Iterator[Progress]:
         """Show columns on a terminal until the block ends, and then a line if it took long."""
         start = time.monotonic()
@@ -84,3 +94,8 @@ class Silence(Steps):
     def simulation(self, text: str, layers: Sequence[tuple[str, int]]) -> Iterator[Cycles]:
         """Do nothing."""
         yield lambda cycles, mark: None
+
+    @contextmanager
+    def count(self, text: str, total: int) -> Iterator[Callable[[], None]]:
+        """Do nothing."""
+        yield lambda: None

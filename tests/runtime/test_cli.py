@@ -17,7 +17,7 @@ from tests.runtime.test_report import KEYS, LAYER_KEYS
 from tests.support.onnx_models import ModelBuilder
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.models import builtin, data
-from tilewright.runtime import cli, compare, doctor
+from tilewright.runtime import cli, cli_options, compare, doctor
 from tilewright.runtime.cli import app
 from tilewright.runtime.reference import session as onnx_session
 
@@ -367,7 +367,7 @@ def test_waveforms_of_the_fast_engine_are_refused(compiled, tmp_path):
 
 @pytest.mark.parametrize("option", ["--json", "--output"])
 def test_places_where_nothing_can_be_written_are_refused_before_the_run(compiled, tmp_path, option, monkeypatch):
-    monkeypatch.setattr(cli, "write_file", None)
+    monkeypatch.setattr(cli_options, "write_file", None)
     sentence = refused(2, "simulate", compiled, option, tmp_path / "none" / "file")
     assert sentence.endswith("must be a folder with room for it")
     assert "cannot be written" in refused(2, "simulate", compiled, option, tmp_path)

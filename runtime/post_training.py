@@ -1,0 +1,153 @@
+"""Post-training quantisation: a float model and samples in, the int8 model that ONNX Runtime's quantiser makes out.
+
+Activations are symmetric int8 with a scale per tensor, weights symmetric int8 with a scale per output channel, as Q/DQ
+nodes: the form that the datapath computes exactly. The result is kept in the cache under a hash of model and samples,
+beside the float model that it was made of, and says in its metadata what its ranges are from.
+"""
+
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+from tilewright.runtime import float_graph
+from tilewright.runtime.calibration import Calibration, noise, read_calibration
+from tilewright.runtime.errors import InputError
+from tilewright.runtime.files import reason, write_arrays
+from tilewright.runtime.inputs import ONNX_TYPES, NodeArg
+from tilewright.runtime.progress import Steps
+from tilewright.runtime.quantised import METADATA_KEY, Quantised, quantised_files
+
+OPERATORS = (
+    "Add", "AveragePool", "Clip", "Concat", "Conv", "ConvTranspose", "Flatten", "Gemm", "GlobalAveragePool",
+    "LeakyRelu", "MatMul", "MaxPool", "Mul", "Pad", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Split", "Squeeze",
+    "Transpose", "Unsqueeze",
+)
+"""What is quantised. Softmax is not: of its values between 0 and 1 an int8 scale leaves 127. Other operators are
+computed in float between integer ones, and where they have one input they become a table of 256 values."""
+
+_KEPT_SAMPLES = 32
+_TOLERANCE = 1e-3
+_PROVIDERS = ["CPUExecutionProvider"]
+
+
+def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
+    """Return ``model`` quantised with the samples of a file, or with noise without one; made now unless it is cached.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model, or has dynamic dimensions besides the batch.
+    InputError
+        If the samples are not the model's, or ONNX Runtime cannot quantise it.
+    """
+    with steps.step(f"Preparing {model.name} for quantisation"):
+        prepared = float_graph.prepare(model)
+        arguments = _arguments(prepared.SerializeToString())
+        calibration = read_calibration(calibrate, arguments) if calibrate else noise(arguments)
+        made = hashlib.sha256(prepared.SerializeToString(deterministic=True))
+    for part in (calibration.digest(), onnxruntime.__version__, *_recipe()):
+        made.update(part.encode())
+    result = quantised_files(made.hexdigest()[:16], model.stem)
+    if result.model.is_file():
+        return result
+    result.float_model.parent.mkdir(parents=True, exist_ok=True)
+    kept = {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()}
+    write_arrays(result.samples, kept)
+    prepared.metadata_props.add(key=METADATA_KEY, value=describe(calibration))
+    in_float = float_graph.behind_softmax(prepared)
+    with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
+        plain, made_here = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
+        plain.write_bytes(prepared.SerializeToString())
+        _require_same(model, plain, next(calibration.feeds()))
+        del prepared
+        with steps.count(f"Quantising {model.name}", len(calibration)) as advance, _quiet():
+            try:
+                quantize_static(
+                    plain, made_here, _Reader(calibration, advance), quant_format=QuantFormat.QDQ, per_channel=True,
+                    activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(OPERATORS),
+                    nodes_to_exclude=in_float,
+                    extra_options={"ActivationSymmetric": True, "WeightSymmetric": True,
+                                   "ForceQuantizeNoInputCheck": True})
+            except Exception as error:
+                raise InputError(f"Model {model.name!r} cannot be quantised; ONNX Runtime's quantiser says: "
+                                 f"{reason(error)}; give --float to compute it in float32 on the core") from error
+        os.replace(plain, result.float_model)
+        os.replace(made_here, result.model)
+    return result
+
+
+def describe(calibration: Calibration) -> str:
+    """Return what a report says of the ranges of a model quantised here."""
+    if calibration.noise:
+        return (f"QUICK LOOK: ranges are from noise ({calibration.origin}), not from data, and accuracy means nothing; "
+                f"give --calibrate FILE for real ones")
+    return f"quantised here, ranges from {calibration.origin}"
+
+
+def _silent(level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+            ) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    options.log_severity_level = 3
+    return options
+
+
+def _arguments(model: bytes) -> list[NodeArg]:
+    inputs = onnxruntime.InferenceSession(model, _silent(), providers=_PROVIDERS).get_inputs()
+    for each in inputs:
+        if each.type not in ONNX_TYPES.values():
+            raise InputError(f"Input {each.name!r} of a model to quantise must be one of {', '.join(ONNX_TYPES)}, not "
+                             f"{each.type}")
+    return [NodeArg(each.name, tuple(each.shape), each.type) for each in inputs]
+
+
+def _recipe() -> Iterator[str]:
+    """Yield the text of what makes a quantised model of a float one."""
+    for module in (__file__, float_graph.__file__):
+        yield Path(module).read_text()
+
+
+def _require_same(model: Path, prepared: Path, feed: Mapping[str, np.ndarray]) -> None:
+    """Raise :exc:`InputError` unless the prepared model computes what the original does."""
+    results = []
+    for file in (model, prepared):
+        session = onnxruntime.InferenceSession(file, _silent(), providers=_PROVIDERS)
+        results.append(session.run(None, dict(feed)))
+    for before, after in zip(*results, strict=True):
+        scale = float(np.abs(before).max(initial=1e-9))
+        off = float(np.abs(before.astype(np.float64) - after).max(initial=0))
+        if not off <= _TOLERANCE * scale:
+            raise InputError(f"Model {model.name!r} cannot be quantised: made ready for it, its outputs change by "
+                             f"{off:.3g} of at most {scale:.3g}; give --float to compute it in float32 on the core")
+
+
+class _Reader(CalibrationDataReader):
+    """Hands the samples to ONNX Runtime one at a time."""
+
+    def __init__(self, calibration: Calibration, advance: Callable[[], None]) -> None:
+        self._rest, self._advance = calibration.feeds(), advance
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        feed = next(self._rest, None)
+        if feed is not None:
+            self._advance()
+        return feed
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the quantiser's remarks on its own working from standard error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
