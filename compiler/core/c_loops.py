@@ -64,7 +64,8 @@ def place(access: Access, indices: Sequence[str]) -> str:
 
 def offset_text(offset: int, strides: Sequence[int], indices: Sequence[str]) -> str:
     """Return ``offset + Σ index · stride`` in C."""
-    terms = [(index, stride) for index, stride in zip(indices, strides, strict=True) if stride]
+    terms = [(index, stride) for index, stride in zip(indices, strides, strict=True)
+             if stride and index != "0"]
     text = str(offset) if offset or not terms else ""
     for index, stride in terms:
         product = index if abs(stride) == 1 else f"{abs(stride)} * {index}"

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from tilewright.compiler.core import arithmetic, movement, quantisation, resize
+from tilewright.compiler.core import arithmetic, movement, quantisation, reduction, resize, softmax
 from tilewright.compiler.core.kernel import Kernel
 
-FAMILIES: tuple[tuple[Kernel, ...], ...] = (arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS)
+FAMILIES: tuple[tuple[Kernel, ...], ...] = (arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS,
+                                           reduction.KERNELS, softmax.KERNELS)
 KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in FAMILIES for kernel in family}
