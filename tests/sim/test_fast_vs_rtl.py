@@ -97,7 +97,7 @@ def test_base(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "vgg", "layers"])
+@pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "vgg", "tables", "layers"])
 @pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["large"]], ids=lambda machine: machine.name)
 def test_other_machines(name, machine, tmp_path):
     assert_close(name, machine, tmp_path)
