@@ -51,7 +51,7 @@ def layer_table(report: Report) -> Table:
     for head, justify in _COLUMNS:
         table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "kind")
     for layer in report.layers:
-        table.add_row(*_row(layer, report.multipliers))
+        table.add_row(*_row(layer, report))
     table.add_section()
     if report.tail_cycles:
         table.add_row("after the last layer", "", "", f"{report.tail_cycles:,}")
@@ -66,11 +66,11 @@ def plain(text: str) -> Text:
     return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
 
 
-def _row(layer: LayerReport, multipliers: int) -> tuple[Text | str, ...]:
-    work = f"{layer.macs / (multipliers * layer.cycles):.2f}" if layer.macs and layer.cycles else "–"
+def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
+    work = f"{layer.macs / (report.multipliers * layer.cycles):.2f}" if layer.macs and layer.cycles else "–"
     stall: Text | str = "–"
     if layer.algorithm == "core":
-        stall = plain(f"on the core: {layer.reason}")
+        stall = plain(f"core, {100 * layer.cycles / report.cycles:.0f} % of all cycles: {layer.reason}")
     elif layer.main_stall is not None:
         name = layer.main_stall.removeprefix("mac_").replace("_", " ")
         stall = f"{name} {100 * layer.stalls[layer.main_stall] / layer.cycles:.0f} %"
