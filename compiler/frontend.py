@@ -26,7 +26,9 @@ from tilewright.compiler.errors import (
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.onnx_clean import clean, inline_functions
 from tilewright.compiler.onnx_shapes import first_line, fix_batch, infer_shapes
+from tilewright.compiler.passes.integer_moves import MOVES
 from tilewright.compiler.passes.integer_ops import RECOGNISED
+from tilewright.compiler.passes.recognise_tables import COMPUTED_IN_TABLES
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""
@@ -53,6 +55,8 @@ _CONTRIB: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "DequantizeLinear": ((0, 1), {"axis": _INT}),
     "Gelu": ((0,), {}),
 }
+_OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | set(MOVES) | KERNELS.keys()
+
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
 
@@ -193,7 +197,7 @@ def _check_operators(graph: onnx.GraphProto) -> None:
     read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
     refusals = []
     for node in graph.node:
-        compiled = _CONTRIB if node.domain == "com.microsoft" else RECOGNISED | KERNELS.keys()
+        compiled = _CONTRIB.keys() if node.domain == "com.microsoft" else _OPERATORS
         if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
             refusals.append(UnsupportedNodeError(_name(node), node.op_type, "the operator is not compiled", _WAY_OUT))
         elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):

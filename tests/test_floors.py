@@ -17,7 +17,7 @@ FLOORS = {
     "models": (set(), {"numpy", "onnx", "onnxruntime", "sklearn", "torch"}),
     "rtl": ({"isa"}, {"amaranth"}),
     # google: protobuf, whose error tells that a file is no ONNX.
-    "compiler": ({"isa"}, {"google", "numpy", "onnx", "onnx_ir", "onnxscript", "ziglang"}),
+    "compiler": ({"isa"}, {"google", "numpy", "onnx", "onnx_ir", "onnxruntime", "onnxscript", "ziglang"}),
     "sim": ({"isa", "rtl"}, {"numpy", "amaranth", "cocotb", *CORES}),
     # models/ lends runtime/ the files of the built-in networks, and no torch.
     "runtime": ({"isa", "compiler", "sim", "models"}, {"numpy", "onnx", "onnxruntime", "rich", "typer"}),
@@ -27,11 +27,12 @@ FLOORS = {
 DOORS = {
     "google": ("compiler/frontend.py",),
     "amaranth": ("rtl", "sim/elaborate.py"),
-    "onnx": ("compiler/frontend.py", "compiler/onnx_clean.py", "compiler/onnx_shapes.py", "models",
+    "onnx": ("compiler/frontend.py", "compiler/onnx_clean.py", "compiler/onnx_shapes.py",
+             "compiler/unary_tables.py", "models",
              "runtime/float_graph.py", "runtime/reference.py"),
     "onnx_ir": ("compiler/onnx_clean.py",),
     "onnxscript": ("compiler/onnx_clean.py",),
-    "onnxruntime": ("models", "runtime"),
+    "onnxruntime": ("compiler/unary_tables.py", "models", "runtime"),
     "torch": ("models",),
     "tilewright.rtl": ("rtl", "sim/elaborate.py"),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.graph import Graph, Node, Tensor
-from tilewright.compiler.layers import CoreLayer, Kind, Layer, Network, Requantize, Shape, TensorInfo
+from tilewright.compiler.layers import AnyLayer, CoreLayer, Kind, Layer, Network, Requantize, Shape, TensorInfo
 from tilewright.compiler.passes.average_scale import average_scale
 from tilewright.compiler.passes.build_core import (
     check_core,
@@ -20,7 +20,9 @@ from tilewright.compiler.passes.build_core import (
     core_tensors,
     is_core,
 )
+from tilewright.compiler.passes.integer_ops import PLACED
 from tilewright.compiler.passes.quantisation import tensor_info
+from tilewright.compiler.places import Concat, Slice, Step, Upsample, copy_layer, place_tensors
 from tilewright.isa.numerics import pack_scale, wrap
 
 _KINDS: dict[str, Kind] = {"QConv": "conv", "QAverage": "average", "QPass": "pass"}
@@ -35,15 +37,20 @@ def build_network(graph: Graph) -> Network:
         If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
         what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
     """
-    nodes = [node for node in graph.nodes if node.op in _KINDS or is_core(node)]
+    nodes = [node for node in graph.nodes if node.op in (*_KINDS, *PLACED) or is_core(node)]
     names = _unique_names(nodes)
     build = _Build(graph)
-    layers = tuple(core_layer(graph, node, name) if is_core(node) else build.layer(node, name)
-                   for node, name in zip(nodes, names, strict=True))
+    steps = [build.step(node, name) for node, name in zip(nodes, names, strict=True)]
     inputs, outputs = build.inputs(), build.outputs()
-    used = {name for layer in layers for name in (*layer.reads, *layer.writes) if name not in graph.constants}
+    used = {name for node in nodes for name in (*build.data_inputs(node), node.output)}
     tensors = {name: build.info(name) for name in sorted(used)}
     tensors |= {info.name: info for info in (*outputs, *inputs)}
+    layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
+    if len(layers) < len(steps):
+        found = place_tensors(steps, tensors, [info.name for info in inputs], [info.name for info in outputs])
+        layers, tensors = found.layers, found.tensors
+        inputs = tuple(replace(info, place=tensors[info.name].place) for info in inputs)
+        outputs = tuple(replace(info, place=tensors[info.name].place) for info in outputs)
     constants = core_constants(graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
@@ -101,6 +108,30 @@ class _Build:
             found.append(self.border(source, self.graph.tensors[name]))
         return tuple(found)
 
+    def data_inputs(self, node: Node) -> tuple[str, ...]:
+        """Return the tensors that a node reads, constants left out."""
+        if node.op in ("QConv", "QAverage", "QPass"):
+            residual = node.attrs.get("residual")
+            return (node.inputs[0], residual.tensor) if residual else node.inputs[:1]
+        return tuple(name for name in node.inputs if name and name not in self.graph.constants)
+
+    def step(self, node: Node, name: str) -> Step:
+        """Return what the back end has for a node: a layer, or the movement of a tensor."""
+        attrs = node.attrs
+        if node.op == "QConcat":
+            return Concat(name=name, onnx_nodes=node.onnx_nodes, inputs=node.inputs, output=node.output,
+                          axis=attrs["axis"])
+        if node.op == "QSlice":
+            return Slice(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
+                         starts=attrs["starts"], steps=attrs["steps"])
+        if node.op == "QUpsample":
+            return Upsample(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
+                            factors=attrs["factors"])
+        if node.op == "QPad":
+            return copy_layer(name, node.onnx_nodes, self.info(node.inputs[0]), node.output, pads=attrs["pads"],
+                              pad_value=attrs["value"])
+        return core_layer(self.graph, node, name) if is_core(node) else self.layer(node, name)
+
     def layer(self, node: Node, name: str) -> Layer:
         """Return a layer of the datapath."""
         graph = self.graph
@@ -133,7 +164,7 @@ class _Build:
             pad_value=x.zero_point if kind != "pass" else 0,
             requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
                                   zero_point=zero_point, low=attrs["low"], high=attrs["high"]),
-            residual=attrs.get("residual"), pool=attrs.get("pool"), exact=exact)
+            residual=attrs.get("residual"), pool=attrs.get("pool"), table=attrs.get("table"), exact=exact)
 
 
 def _conv_shape(channels: int, in_shape: Shape, attrs: Mapping[str, Any]) -> Shape:

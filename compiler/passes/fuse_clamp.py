@@ -1,5 +1,7 @@
 """A ReLU or clip becomes bounds of the operator before it: ``QClamp(op(x))`` becomes a tighter ``op(x)``."""
 
+import numpy as np
+
 from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes.base import Pass, PassError
 
@@ -27,6 +29,11 @@ class FuseClamp(Pass):
 def tightened(first: Node, second: Node) -> Node:
     """Return ``first`` computing what ``second`` does: its bounds followed by those of ``second``."""
     low, high = second.attrs["low"], second.attrs["high"]
+    if "table" in first.attrs and first.op != "QTable":
+        # What the bounds would hold comes before the table.
+        new: dict[str, object] = {"table": np.clip(first.attrs["table"], low, high)}
+        return first.with_(output=second.output, onnx_nodes=first.onnx_nodes + second.onnx_nodes,
+                           attrs={**first.attrs, **new})
     new = {name: min(max(first.attrs[name], low), high) for name in ("low", "high")}
     return first.with_(output=second.output, onnx_nodes=first.onnx_nodes + second.onnx_nodes,
                        attrs={**first.attrs, **new})

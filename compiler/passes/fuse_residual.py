@@ -45,9 +45,14 @@ class FuseResidual(Pass):
                               zero_a=residual.zero_b, zero_b=residual.zero_a)
             if np.array_equal(residual_table(swapped), residual_table(residual).T):
                 return graph.replaced((own, add), _joined(own, add, swapped))
-        alone = Node("QPass", (first, second), add.output, {"low": -128, "high": 127, "residual": residual},
-                     add.onnx_nodes)
+        attrs = {"low": -128, "high": 127, "residual": residual, "exact": both_exact(add)}
+        alone = Node("QPass", (first, second), add.output, attrs, add.onnx_nodes)
         return graph.replaced((add,), alone)
+
+
+def both_exact(*nodes: Node) -> bool:
+    """Tell whether ONNX Runtime's result of all nodes is reproducible."""
+    return all(node.attrs.get("exact", True) for node in nodes)
 
 
 def _taker(graph: Graph, value: str) -> Node | None:
@@ -72,6 +77,6 @@ def _residual(graph: Graph, add: Node) -> Residual:
 
 
 def _joined(own: Node, add: Node, residual: Residual) -> Node:
-    attrs = {**own.attrs, "residual": residual, "own_output": own.output}
+    attrs = {**own.attrs, "residual": residual, "own_output": own.output, "exact": both_exact(own, add)}
     return own.with_(inputs=(*own.inputs, residual.tensor), output=add.output,
                      onnx_nodes=own.onnx_nodes + add.onnx_nodes, attrs=attrs)

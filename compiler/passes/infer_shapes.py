@@ -12,7 +12,8 @@ from typing import Any
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass, PassError
-from tilewright.compiler.passes.integer_ops import INTEGER, ONNX_NAMES
+from tilewright.compiler.passes.integer_moves import move_shape
+from tilewright.compiler.passes.integer_ops import INTEGER, ONNX_NAMES, PLACED
 
 _WINDOWS = ("QConv", "QAverage", "QMaxPool")
 _Shape = tuple[int, ...]
@@ -67,6 +68,9 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node) -> tuple[Nod
     if node.op not in ("QReshape", "Quantize", "Dequantize") and (len(shape) not in (2, 4) or shape[0] != 1):
         raise _refusal(node, f"its input has the shape {list(shape)}",
                        "use tensors of the shape (1, channels) or (1, channels, height, width)")
+    if node.op in PLACED:
+        return node, move_shape(node, tuple(tensors[name].shape or () for name in node.inputs),
+                                tensors[node.output].shape)
     if node.op in _WINDOWS:
         return _window(graph, node, shape)
     if node.op == "QDense":

@@ -14,6 +14,7 @@ from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.infer_shapes import inferred
+from tilewright.compiler.passes.integer_moves import MOVES, move_node
 from tilewright.compiler.passes.integer_ops import (
     INTEGER,
     UNCHANGED_VIEWS,
@@ -24,11 +25,13 @@ from tilewright.compiler.passes.integer_ops import (
     window_attrs,
     with_bounds,
 )
+from tilewright.compiler.passes.recognise_tables import table_node
+from tilewright.compiler.unary_tables import TableError
 
 _WEIGHTED = ("Conv", "Gemm", "MatMul")
 _AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
-_FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING)
+_FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING, *MOVES)
 
 
 class RecogniseQdq(Pass):
@@ -121,6 +124,8 @@ class _Group:
 
     def recognise(self) -> tuple[Graph, tuple[Node, ...]]:
         """Return the graph with all types and constants, and what stands for the group: an operator, and a reshape."""
+        if self.node.op in MOVES:
+            return self._moved()
         graph, node = self._integer()
         if self.clip is not None and self.clamps:
             clamp = moving_node(graph, self.clip, "", self.kind.dtype, *self._bounds(self.clip))
@@ -133,6 +138,40 @@ class _Group:
         # Of ceil_mode, ONNX's own inference has another idea than all that compute it.
         output = replace(graph.tensors[node.output], shape=shape)
         return graph.with_(tensors={**graph.tensors, node.output: output}), (node,)
+
+    def _moved(self) -> tuple[Graph, tuple[Node, ...]]:
+        """Return the integer operator of a move, and tables before it for inputs of another quantisation."""
+        graph, node, tables = self.graph, self.node, []
+        inputs = [self._data_input(name) for name in (node.inputs if node.op == "Concat" else node.inputs[:1])]
+        graph = quantisation.with_types(graph, *inputs, self.kind)
+        names = []
+        for index, tensor in enumerate(inputs):
+            if tensor.same_quantisation(self.kind):
+                names.append(tensor.name)
+                continue
+            name = f"{self.kind.name}:input{index}"
+            new = replace(self.kind, name=name, shape=tensor.shape)
+            graph = graph.with_(tensors={**graph.tensors, name: new})
+            source = self.graph.producer(node.inputs[index])
+            assert source is not None
+            rescale = (source.with_(onnx_nodes=()),
+                       self.quantize.with_(inputs=(source.output, *self.quantize.inputs[1:]), output=name,
+                                           onnx_nodes=node.onnx_nodes))
+            try:
+                tables.append(table_node(graph, rescale, tensor, new))
+            except TableError as error:
+                raise self._refusal("ONNX Runtime does not change the scale of its inputs", "give them one") from error
+            names.append(name)
+        value = 0.0
+        if node.op == "Pad":
+            constant = node.inputs[2] if len(node.inputs) > 2 else ""
+            value = quantisation.constant(graph, node, constant, "value").item() if constant else \
+                node.attrs.get("value", 0.0)
+        moved = move_node(graph, node, tuple(names), self._level(np.float32(value))).with_(output=self.kind.name)
+        known = graph.tensors[moved.output].shape
+        if known is not None and inferred(graph, moved)[1] != known:
+            raise self._refusal(f"its result has the shape {list(known)}", "use another shape")
+        return graph, (*tables, moved)
 
     def _integer(self) -> tuple[Graph, Node]:
         node = self.node.with_(output=self.quantize.output)

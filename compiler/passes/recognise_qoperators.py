@@ -8,6 +8,7 @@ from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.expand_qlinear import expanded
 from tilewright.compiler.passes.infer_shapes import inferred
+from tilewright.compiler.passes.integer_moves import MOVES, move_node
 from tilewright.compiler.passes.integer_ops import (
     UNCHANGED_VIEWS,
     moved_type,
@@ -19,7 +20,7 @@ from tilewright.compiler.passes.integer_ops import (
 )
 
 _QLINEAR = ("QLinearConv", "QLinearMatMul", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearGlobalAveragePool")
-_ON_INTEGERS = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
+_ON_INTEGERS = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS, *MOVES)
 
 
 class RecogniseQOperators(Pass):
@@ -87,6 +88,14 @@ class RecogniseQOperators(Pass):
         x = node.inputs[0]
         dtype = graph.tensors[x].dtype
         low, high = None, None
+        if node.op in MOVES:
+            inputs = node.inputs if node.op == "Concat" else node.inputs[:1]
+            if any(name in graph.constants for name in inputs):
+                raise UnsupportedNodeError(node.name, node.op, "one of its inputs is a constant", "fold it")
+            value = 0
+            if node.op == "Pad" and len(node.inputs) > 2 and node.inputs[2]:
+                value = int(quantisation.constant(graph, node, node.inputs[2], "value").astype(np.int64).item())
+            return graph, move_node(graph, node, inputs, value)
         if node.op == "Relu":
             # On integers, ONNX's Relu knows of no zero point.
             low = 0

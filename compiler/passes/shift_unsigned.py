@@ -17,6 +17,8 @@ class ShiftUnsigned(Pass):
             for name, tensor in graph.tensors.items() if tensor.dtype == "uint8" and tensor.zero_point is not None}
 
         def shift(node: Node) -> Node:
+            if node.output in shifted and node.op == "QPad":
+                return node.with_attrs(value=node.attrs["value"] - _SHIFT)
             if node.output not in shifted or "low" not in node.attrs:
                 return node
             return node.with_attrs(low=node.attrs["low"] - _SHIFT, high=node.attrs["high"] - _SHIFT)

@@ -241,7 +241,7 @@ def test_folding_stays_within_limits(op, extent):
              helper.make_node("Add", ["x", "sum"], ["y"])]
     model = of_nodes(*nodes, initializers=[shape, one, limit, sum_axes])
     tracemalloc.start()
-    refuse(model, CompileError, ".*")
+    assert isinstance(outcome(model.SerializeToString()), (Network, str))
     assert tracemalloc.get_traced_memory()[1] < 2**26
     tracemalloc.stop()
 

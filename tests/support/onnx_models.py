@@ -47,13 +47,13 @@ class ModelBuilder:
 
     def input(self, shape: tuple[int, ...], integer: bool = False) -> Value:
         """Add an input of the model: float32 and quantised, or of the integer type itself."""
-        value = self._value(shape, np.float32(0.02))
+        value = self.value(shape, np.float32(0.02))
         if integer:
             self.inputs.append(helper.make_tensor_value_info(value.name, _TYPES[np.dtype(self.dtype).name], shape))
             return value
         name = f"input{len(self.inputs)}"
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-        self.node("QuantizeLinear", [name, *self._parameters(value)], value.name)
+        self.node("QuantizeLinear", [name, *self.parameters(value)], value.name)
         return value
 
     def conv(self, x: Value, channels: int, *, kernel: int | tuple[int, int] = 3, groups: int = 1, bias: str = "int32",
@@ -81,41 +81,60 @@ class ModelBuilder:
 
     def add(self, a: Value, b: Value, zero_point: int | None = None) -> Value:
         """Add two tensors."""
-        out = self._value(a.shape, np.float32((a.scale + b.scale) * self.rng.uniform(0.5, 0.9)), zero_point)
+        out = self.value(a.shape, np.float32((a.scale + b.scale) * self.rng.uniform(0.5, 0.9)), zero_point)
         self._operator("Add", (a, b), out)
         return out
 
     def average(self, x: Value, kernel: int = 0, scale: float | None = None, **attrs: object) -> Value:
         """Add an average over windows, or over the whole image if ``kernel`` is 0."""
         if not kernel:
-            out = self._value((*x.shape[:2], 1, 1), np.float32(x.scale * 0.4) if scale is None else np.float32(scale))
+            out = self.value((*x.shape[:2], 1, 1), np.float32(x.scale * 0.4) if scale is None else np.float32(scale))
             self._operator("GlobalAveragePool", (x,), out)
             return out
         shape = (*x.shape[:2], *self._pooled(x, (kernel, kernel), **attrs))
-        out = self._value(shape, np.float32(x.scale * 0.6) if scale is None else np.float32(scale))
+        out = self.value(shape, np.float32(x.scale * 0.6) if scale is None else np.float32(scale))
         self._operator("AveragePool", (x,), out, kernel_shape=(kernel, kernel), **attrs)
         return out
 
     def max_pool(self, x: Value, kernel: int = 2, **attrs: object) -> Value:
         """Add max pooling."""
         shape = (*x.shape[:2], *self._pooled(x, (kernel, kernel), **attrs))
-        return self._moved("MaxPool", x, shape, kernel_shape=(kernel, kernel), **attrs)
+        return self.moved("MaxPool", x, shape, kernel_shape=(kernel, kernel), **attrs)
+
+    def concat(self, parts: Sequence[Value], scale: np.float32, axis: int = 1) -> Value:
+        """Add a concatenation; the result has a quantisation of its own."""
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        out = self.value(tuple(shape), scale)
+        if self.form == "qoperator":
+            names = [name for part in parts for name in (part.name, *self.parameters(part))]
+            self.node("QLinearConcat", [*self.parameters(out), *names], out.name, "com.microsoft", axis=axis)
+        else:
+            names = [self.dequantized(part) for part in parts]
+            self.quantized(self.node("Concat", names, f"float{len(self.nodes)}", axis=axis), out)
+        return out
+
+    def split(self, x: str, outputs: Sequence[str], sizes: Sequence[int], axis: int = 1) -> None:
+        """Add a Split of any tensor."""
+        sizes_name = self.constant(np.array(sizes, np.int64))
+        name = f"Split{len(self.nodes)}"
+        self.nodes.append(helper.make_node("Split", [x, sizes_name], list(outputs), name, axis=axis))
 
     def relu(self, x: Value) -> Value:
         """Add a ReLU between quantisations; in the QOperator form on integers, for which 0 is the zero point."""
-        return self._moved("Relu", x, x.shape)
+        return self.moved("Relu", x, x.shape)
 
     def clip(self, x: Value, low: float, high: float) -> Value:
         """Add a clip to real numbers, QDQ only."""
-        return self._moved("Clip", x, x.shape, extra=(self.constant(np.float32(low)), self.constant(np.float32(high))))
+        return self.moved("Clip", x, x.shape, extra=(self.constant(np.float32(low)), self.constant(np.float32(high))))
 
     def flatten(self, x: Value) -> Value:
         """Add a Flatten."""
-        return self._moved("Flatten", x, (1, int(np.prod(x.shape[1:]))))
+        return self.moved("Flatten", x, (1, int(np.prod(x.shape[1:]))))
 
     def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
         """Add a Reshape."""
-        return self._moved("Reshape", x, shape, extra=(self.constant(np.array(shape, np.int64)),))
+        return self.moved("Reshape", x, shape, extra=(self.constant(np.array(shape, np.int64)),))
 
     def output(self, value: Value, integer: bool = False) -> None:
         """Make a tensor an output of the model: dequantised, or as it is."""
@@ -123,7 +142,7 @@ class ModelBuilder:
         kind = _TYPES[np.dtype(self.dtype).name]
         if not integer:
             name, kind = f"output{len(self.outputs)}", TensorProto.FLOAT
-            self.node("DequantizeLinear", [value.name, *self._parameters(value)], name)
+            self.node("DequantizeLinear", [value.name, *self.parameters(value)], name)
         self.outputs.append(helper.make_tensor_value_info(name, kind, value.shape))
 
     def finish(self, *values: Value) -> bytes:
@@ -151,13 +170,14 @@ class ModelBuilder:
 
     def dequantized(self, value: Value) -> str:
         """Add a DequantizeLinear and return the name of the float tensor."""
-        return self.node("DequantizeLinear", [value.name, *self._parameters(value)], f"float{len(self.nodes)}")
+        return self.node("DequantizeLinear", [value.name, *self.parameters(value)], f"float{len(self.nodes)}")
 
     def quantized(self, name: str, value: Value) -> None:
         """Add a QuantizeLinear of the float tensor ``name`` that writes ``value``."""
-        self.node("QuantizeLinear", [name, *self._parameters(value)], value.name)
+        self.node("QuantizeLinear", [name, *self.parameters(value)], value.name)
 
-    def _value(self, shape: tuple[int, ...], scale: np.float32, zero_point: int | None = None) -> Value:
+    def value(self, shape: tuple[int, ...], scale: np.float32, zero_point: int | None = None) -> Value:
+        """Return a new tensor, which some node is to write."""
         bounds = np.iinfo(self.dtype)
         zero = self.zero_point if zero_point is None else zero_point
         if zero is None:
@@ -165,7 +185,8 @@ class ModelBuilder:
         self.values += 1
         return Value(f"tensor{self.values}", shape, scale, zero)
 
-    def _parameters(self, value: Value) -> list[str]:
+    def parameters(self, value: Value) -> list[str]:
+        """Return constants with the scale and zero point of ``value``."""
         return [self.constant(value.scale), self.constant(self.dtype(value.zero_point))]
 
     def _integers(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -187,14 +208,14 @@ class ModelBuilder:
         channels, terms = weights.shape[axis], weights.size / weights.shape[axis]
         w_scale = self.rng.uniform(0.004, 0.01, channels if per_channel else ()).astype(np.float32)
         y_scale = np.float32(x.scale * np.mean(w_scale) * np.sqrt(terms) * _SPREAD**2 / 60)
-        out = self._value(shape, y_scale, zero_point)
+        out = self.value(shape, y_scale, zero_point)
         bias_scale = (x.scale * w_scale).astype(np.float32)
         levels = self.rng.integers(-20000, 20000, channels).astype(np.int32)
         w = [self.constant(weights), self.constant(w_scale), self.constant(np.zeros_like(w_scale, np.int8))]
         if self.form == "qoperator":
             b = [self.constant(levels)] if bias == "int32" else []
-            y = self._parameters(out)
-            inputs = [x.name, *self._parameters(x), *w]
+            y = self.parameters(out)
+            inputs = [x.name, *self.parameters(x), *w]
             if op == "Gemm":
                 self.node("QGemm", [*inputs, *(b or [""]), *y], out.name, "com.microsoft", **attrs)
             else:
@@ -213,14 +234,15 @@ class ModelBuilder:
 
     def _operator(self, op: str, inputs: tuple[Value, ...], out: Value, **attrs: object) -> None:
         if self.form == "qoperator":
-            names = [name for value in inputs for name in (value.name, *self._parameters(value))]
-            self.node(f"QLinear{op}", [*names, *self._parameters(out)], out.name, "com.microsoft", **attrs)
+            names = [name for value in inputs for name in (value.name, *self.parameters(value))]
+            self.node(f"QLinear{op}", [*names, *self.parameters(out)], out.name, "com.microsoft", **attrs)
         else:
             names = [self.dequantized(value) for value in inputs]
             self.quantized(self.node(op, names, f"float{len(self.nodes)}", **attrs), out)
 
-    def _moved(self, op: str, x: Value, shape: tuple[int, ...], extra: tuple[str, ...] = (), **attrs: object) -> Value:
-        out = self._value(shape, x.scale, x.zero_point)
+    def moved(self, op: str, x: Value, shape: tuple[int, ...], extra: tuple[str, ...] = (), **attrs: object) -> Value:
+        """Add an operator that keeps the quantisation of ``x``."""
+        out = self.value(shape, x.scale, x.zero_point)
         if self.form == "qoperator":
             self.node(op, [x.name, *extra], out.name, **attrs)
             return out

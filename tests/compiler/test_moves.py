@@ -1,0 +1,102 @@
+"""Concatenation, slices, upsampling and padding of integers are addresses, equal to ONNX Runtime in both forms."""
+
+import numpy as np
+import pytest
+
+from tests.support.exactness import assert_layers
+from tests.support.onnx_models import FORMS, ModelBuilder, Value
+from tilewright.compiler.layers import CoreLayer
+
+TYPES = [(np.int8, 0), (np.int8, None), (np.uint8, None)]
+
+
+def on_datapath(model, *values):
+    """Compare with ONNX Runtime; nothing is left to the core."""
+    network = assert_layers(model.finish(*values))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+    return network
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("same", [True, False])
+def test_channels_are_concatenated_without_a_layer(same, form, dtype, zero_point):
+    model = ModelBuilder(form, seed=1, dtype=dtype, zero_point=zero_point)
+    x = model.input((1, 3, 8, 8))
+    parts = [model.conv(x, 4, kernel=1), model.conv(x, 6, kernel=3, pads=(1, 1, 1, 1)), model.conv(x, 2, kernel=1)]
+    scale = parts[0].scale
+    if same:
+        parts = [model.moved("MaxPool", parts[0], parts[0].shape, kernel_shape=(1, 1))] * 1 + parts[1:]
+    y = model.concat(parts, np.float32(scale * 1.1))
+    network = on_datapath(model, model.conv(y, 5))
+    assert [layer.kind for layer in network.layers] == ["conv"] * 4
+    assert all(network.tensors[layer.output].place is not None for layer in network.layers[:3])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_input_and_a_tensor_of_two_concatenations_are_copied(form):
+    model = ModelBuilder(form, seed=2)
+    x = model.input((1, 3, 6, 6))
+    y = model.conv(x, 5, kernel=1)
+    first = model.concat([x, y], np.float32(0.05))
+    second = model.concat([y, y], np.float32(0.06))
+    on_datapath(model, model.conv(first, 4), model.conv(second, 3))
+
+
+@pytest.mark.parametrize("axis", [2, 3, -1])
+def test_rows_and_columns_are_concatenated(axis):
+    model = ModelBuilder("qdq", seed=3, zero_point=None)
+    x = model.input((1, 3, 6, 6))
+    on_datapath(model, model.conv(model.concat([model.conv(x, 4), model.conv(x, 4)], np.float32(0.2), axis), 3))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("axes", "starts", "ends", "steps"), [
+    ((1,), (2,), (5,), (1,)), ((2, 3), (1, 0), (-1, 5), (1, 2)), ((1, 2), (-3, 2), (100, 100), (1, 3))])
+def test_slices_are_read_where_they_lie(axes, starts, ends, steps, form):
+    model = ModelBuilder(form, seed=4, zero_point=-3)
+    x = model.conv(model.input((1, 3, 9, 9)), 6)
+    bounds = tuple(model.constant(np.array(each)) for each in (starts, ends, axes, steps))
+    shape = np.zeros(x.shape)[tuple(
+        slice(starts[axes.index(a)], ends[axes.index(a)], steps[axes.index(a)]) if a in axes else slice(None)
+        for a in range(4))].shape
+    y = model.moved("Slice", x, shape, extra=bounds)
+    on_datapath(model, model.conv(y, 4, kernel=1))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_split_is_slices(form):
+    model = ModelBuilder(form, seed=5)
+    x = model.conv(model.input((1, 3, 6, 6)), 8)
+    source = model.dequantized(x) if form == "qdq" else x.name
+    parts = [Value(f"part{i}", (1, n, 4, 4), x.scale, 0) for i, n in enumerate((3, 5))]
+    names = [f"real{i}" if form == "qdq" else part.name for i, part in enumerate(parts)]
+    model.split(source, names, (3, 5))
+    if form == "qdq":
+        for name, part in zip(names, parts, strict=True):
+            model.quantized(name, part)
+    on_datapath(model, model.conv(parts[0], 4), model.conv(parts[1], 4))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("factors", "attrs"), [
+    ((2, 2), {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
+    ((3, 2), {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_floor"}),
+    ((1, 4), {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"})])
+def test_nearest_upsampling_stores_each_pixel_several_times(factors, attrs, form):
+    model = ModelBuilder(form, seed=6)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    scales = model.constant(np.array([1, 1, *factors], np.float32))
+    y = model.moved("Resize", x, (1, 4, 4 * factors[0], 4 * factors[1]), extra=("", scales), mode="nearest", **attrs)
+    on_datapath(model, model.conv(y, 3))
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("form", FORMS)
+def test_padding(form, dtype, zero_point):
+    model = ModelBuilder(form, seed=7, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    value = np.float32(0.31) if form == "qdq" else dtype(17)
+    extra = (model.constant(np.array([0, 0, 1, 2, 0, 0, 0, 3])), model.constant(value))
+    y = model.moved("Pad", x, (1, 4, 5, 9), extra=extra)
+    on_datapath(model, model.conv(y, 3))
