@@ -83,7 +83,10 @@ class Reader:
     def _conv23(self, variant: str, op: Operands) -> Iterator[Access]:
         cfg = self.settings["conv"]
         rows, columns = 2 * op["y_half"] + 2 * op["tiles_y"] + 2, 2 * cfg["tiles_x"] + 2
-        yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"], -(-columns // 4) * cfg["x_step"])
+        # The channels of the last block end with its last lane group's, which may go beyond the pixel's.
+        channels = (op["groups"] - 1) * cfg.get("group_step", 0) + cfg["runs"] * TILE_BYTES
+        yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"],
+                    (-(-columns // 4) - 1) * cfg["x_step"] + channels)
         kernels = op["groups"] * cfg["runs"] * self.machine.lanes_per_cluster
         yield self._weights(op["weight_base"], -(-kernels // 2))
         ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))

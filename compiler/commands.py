@@ -239,7 +239,7 @@ def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[
 def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, table: Region | None,
            results: Region) -> Iterator[Draft]:
     """Yield the act commands of a step."""
-    layer = plan.layer
+    layer = plan.work
     scale = layer.requantize
     yield Draft("act", "set_output", {"width": len(tile.columns.conv), "pixel_step": block.channels,
                                       "row_step": len(tile.columns.out) * block.channels})

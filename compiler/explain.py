@@ -170,7 +170,7 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
         for part in plan.blocks:
             array += mac_cycles(tiles, part.groups, plan.walk.kernel_y * plan.walk.kernel_x * len(part.runs), machine)
             if part.runs.stop == plan.walk.runs:
-                post += post_cycles(tiles, part.groups, layer, plan.walk, machine)
+                post += post_cycles(tiles, part.groups, plan.work, plan.walk, machine)
     return LayerExplanation(
         name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
         algorithm="pool" if plan.walk.algorithm == "sum" else plan.walk.algorithm,

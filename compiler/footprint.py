@@ -27,7 +27,7 @@ def input_bytes(tile: Tile, layer: Layer, walk: Walk) -> int:
     """Return the activation-buffer bytes of ``tile``: what is stored, and what a run may read behind it."""
     channels = layer.in_shape[0]
     if walk.algorithm == "conv23":
-        return blocked_rows(tile) * blocked_row_step(tile, channels)
+        return blocked_rows(tile) * blocked_row_step(tile, channels) + walk.overread
     missing = layer.dilations[0] if walk.paired and layer.kernel[0] % 2 else 0
     return (tile.rows.stored + missing) * linear_row_step(tile, layer, walk) + walk.overread
 

@@ -9,6 +9,7 @@ the bus once), or for each tile every block (inputs pass once).
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import gcd
 
 from tilewright.compiler.cost import Cost, price
 from tilewright.compiler.errors import CompileError
@@ -21,15 +22,16 @@ from tilewright.compiler.footprint import (
     usable_words,
     weight_words,
 )
+from tilewright.compiler.forms import MAX_CHANNELS, MAX_WINDOW_STRIDE, algorithms, forms
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.tiles import Axis, Slice, Tile, axes
-from tilewright.compiler.walk import Algorithm, Walk, walk, walks
+from tilewright.compiler.walk import Walk, walk, walks
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-MAX_ROWS, MAX_COLUMNS, MAX_CHANNELS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 4095, 16383, 63, 63
-MAX_WINDOW, MAX_WINDOW_STRIDE, MAX_PAIR_WORDS = 15, 7, 4095
+MAX_ROWS, MAX_COLUMNS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 16383, 63, 63
+MAX_WINDOW, MAX_PAIR_WORDS = 15, 4095
 """What the operands of the commands can hold (isa/encoding.py)."""
 
 
@@ -39,9 +41,10 @@ class DoesNotFitError(CompileError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan:
-    """How one layer is computed."""
+    """How one layer is computed; ``work`` is what is done for it: the layer itself, or another form of it."""
 
     layer: Layer
+    work: Layer
     walk: Walk
     tiles: tuple[Tile, ...]
     blocks: tuple[Block, ...]
@@ -58,10 +61,11 @@ class LayerPlan:
         size = f"{len(tile.rows.out)} rows"
         if len(tile.columns.out) < layer.out_shape[2]:
             size += f" x {len(tile.columns.out)} columns"
+        skips = "" if self.work is layer else ", at stride 1 and dropping what the stride skips"
         part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.walk.runs else ""
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
-        return (f"{how[self.walk.algorithm]}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight blocks of "
-                f"{block.channels} channels{part}; {order}")
+        return (f"{how[self.walk.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
+                f"blocks of {block.channels} channels{part}; {order}")
 
 
 def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
@@ -77,20 +81,12 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     """
     check_operands(layer)
     layouts = layouts or LayerLayouts.gap_free(layer)
-    plans = [plan for algorithm in algorithms(layer, options) for each in walks(layer, algorithm, machine)
-             for plan in candidates(layer, layouts, replace(each, reuse=options.reuse), machine)]
+    plans = [replace(plan, layer=layer) for work, algorithm in forms(layer, options)
+             for each in walks(work, algorithm, machine)
+             for plan in candidates(work, layouts, replace(each, reuse=options.reuse), machine)]
     if not plans:
         raise DoesNotFitError(shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
-
-
-def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
-    """Return the algorithms that can compute ``layer`` and that ``options`` allow."""
-    if layer.kind != "conv":
-        return ("sum",)
-    winograd = (layer.kernel == (3, 3) and layer.strides == layer.dilations == (1, 1) and layer.groups == 1
-                and layer.in_shape[0] <= MAX_CHANNELS)
-    return ("conv23", "conv") if winograd and options.winograd == "auto" else ("conv",)
 
 
 def check_operands(layer: Layer) -> None:
@@ -142,6 +138,10 @@ def block_sizes(layer: Layer, walk: Walk, machine: Machine) -> list[tuple[int, i
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
     if walk.section:
         lengths = {length for length in lengths | {walk.section} if walk.section % length == 0} | {1}
+    if walk.algorithm == "conv23" and walk.group_step:
+        # The banks of a pixel go by its channel: a command's first must be one of bank 0.
+        unit = TILE_BYTES // gcd(TILE_BYTES, walk.seen)
+        lengths = {min(-(-length // unit) * unit, total) for length in lengths}
     found = [(length, 1) for length in sorted(lengths)
              if length <= most and weight_words(length, walk.runs, walk, machine) <= usable]
     # Large and small blocks alike are worth a look, but not all of hundreds.
@@ -177,7 +177,7 @@ def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, ti
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
             cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=weights_outer,
                          splits_input=splits_input)
-            yield LayerPlan(layer=layer, walk=walk, tiles=tiles, blocks=blocks, weights_outer=weights_outer,
+            yield LayerPlan(layer=layer, work=layer, walk=walk, tiles=tiles, blocks=blocks, weights_outer=weights_outer,
                             splits_input=splits_input, cost=cost, layouts=layouts)
 
 

@@ -17,8 +17,8 @@ import math
 from dataclasses import dataclass
 
 from tilewright.compiler.cost import tiles_of
+from tilewright.compiler.forms import forms
 from tilewright.compiler.layers import Layer, Network
-from tilewright.compiler.plan import algorithms
 from tilewright.compiler.tiles import axes
 from tilewright.compiler.walk import walks
 from tilewright.isa.machine import Machine
@@ -43,8 +43,8 @@ class Roofline:
 def layer_roofline(layer: Layer, machine: Machine) -> Roofline:
     """Return the roofline of one layer."""
     groups = -(-layer.conv_shape[0] // machine.lanes)
-    compute = min(tiles_of(layer.conv_shape[1], layer.conv_shape[2], each) * each.steps * groups
-                  for algorithm in algorithms(layer) for each in walks(layer, algorithm, machine))
+    compute = min(tiles_of(form.conv_shape[1], form.conv_shape[2], each) * each.steps * groups
+                  for form, algorithm in forms(layer) for each in walks(form, algorithm, machine))
     return Roofline(compute, -(-least_bytes(layer) // machine.bus_bytes))
 
 

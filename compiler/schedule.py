@@ -316,7 +316,7 @@ class Scheduler:
 def step_cycles(step: Step, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
-    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.layer, plan.walk, machine)
+    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.work, plan.walk, machine)
 
 
 def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],

@@ -37,7 +37,7 @@ class Walk:
     seen : int
         Input channels (bytes of a pixel) that one lane group's weights cover.
     group_step : int
-        Bytes from one lane group's input to the next one's, inside a command.
+        Bytes from one lane group's input to the next one's, inside a command; for ``conv23`` 16 to a channel.
     section : int
         Lane groups after which the input moves on by ``section_step`` bytes, with a command of its own; 0: never.
     section_step : int
@@ -79,12 +79,12 @@ class Walk:
 def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
     """Return the walk of ``layer`` by ``algorithm``."""
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
-    if algorithm == "conv23":
-        return Walk(algorithm=algorithm, kernel_y=1, kernel_x=1, runs=channels, seen=channels)
     kernel_y, kernel_x = layer.kernel
     if algorithm == "sum":
         return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
                     group_step=machine.lanes, overread=TILE_BYTES - 1)
+    if algorithm == "conv23":
+        return winograd_walk(layer, machine)
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
     seen, group_step, section, section_step = channels, 0, 0, 0
     side_by_side = machine.lanes // outputs_each * inputs_each
@@ -104,6 +104,24 @@ def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
     return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
                 group_step=group_step, section=section, section_step=section_step,
                 overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
+
+
+def winograd_walk(layer: Layer, machine: Machine) -> Walk:
+    """Return the walk of ``conv23``: a run is a channel, and its patch lies 16 bytes from the next channel's.
+
+    A command's first channel must be a multiple of 16, so a section of its own needs groups of so many channels.
+    """
+    channels, outputs = layer.in_shape[0], layer.conv_shape[0]
+    inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
+    side_by_side = machine.lanes // outputs_each * inputs_each
+    if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
+        overread = -(-outputs // machine.lanes) * side_by_side - channels
+        return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=side_by_side, seen=side_by_side,
+                    group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES)
+    if layer.groups > 1 and outputs_each % machine.lanes == 0 and inputs_each % TILE_BYTES == 0:
+        return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
+                    section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)
+    return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=channels, seen=channels)
 
 
 def walks(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Walk, ...]:

@@ -76,18 +76,18 @@ def pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[byt
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
     if walk.algorithm == "conv23":
-        packed = [pack_conv23(block_weights(layer, block, machine), machine) for block in plan.blocks]
+        kernels = seen_kernels(layer, walk, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
+        packed = [pack_conv23(block_weights(kernels, block, machine), machine) for block in plan.blocks]
         return [main for main, _ in packed], [ninths for _, ninths in packed]
     runs = kernel_runs(layer, walk, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
     return [pack_conv(runs[block.first_group:block.first_group + block.groups, :, :, block.runs.start:block.runs.stop],
                       machine) for block in plan.blocks], [b""] * len(plan.blocks)
 
 
-def block_weights(layer: Layer, block: Block, machine: Machine) -> Int8:
+def block_weights(kernels: Int8, block: Block, machine: Machine) -> Int8:
     """Return the 3x3 kernels of ``block``, zero for lanes without a channel: (lane groups, lanes, channels, 9)."""
-    assert layer.weights is not None
-    chosen = layer.weights[block.first_channel:block.first_channel + block.channels]
-    padded = np.zeros((block.groups * machine.lanes, layer.in_shape[0], 9), np.int8)
+    chosen = kernels[block.first_channel:block.first_channel + block.channels]
+    padded = np.zeros((block.groups * machine.lanes, kernels.shape[1], 9), np.int8)
     padded[:len(chosen)] = chosen.reshape(len(chosen), -1, 9)
     return padded.reshape(block.groups, machine.lanes, -1, 9)
 
@@ -137,7 +137,8 @@ def seen_kernels(layer: Layer, walk: Walk, machine: Machine) -> Int8:
         return weights
     group = np.arange(outputs) // (outputs // layer.groups)
     lane_group = np.arange(outputs) // machine.lanes
-    first = group * each - lane_group * walk.group_step
+    step = walk.group_step // TILE_BYTES if walk.algorithm == "conv23" else walk.group_step
+    first = group * each - lane_group * step
     seen = np.zeros((outputs, height, width, walk.seen), np.int8)
     for output in range(outputs):
         seen[output, :, :, first[output]:first[output] + each] = weights[output]

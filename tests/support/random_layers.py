@@ -72,6 +72,11 @@ def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) 
         shapes = [Shape(size, size, 1, 1, 0, 0) for size in map(int, rng.integers(1, largest, 2))]
     elif kind == "pass":
         shapes = [Shape(int(size), 1, 1, 1, 0, 0) for size in rng.integers(1, longest + 1, 2)]
+    elif kind == "conv" and groups > 1 and rng.random() < 0.6:
+        # Winograd by lane groups that see few channels, at stride 2 dropping results.
+        strides = rng.choice([1, 1, 2, 3], 2) if rng.random() < 0.5 else np.ones(2, int)
+        shapes = [Shape(int(rng.integers(3, longest + 1)), 3, int(stride), 1, *map(int, rng.integers(0, 2, 2)))
+                  for stride in strides]
     elif kind == "conv" and rng.random() < 0.4:
         pads = rng.integers(0, 3, 4) if rng.random() < 0.3 else np.full(4, rng.integers(0, 2))
         shapes = [Shape(int(rng.integers(3, longest + 1)), 3, 1, 1, int(pads[i]), int(pads[i + 2])) for i in range(2)]
