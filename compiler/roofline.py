@@ -4,7 +4,7 @@
     array    tiles · steps · ceil(O / lanes)                                   by the better algorithm
              conv23   tiles = ceil(H / 2) · ceil(W / 2)    steps = C           2x2 outputs of one channel a cycle
              conv     tiles = H · W                        steps = runs of 16 bytes, or 8 of two rows, over the kernel
-    bus      ceil((input + output + residual + weights + parameters) / bus)    each byte once, without latency
+    bus      ceil((input + output + residual + constants) / bus)               each byte once, without latency
     network  sum over its layers, one after the other
 
 H x W are the sums that are computed, before a max pooling. Edge tiles and partial words are so in the formula, as no
@@ -21,7 +21,7 @@ from tilewright.compiler.forms import forms
 from tilewright.compiler.layers import Layer, Network
 from tilewright.compiler.tiles import axes
 from tilewright.compiler.walk import walks
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import TABLE_BYTES, Machine
 
 PARAMETER_BYTES = 8
 """Bias and scale of an output channel."""
@@ -56,7 +56,7 @@ def least_bytes(layer: Layer) -> int:
     seen = math.prod(len(axis.cut(0, axis.out).image) for axis in axes(layer))
     tensors = layer.in_shape[0] * seen + math.prod(layer.out_shape) * (2 if layer.residual else 1)
     constants = 0 if layer.weights is None else layer.weights.size + PARAMETER_BYTES * layer.conv_shape[0]
-    return tensors + constants
+    return tensors + constants + (TABLE_BYTES if layer.table is not None else 0)
 
 
 def roofline_cycles(network: Network, machine: Machine) -> int:

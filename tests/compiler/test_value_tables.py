@@ -16,6 +16,7 @@ from tilewright.compiler.explain import fused
 from tilewright.compiler.layers import Layer, Network, Requantize
 from tilewright.compiler.plan import plan_layer
 from tilewright.compiler.reference import run_layer, run_network
+from tilewright.compiler.roofline import least_bytes
 from tilewright.isa.assembler import Command, command
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
@@ -94,6 +95,7 @@ def test_people_are_told_of_a_table():
     layer = lone_table(np.zeros(TABLE_BYTES, np.int8))
     assert fused(layer) == ("table",)
     assert "value table" in layer_comment(plan_layer(layer, TINY))
+    assert least_bytes(layer) == 2 * 5 * 7 * 6 + TABLE_BYTES
 
 
 # ---- races
