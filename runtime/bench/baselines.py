@@ -48,9 +48,14 @@ class BaselineFigures:
     energy_high_uj: float | None = None
 
     @property
+    def in_parts(self) -> bool:
+        """Whether cycles, instructions and energy are scaled from parts."""
+        return self.measured_layers < self.layers
+
+    @property
     def name(self) -> str:
         """Program, core, instruction set, memory, and whether the figures are scaled."""
-        return TITLES[self.core] + (", in parts" if self.measured_layers < self.layers else "")
+        return TITLES[self.core] + (", in parts" if self.in_parts else "")
 
 
 def baselines_of(network: str, store: Store, steps: Steps) -> tuple[BaselineFigures, ...]:

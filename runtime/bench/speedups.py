@@ -18,6 +18,10 @@ whose run would take over ten minutes are *in parts*: each distinct layer is run
 channels, and the cycles are scaled (`runtime/baseline_scaling.py`)."""
 
 
+WHAT_THEY_SHOW = """Over both baselines below; `~` marks those that were run in parts and scaled. *Latency cut* is the
+share of their cycles that is saved."""
+
+
 def baselines_section(baselines: Baselines) -> str:
     """Return what the baselines took."""
     rows = [[f"{network}, {SIDES[network]}", each.name, "rtl", f"{each.measured_layers} of {each.layers}",
@@ -36,8 +40,7 @@ def speedup_section(results: Results, baselines: Baselines) -> str:
             for case, each in best(results) if baselines[case.network]]
     heads = (*PLACE, "cycles", "plain C, cycles", "speed-up over plain C", "latency cut over plain C",
              "XPULP SIMD, cycles", "speed-up over XPULP SIMD", "latency cut over XPULP SIMD", "energy cut over plain C")
-    return section("Speed-up", "Over both baselines below. *Latency cut* is the share of their cycles that is saved.",
-                   heads, rows)
+    return section("Speed-up", WHAT_THEY_SHOW, heads, rows)
 
 
 def of_core(found: tuple[BaselineFigures, ...], core: CoreName) -> BaselineFigures | None:
@@ -49,7 +52,8 @@ def _over(figures: Figures, found: tuple[BaselineFigures, ...], core: CoreName) 
     other = of_core(found, core)
     if other is None:
         return ["–"] * 3
-    return [f"{other.cycles:,}", f"{other.cycles / figures.cycles:,.1f} ×", cut(figures.cycles, other.cycles)]
+    mark = "~" if other.in_parts else ""
+    return [f"{mark}{other.cycles:,}", f"{other.cycles / figures.cycles:,.1f} ×", cut(figures.cycles, other.cycles)]
 
 
 def _energy_cut(figures: Figures, found: tuple[BaselineFigures, ...]) -> str:

@@ -246,7 +246,7 @@ SIMD = BaselineFigures(core="cv32e40p", cycles=40_000, instructions=30_000, macs
 
 def test_both_baselines_stand_on_the_page_and_what_is_saved_over_each():
     text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
-    assert "| fast | 1,000 | 200,000 | 200.0 × | 99.500 % | 40,000 | 40.0 × | 97.50 % | 75.0 % |" in text
+    assert "| fast | 1,000 | 200,000 | 200.0 × | 99.500 % | ~40,000 | 40.0 × | 97.50 % | 75.0 % |" in text
     assert (f"| {TITLES['cv32e40x']} | rtl | 2 of 2 | 200,000 | 100,000 | 3.12 | 8 (4 … 16) | yes |") in text
     assert (f"| {TITLES['cv32e40p']}, in parts | rtl | 1 of 2 | 40,000 | 30,000 | 0.62 | – | yes |") in text
     assert "has no price for XPULP's instructions" in text
