@@ -303,6 +303,16 @@ INLINE void map_values(int8_t *y, const int8_t *table, int32_t count)
         y[i] = table[y[i] + 128];
 }
 
+/* A tensor from one place to another, each with its bytes between rows and between pixels. */
+INLINE void place(const int8_t *x, int8_t *y, struct shape s, int32_t x_row, int32_t x_pixel, int32_t y_row,
+                  int32_t y_pixel)
+{
+    for (int32_t h = 0; h < s.height; h++)
+        for (int32_t w = 0; w < s.width; w++)
+            for (int32_t c = 0; c < s.channels; c++)
+                y[h * y_row + w * y_pixel + c] = x[h * x_row + w * x_pixel + c];
+}
+
 /* The maximum over a window of each channel; what lies outside the image never wins. */
 INLINE void max_pool(const int8_t *x, int8_t *y, struct shape in, struct shape out, struct window s)
 {

@@ -7,6 +7,7 @@ With XPULP, convolutions of one group, and padding and pooling of a multiple of 
 ``compiler/baseline/xpulp.h``, four bytes to a word; all other work is the same C.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from tilewright.compiler.core_plan import call_of
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
 from tilewright.compiler.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
+from tilewright.compiler.layout import Layout, layout_of
 from tilewright.compiler.reference import residual_table
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 from tilewright.isa.program import Call
@@ -103,8 +105,11 @@ class _Places:
     residuals: int
     table: int
     tensors: Mapping[str, int]
+    layouts: Mapping[str, Layout]
     padded: int
     pooled: int
+    gathered: int
+    other: int
     xpulp: bool
 
 
@@ -125,7 +130,12 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     constants = {name: MAIN_MEMORY + memory.put(np.ascontiguousarray(array).tobytes())
                  for name, array in network.constants.items()}
     image = bytes(memory.image)
-    tensors = {name: memory.take(info.bytes) for name, info in network.tensors.items()}
+    tensors = {name: memory.take(info.bytes) for name, info in network.tensors.items() if info.place is None}
+    tensors = {name: tensors[name] if info.place is None else tensors[info.place.parent] + info.place.offset
+               for name, info in network.tensors.items()}
+    parts = [info for info in network.tensors.values() if info.place is not None]
+    gathered, other = (memory.take(max((math.prod(info.shape) for info in parts), default=0)) for _ in range(2))
+    layouts = {info.name: layout_of(info) for info in network.tensors.values()}
     padded = memory.take(max((int(np.prod(padded_shape(layer))) for layer in datapath), default=0))
     pooled = memory.take(max((int(np.prod(layer.conv_shape)) for layer in datapath), default=0))
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
@@ -140,7 +150,8 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
             continue
         weights, channels, residuals, table = contents[layer.name]
         places = _Places(weights=weights, channels=channels, residuals=residuals, table=table,
-                         tensors=tensors, padded=padded, pooled=pooled, xpulp=xpulp)
+                         tensors=tensors, layouts=layouts, padded=padded, pooled=pooled, gathered=gathered,
+                         other=other, xpulp=xpulp)
         functions += ["", *_function(names[-1], layer, places)]
     title = f"{comment_text(network.name)} {'with XPULP SIMD' if xpulp else 'in plain C'}"
     lines = [
@@ -261,8 +272,35 @@ def _function(name: str, layer: Layer, places: _Places) -> Iterator[str]:
 
 
 def _body(layer: Layer, places: _Places) -> Iterator[str]:
-    """Yield the calls that compute a layer."""
+    """Yield the calls that compute a layer.
+
+    The kernels know only tensors without gaps: parts of others are copied before and afterwards.
+    """
     source, result = places.tensors[layer.input], places.tensors[layer.output]
+    if not places.layouts[layer.input].whole:
+        yield _copy(source, places.layouts[layer.input], places.gathered, None)
+        source = places.gathered
+    elsewhere = [name for name in layer.writes if name != layer.output or not places.layouts[name].whole]
+    if not places.layouts[layer.output].whole:
+        result = places.gathered if places.gathered != source else places.other
+    yield from _contiguous(layer, source, result, places)
+    for name in elsewhere:
+        yield _copy(result, None, places.tensors[name], places.layouts[name])
+
+
+def _copy(source: int, from_layout: Layout | None, target: int, to_layout: Layout | None) -> str:
+    """Return the call that copies a tensor; one side has no layout, and so no gaps."""
+    one = from_layout or to_layout
+    assert one is not None
+    channels, _, width = one.shape
+    steps = [(each.row_step, each.pixel_step) if each else (width * channels, channels)
+             for each in (from_layout, to_layout)]
+    numbers = ", ".join(str(step) for pair in steps for step in pair)
+    return f"place({_at(source)}, {_at(target)}, {_shape(one.shape)}, {numbers});"
+
+
+def _contiguous(layer: Layer, source: int, result: int, places: _Places) -> Iterator[str]:
+    """Yield the calls that compute a layer from ``source`` to ``result``, tensors without gaps."""
     if any(layer.pads):
         top, left = layer.pads[:2]
         name = "pad_simd" if places.xpulp and layer.in_shape[0] % 4 == 0 else "pad"
@@ -317,6 +355,11 @@ def _conv_members(layer: Layer, *, xpulp: bool) -> Iterator[str]:
 
 def _residual(residual: Residual, target: int, count: int, places: _Places) -> Iterator[str]:
     other, table = places.tensors[residual.tensor], places.residuals
+    if not places.layouts[residual.tensor].whole:
+        # The input is no longer needed, and what the layer makes may lie in either place.
+        scratch = places.other if target == places.gathered else places.gathered
+        yield _copy(other, places.layouts[residual.tensor], scratch, None)
+        other = scratch
     yield f"add_residual({_at(target)}, {_at(other)}, {_at(table)}, {count});"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.random_layers import random_layer
+from tests.support.random_places import random_sketch
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet
 from tilewright.compiler.emit.baseline import (
@@ -21,6 +22,8 @@ from tilewright.compiler.emit.baseline import (
     receptive_field,
 )
 from tilewright.compiler.layers import Layer, Network, Requantize, TensorInfo
+from tilewright.compiler.memory_plan import tensor_bytes
+from tilewright.compiler.operands import from_memory
 from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.reference import run_network
 from tilewright.isa import numerics
@@ -50,9 +53,8 @@ def run_natively(network: Network, inputs: dict[str, np.ndarray], folder: Path, 
     assert library.main() == 0
     tensors = {}
     for name, offset in baseline.tensors.items():
-        channels, height, width = network.tensors[name].shape
-        flat = memory[offset:][:channels * height * width].view(np.int8)
-        tensors[name] = flat.reshape(height, width, channels).transpose(2, 0, 1)
+        info = network.tensors[name]
+        tensors[name] = from_memory(memory[offset:][:tensor_bytes(info)].tobytes(), info)
     return tensors
 
 
@@ -71,6 +73,13 @@ either_core = pytest.mark.parametrize("xpulp", [False, True], ids=["scalar", "xp
 @pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "lenet5_qoperator"])
 def test_every_tensor_of_lenet_equals_the_reference(name, xpulp, tmp_path):
     assert_exact(compile_network(builtin(name)), tmp_path, seed=1, xpulp=xpulp)
+
+
+@either_core
+@pytest.mark.parametrize("seed", range(5))
+def test_tensors_inside_tensors_equal_the_reference(seed, xpulp, tmp_path):
+    sketch, outputs = random_sketch(np.random.default_rng(seed), length=12)
+    assert_exact(sketch.network(outputs), tmp_path, seed, xpulp=xpulp)
 
 
 @either_core

@@ -17,7 +17,7 @@ from tests.runtime.test_report import KEYS, LAYER_KEYS
 from tests.support.onnx_models import ModelBuilder
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.models import builtin, data
-from tilewright.runtime import cli, cli_options, compare, doctor
+from tilewright.runtime import cli_options, compare, doctor
 from tilewright.runtime.cli import app
 from tilewright.runtime.reference import session as onnx_session
 
