@@ -17,9 +17,10 @@ from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.memory_plan import MemoryPlan, Window, plan_memory
 from tilewright.compiler.options import BEST, Options
 from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.plan import LayerPlan, plan_layer
+from tilewright.compiler.plan import DoesNotFitError, LayerPlan, plan_layer
 from tilewright.compiler.roll import roll
 from tilewright.compiler.schedule import CoreCall, schedule
+from tilewright.compiler.split_channels import split_channels
 from tilewright.compiler.weights import pack_network
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import Machine
@@ -93,7 +94,11 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
-    plans = plan_network(network, machine, options)
+    try:
+        plans = plan_network(network, machine, options)
+    except DoesNotFitError:
+        network = split_channels(network, machine, options)
+        plans = plan_network(network, machine, options)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
