@@ -18,6 +18,7 @@ from tilewright.runtime.errors import InputError
 from tilewright.runtime.files import reason
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
+from tilewright.runtime.placed import with_parts
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantised import calibration_note
 from tilewright.runtime.quantization import quantize_input
@@ -60,7 +61,8 @@ def evaluate(session: InferenceSession, model: Path, input_file: Path | None, st
     inputs = choose_inputs(session.quantised_inputs, model, input_file)
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
-        comparison = compare(session.layers, session.tensors, run_reference(model, inputs.arrays))
+        expected = with_parts(run_reference(model, inputs.arrays), session.tensor_infos)
+        comparison = compare(session.layers, session.tensors, expected)
     report = replace(session.report, matches_reference=comparison.matches,
                      notes=(*ranges_note(model), f"input: {inputs.origin}", str(comparison)))
     names = [output.name for output in session.get_outputs()]

@@ -15,6 +15,7 @@ from tilewright.runtime.errors import InputError
 from tilewright.runtime.evaluate import Evaluation, ranges_note, require_folder, run_reference
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
+from tilewright.runtime.placed import with_parts
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantization import dequantize_output, quantize_input
 from tilewright.runtime.range_runs import RangeRunner, describe, merge_reports
@@ -108,7 +109,7 @@ def _evaluate(network: Network, model: Path, machine: Machine, options: Options,
     outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]
     computed = {name: computed[name] for _, name in outputs}
     with steps.step("Comparing with ONNX Runtime"):
-        comparison = compare(outputs, computed, run_reference(model, inputs.arrays))
+        comparison = compare(outputs, computed, with_parts(run_reference(model, inputs.arrays), network.tensors))
     report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
                      notes=(*ranges_note(model), f"input: {inputs.origin}", describe(runs), str(comparison)))
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}

@@ -88,6 +88,11 @@ class InferenceSession:
         return self._job.inputs
 
     @property
+    def tensor_infos(self) -> dict[str, TensorInfo]:
+        """What is known of each tensor, by name."""
+        return {name: info for name, (info, _) in self._job.tensors.items()}
+
+    @property
     def zero_points(self) -> dict[str, int]:
         """The int8 value that stands for zero, by tensor."""
         return {name: info.zero_point for name, (info, _) in self._job.tensors.items()}
