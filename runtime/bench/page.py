@@ -61,11 +61,11 @@ def networks_section(results: Results) -> str:
     rows = [[*place(case), f"{each.macs:,}", f"{each.cycles:,}", f"{each.macs_per_multiplier_cycle:.2f}",
              f"{each.roofline_cycles:,}", f"{100 * each.roofline_share:.1f} %",
              f"{100 * each.core_cycles / each.cycles:.1f} %", f"{each.memory_bytes:,}", f"{each.bytes_moved:,}",
-             energy(each), "yes" if each.matches else "**no**"]
+             energy(each), each.verdict]
             for case, each in best(results)]
     heads = (*PLACE, "MACs", "cycles", "MAC per multiplier and cycle", "roofline, cycles", "share of roofline",
              "cycles in layers that run on the core", "main memory needed, bytes", "moved over the bus, bytes",
-             "energy, µJ (range)", "every layer equal to ONNX Runtime")
+             "energy, µJ (range)", "layers equal to ONNX Runtime")
     return section("Networks", "Each with every optimisation, in RTL where it was run there.", heads, rows)
 
 

@@ -55,7 +55,9 @@ class Figures:
     seconds, cycles_per_second : float
         Of the simulation.
     matches : bool
-        Every tensor of every layer equals ONNX Runtime's.
+        Every tensor compared with ONNX Runtime's equals it.
+    compared, nearly : int
+        Of how many layers; and how many of these are floats, which may differ in their last bits.
     tile_cycles : float or None
         Cycles per F(2x2,3x3) tile and pair of input and output channel in the ``conv23`` layer with most MACs.
     winograd_layers, fused_pools : int
@@ -80,6 +82,8 @@ class Figures:
     seconds: float
     cycles_per_second: float
     matches: bool
+    compared: int
+    nearly: int
     tile_cycles: float | None
     winograd_layers: int
     fused_pools: int
@@ -97,6 +101,13 @@ class Figures:
     def layers(self) -> int:
         """How many layers there are."""
         return len(self.layer_cycles)
+
+    @property
+    def verdict(self) -> str:
+        """How many layers were found equal to ONNX Runtime's, or that one was not."""
+        if not self.matches:
+            return "**no**"
+        return f"{self.compared} of {self.layers}" + (f", {self.nearly} of floats nearly" if self.nearly else "")
 
     @property
     def macs_per_multiplier_cycle(self) -> float:
@@ -134,6 +145,7 @@ def figures_of(evaluation: Evaluation, network: Network) -> Figures:
         energy_uj=report.energy.total_uj, energy_low_uj=report.energy.low_uj, energy_high_uj=report.energy.high_uj,
         technology=report.technology, seconds=report.wall_seconds,
         cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
+        compared=evaluation.comparison.compared, nearly=evaluation.comparison.floats,
         tile_cycles=MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
         winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
         layer_cycles=tuple(layer.cycles for layer in report.layers),
