@@ -2,9 +2,21 @@
 
 from collections.abc import Mapping
 
-from tilewright.compiler.core import arithmetic, movement, quantisation, reduction, resize, softmax
+from tilewright.compiler.core import (
+    arithmetic,
+    convolution,
+    linear,
+    movement,
+    normalisation,
+    pooling,
+    quantisation,
+    reduction,
+    resize,
+    softmax,
+)
 from tilewright.compiler.core.kernel import Kernel
 
 FAMILIES: tuple[tuple[Kernel, ...], ...] = (arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS,
-                                           reduction.KERNELS, softmax.KERNELS)
+                                           reduction.KERNELS, softmax.KERNELS, convolution.KERNELS, pooling.KERNELS,
+                                           linear.KERNELS, normalisation.KERNELS)
 KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in FAMILIES for kernel in family}
