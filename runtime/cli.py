@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.compiler.options import Options
+from tilewright.runtime import cli_compare
 from tilewright.runtime.cli_options import (
     Calibrate,
     Engine,
@@ -157,6 +158,9 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     if output is not None:
         write_arrays(output, evaluation.outputs)
     _show(evaluation, json_file)
+
+
+cli_compare.register(app)
 
 
 @app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")

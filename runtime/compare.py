@@ -83,7 +83,7 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
         expected = reference[tensor].reshape(value.shape)
         if value.dtype == np.float32:
             floats += 1
-            differs, largest = _float_differences(value, expected)
+            differs, largest = float_differences(value, expected)
             deviation = max(deviation, largest)
         else:
             expected = as_int8(expected) if value.dtype == np.int8 else expected
@@ -96,7 +96,7 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
     return Comparison(compared, len(layers), None, floats, deviation)
 
 
-def _float_differences(value: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, float]:
+def float_differences(value: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, float]:
     """Return where floats differ by more than ``FLOAT_TOLERANCE``, and by how much of their range at most."""
     same = (value == expected) | (np.isnan(value) & np.isnan(expected))
     finite = np.isfinite(value) & np.isfinite(expected)

@@ -10,7 +10,7 @@ names in ``compiler.layers.Network.tensors``, so the two need no map.
 """
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,11 @@ _EXACT_IN_FLOAT = {"Relu", "Clip", "MaxPool", "Flatten", "Reshape", "Squeeze", "
 """Operators that neither round nor add: exact between a DequantizeLinear and a QuantizeLinear."""
 
 _PROVIDERS = ["CPUExecutionProvider"]
+
+VERSION = onnxruntime.__version__
+SETTINGS = ("CPUExecutionProvider; session.qdqisint8allowed = 1; fused at level ORT_ENABLE_EXTENDED, then run as it "
+            "is, at ORT_DISABLE_ALL")
+"""How the reference is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,29 @@ class Reference:
         quantisation = {"QuantizeLinear", "DequantizeLinear"}
         return tuple(operator for operator in self.operators
                      if not operator.integer and operator.op not in _EXACT_IN_FLOAT | quantisation)
+
+
+class FloatReference:
+    """A float model in ONNX Runtime, not fused further, with some of its tensors visible.
+
+    Attributes
+    ----------
+    names, outputs : tuple of str
+        Those of the ``wanted`` that it has, and its outputs; the outputs alone.
+    """
+
+    def __init__(self, model: Path, wanted: Iterable[str]) -> None:
+        proto = onnx.load(model)
+        computed = {name for node in proto.graph.node for name in node.output}
+        outputs = [value.name for value in proto.graph.output]
+        inner = [name for name in dict.fromkeys(wanted) if name in computed and name not in outputs]
+        proto.graph.output.extend(map(onnx.helper.make_empty_tensor_value_info, inner))
+        self.outputs, self.names = tuple(outputs), (*outputs, *inner)
+        self._session = _session(proto.SerializeToString(), onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return those tensors for some inputs."""
+        return dict(zip(self.names, self._session.run(list(self.names), dict(inputs)), strict=True))
 
 
 def _session(model: str | Path | bytes, level: onnxruntime.GraphOptimizationLevel, written: str = "",
