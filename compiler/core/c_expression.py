@@ -1,6 +1,6 @@
 """Expressions as C: nested where a value is used once, a variable where it is used again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,6 +33,20 @@ def c_lines(expression: Expression) -> tuple[list[str], str]:
     printer = _Printer(uses)
     text, _ = printer.text(expression, root=True)
     return printer.lines, text
+
+
+def c_declarations(named: Sequence[tuple[str, Expression]]) -> list[str]:
+    """Return declarations of variables for several expressions; what they share is computed once."""
+    uses: dict[int, int] = {}
+    for _, expression in named:
+        _count(expression, uses)
+    printer = _Printer(uses)
+    for name, expression in named:
+        text, _ = printer.text(expression, root=True)
+        if text != name:
+            printer.lines.append(f"const {ctype(expression.dtype)} {name} = {text};")
+            printer.variables[id(expression)] = name
+    return printer.lines
 
 
 def c_function(function: Function) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tilewright.compiler.core.c_expression import c_lines, ctype
+from tilewright.compiler.core.c_expression import c_declarations, c_lines, ctype
 from tilewright.compiler.core.expression import Expression, nodes, variable
 
 Dims = tuple[int, ...]
@@ -146,11 +146,5 @@ def staged(result: Expression, depths: Mapping[str, int], innermost: int) -> lis
     final, depth = split(result)
     if depth < innermost:
         final = outside(final, depth)
-    stages = []
-    for each in sorted(hoisted):
-        declarations = []
-        for name, node in hoisted[each]:
-            lines, text = c_lines(node)
-            declarations += [*lines, f"const {ctype(node.dtype)} {name} = {text};"]
-        stages.append((each, declarations, ""))
+    stages = [(each, c_declarations(hoisted[each]), "") for each in sorted(hoisted)]
     return [*stages, (innermost, *c_lines(final))]
