@@ -94,11 +94,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
-    try:
-        plans = plan_network(network, machine, options)
-    except DoesNotFitError:
-        network = split_channels(network, machine, options)
-        plans = plan_network(network, machine, options)
+    network, plans = fit_network(network, machine, options)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
@@ -116,6 +112,21 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
                     images=((memory.weights, image),) if image else (), plans=plans, memory=memory,
                     keeps_tensors=keep_tensors, options=options)
+
+
+def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:
+    """Return ``network`` with layers too wide for ``machine`` cut into parts, and how each is computed.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit even so, or the host core cannot compute it.
+    """
+    try:
+        return network, plan_network(network, machine, options)
+    except DoesNotFitError:
+        network = split_channels(network, machine, options)
+        return network, plan_network(network, machine, options)
 
 
 def plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:

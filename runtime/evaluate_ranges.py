@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.compiler.backend import plan_network
+from tilewright.compiler.backend import fit_network
 from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.layers import Network
 from tilewright.compiler.options import BEST, Options
@@ -64,9 +64,9 @@ def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, requ
     RunError
         If a program does not end as it must.
     """
-    with steps.step(f"Reading {model.name}"):
-        network = replace(compile_network(model, options), name=model.stem)
-    return _evaluate(network, model, machine, options, input_file, request, steps)
+    with steps.step(f"Planning {model.name}"):
+        planned = _Planned.of(model, model.stem, machine, options)
+    return _evaluate(planned, model, input_file, request, steps)
 
 
 def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Request, *, steps: Steps) -> Evaluation:
@@ -81,27 +81,40 @@ def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Req
     """
     artifact = load_artifact(require_folder(folder))
     manifest = artifact.manifest
-    with steps.step(f"Reading {manifest.model}"):
-        network = replace(compile_network(artifact.model, manifest.options), name=manifest.model)
-    if [(layer.name, layer.writes) for layer in network.layers] != [(layer.name, layer.outputs)
-                                                                    for layer in manifest.layers]:
+    with steps.step(f"Planning {manifest.model}"):
+        planned = _Planned.of(artifact.model, manifest.model, manifest.machine, manifest.options)
+    if [(layer.name, layer.writes) for layer in planned.network.layers] != [(layer.name, layer.outputs)
+                                                                            for layer in manifest.layers]:
         raise ArtifactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
                             f"simulate some of them, and has others: compile the model again")
-    return _evaluate(network, artifact.model, manifest.machine, manifest.options, input_file, request, steps)
+    return _evaluate(planned, artifact.model, input_file, request, steps)
 
 
-def _evaluate(network: Network, model: Path, machine: Machine, options: Options, input_file: Path | None,
-              request: Request, steps: Steps) -> Evaluation:
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A network as it fits a machine, for whom and how it is compiled, and the predicted cycles of its layers."""
+
+    network: Network
+    machine: Machine
+    options: Options
+    predicted: list[int]
+
+    @classmethod
+    def of(cls, model: Path, name: str, machine: Machine, options: Options) -> "_Planned":
+        network, plans = fit_network(replace(compile_network(model, options), name=name), machine, options)
+        return cls(network, machine, options, [plan.cost.cycles for plan in plans])
+
+
+def _evaluate(planned: _Planned, model: Path, input_file: Path | None, request: Request, steps: Steps) -> Evaluation:
+    network, machine, predicted = planned.network, planned.machine, planned.predicted
     chosen = parse_range(request.layers or ":", len(network.layers))
-    with steps.step(f"Planning {network.name}"):
-        predicted = [plan.cost.cycles for plan in plan_network(network, machine, options)]
     inputs = choose_inputs(network.inputs, model, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing what the layers read"):
         values = run_network(network, tensors)
-    runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine), options=options,
-                         values=values, predicted=predicted, runs=StoredRuns(cache_folder() / "runs"),
-                         fresh=request.fresh)
+    runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine),
+                         options=planned.options, values=values, predicted=predicted,
+                         runs=StoredRuns(cache_folder() / "runs"), fresh=request.fresh)
     jobs = request.jobs
     ranges = [chosen] if jobs is None else balance(chosen, predicted, RANGES_PER_JOB * jobs)
     runs = runner.run(ranges, jobs or 1, steps)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.compiler.backend import fit_network
 from tilewright.compiler.layers import Layer, Network
 from tilewright.compiler.options import Options
 from tilewright.compiler.pipelines import compile_network
@@ -131,7 +132,7 @@ MACS_PER_TILE = 36
 
 
 def figures_of(evaluation: Evaluation, network: Network) -> Figures:
-    """Return the figures of a run of ``network`` that compiled its model itself."""
+    """Return the figures of a run that compiled its model itself; ``network`` is what ran, as it fits the machine."""
     report, plan = evaluation.report, evaluation.explanation
     if plan is None:
         raise ValueError("Evaluation must be of a model compiled for it, as a plan gives its roofline")
@@ -211,6 +212,7 @@ def run_case(case: Case, store: Store, steps: Steps) -> Figures:
 
     def make() -> dict[str, Any]:
         evaluation = evaluate_model(model, case.machine, case.engine, None, options=case.options, steps=steps)
-        return asdict(figures_of(evaluation, compile_network(model, case.options)))
+        network, _ = fit_network(compile_network(model, case.options), case.machine, case.options)
+        return asdict(figures_of(evaluation, network))
 
     return Figures.from_json(store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make))

@@ -156,6 +156,14 @@ cost = SimpleNamespace
 """Of a report what the figures look at."""
 
 
+def test_layers_that_the_machine_needs_in_parts_are_counted_as_such(store):
+    whole = dataclasses.replace(CASE, network="squeezenet-64", machine=preset("nano"))
+    small = dataclasses.replace(whole, machine=dataclasses.replace(preset("nano"), activation_bytes=8192))
+    figures, parts = (run_case(case, store, Silence()) for case in (whole, small))
+    assert parts.layers > figures.layers == figures.compared
+    assert parts.compared == parts.layers
+
+
 def test_options_show_in_the_figures(store):
     best, apart, dots, whole = (run_case(dataclasses.replace(CASE, options=options), store, Silence())
                                 for options in (BEST, UNFUSED, NO_WINOGRAD, NO_REUSE))

@@ -5,12 +5,14 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.core_networks import NETWORKS, inputs_of
+from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.backend import compile_layers, compile_model
 from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.options import BEST, Options
@@ -191,6 +193,20 @@ def test_an_interrupted_simulation_of_a_compiled_model_goes_on(folder, cache):
     assert again.report.matches_reference
     assert set(again.outputs) == {"logits"}
     assert again.comparison.compared == len(load_artifact(folder).manifest.layers)
+
+
+def test_layers_that_the_machine_needs_in_parts_are_ranges_too(tmp_path, cache):
+    small = replace(preset("nano"), activation_bytes=4096)
+    model = ModelBuilder("qdq", seed=1)
+    pixels = model.conv(model.input((1, 3, 12, 12)), 100, kernel=1)
+    (tmp_path / "net.onnx").write_bytes(model.finish(model.conv(model.average(pixels), 5, kernel=1)))
+    compile_model(tmp_path / "net.onnx", small, tmp_path / "net")
+    for evaluation in (
+            evaluate_ranges(tmp_path / "net.onnx", small, None, Request(layers="1:"), steps=Silence()),
+            evaluate_artifact_ranges(tmp_path / "net", None, Request(layers="1:"), steps=Silence())):
+        assert [layer.kind for layer in evaluation.report.layers] == [*["average"] * 4, "conv"]
+        assert evaluation.comparison.matches
+        assert evaluation.comparison.compared == 5
 
 
 def test_a_compiled_model_with_other_layers_is_refused(folder, tmp_path):
