@@ -59,9 +59,9 @@ static float tw_sqrt(float x)
 }"""
 
 
-_COPY = """\
+_MOVE = """\
 /* Copy bytes, by words where both sides allow it. */
-static void tw_copy(void *target, const void *source, uint32_t bytes)
+static void tw_move(void *target, const void *source, uint32_t bytes)
 {
     uint8_t *to = target;
     const uint8_t *from = source;
@@ -97,7 +97,7 @@ static {name}_t tw_divide_{name}({name}_t a, {name}_t b)
 
 
 PLAIN: dict[str, str] = {
-    "tw_bits": _BITS, "tw_float": _FLOAT, "tw_sqrt": _SQRT, "tw_copy": _COPY,
+    "tw_bits": _BITS, "tw_float": _FLOAT, "tw_sqrt": _SQRT, "tw_move": _MOVE,
     **{f"tw_divide_{name}": _divide(name) for name in ("int8", "int16", "int32", "int64")},
     **{f"tw_divide_{name}": _divide_unsigned(name) for name in ("uint8", "uint16", "uint32", "uint64")},
 }

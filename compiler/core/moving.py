@@ -15,7 +15,7 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
 SHORT_RUN = 16
-"""Bytes below which a loop is as good as a call of tw_copy."""
+"""Bytes below which a loop is as good as a call of tw_move."""
 
 ANY = (*ALL, "int16", "uint16")
 
@@ -70,7 +70,7 @@ class Moving(CheckedKernel):
         return lines
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return ("tw_copy",) if any(_run(move, call) for move in self.moves(call)) else ()
+        return ("tw_move",) if any(_run(move, call) for move in self.moves(call)) else ()
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         return START + sum(_move_cycles(move, call, memory) for move in self.moves(call))
@@ -104,7 +104,7 @@ def _merged(move: Move) -> Move:
 
 
 def _run(move: Move, call: Call) -> int:
-    """Return the bytes of the innermost run, if it is one on both sides and long enough for tw_copy; else 0."""
+    """Return the bytes of the innermost run, if it is one on both sides and long enough for tw_move; else 0."""
     small = _merged(move)
     size = np.dtype(call.output.dtype).itemsize
     if small.source is None or not small.dims or small.tables:
@@ -125,7 +125,7 @@ def _c_move(move: Move, call: Call, suffix: str) -> list[str]:
         def copy(indices: list[str]) -> list[str]:
             target = offset_text(move.offset, move.strides[:-1], indices)
             source = offset_text(move.source_offset, move.source_strides[:-1], indices)
-            return [f"tw_copy(out + {target}, in{move.source} + {source}, {run});"]
+            return [f"tw_move(out + {target}, in{move.source} + {source}, {run});"]
         return loops(move.dims[:-1], copy)
     lines = [f"static const int32_t from{suffix}_{axis}[{len(table)}] = {{{', '.join(map(str, table))}}};"
              for axis, table in move.tables.items()]
