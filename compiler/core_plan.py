@@ -4,12 +4,13 @@ Inputs that a kernel wants as constants (``Kernel.parameters``) go into the call
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewright.compiler.core.kernel import Kernel
 from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.core.staging import call_cycles, can_be_staged, staged_if_quicker
 from tilewright.compiler.cost import Cost
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.layers import CoreLayer, Network, TensorInfo
@@ -33,7 +34,8 @@ class CorePlan:
 
     def summary(self) -> str:
         """Return the plan in a line."""
-        return f"on the host core, in C: {self.layer.reason}"
+        where = "on copies in its own memory" if self.call.staged else "in main memory"
+        return f"on the host core, in C, {where}: {self.layer.reason}"
 
 
 def plan_core(layer: CoreLayer, network: Network, machine: Machine) -> CorePlan:
@@ -47,8 +49,9 @@ def plan_core(layer: CoreLayer, network: Network, machine: Machine) -> CorePlan:
     call = call_of(layer, network.tensors, network.constants)
     if (reason := refusal_of(call)) is not None:
         raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op, reason, WAY_OUT)
-    cycles = KERNELS[layer.op].cycles(call, MemoryTiming.default(machine))
-    return CorePlan(layer, call, Cost(cycles, 0, 1))
+    timing = MemoryTiming.default(machine)
+    call = staged_if_quicker(call, timing)
+    return CorePlan(layer, call, Cost(call_cycles(call, timing), 0, 1))
 
 
 def refusal_of(call: Call) -> str | None:
@@ -88,7 +91,9 @@ def call_of(layer: CoreLayer, tensors: Mapping[str, TensorInfo], constants: Mapp
 
 def placed(plan: CorePlan, network: Network, addresses: Mapping[str, int]) -> Call:
     """Return the plan's call with its operands at ``addresses``, those of constants among them."""
-    return call_of(plan.layer, network.tensors, network.constants, addresses)
+    call = call_of(plan.layer, network.tensors, network.constants, addresses)
+    # Parts of other tensors may lie at any address, and are then not copied.
+    return replace(call, staged=plan.call.staged and can_be_staged(call))
 
 
 def stored_constants(plan: CorePlan) -> tuple[str, ...]:

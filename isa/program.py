@@ -122,13 +122,15 @@ ABSENT = Operand(0, "", (), ())
 class Call:
     """An operator that the host core computes itself, on main memory, while the coprocessor stands still.
 
-    ``kernel`` is its name in ``compiler.core``; ``attrs`` are numbers, strings and lists of them.
+    ``kernel`` is its name in ``compiler.core``; ``attrs`` are numbers, strings and lists of them. With ``staged`` it
+    works on copies of its operands in the core's own memory.
     """
 
     kernel: str
     inputs: tuple[Operand, ...]
     output: Operand
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    staged: bool = False
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -199,7 +201,8 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
     if isinstance(statement, Call):
         return {"call": statement.kernel, "inputs": list(map(_operand_json, statement.inputs)),
                 "output": _operand_json(statement.output),
-                "attrs": {name: _attribute_json(value) for name, value in statement.attrs.items()}}
+                "attrs": {name: _attribute_json(value) for name, value in statement.attrs.items()},
+                "staged": statement.staged}
     operands = {name: value.constant if not value.terms else
                 [value.constant, *([t.variable, t.coefficient, t.modulus, t.phase] for t in value.terms)]
                 for name, value in statement.operands.items()}
@@ -250,8 +253,10 @@ def _call(data: Mapping[str, Any]) -> Call:
     output = _operand(data["output"])
     if not isinstance(data["call"], str) or not output.present:
         raise ProgramError(f"Call must have a kernel and an output, not {data['call']!r:.40} and {output!r:.60}")
+    if not isinstance(data["staged"], bool):
+        raise ProgramError(f"Call must say whether it is staged, not {data['staged']!r:.40}")
     attrs = {str(name): _attribute(value) for name, value in data["attrs"].items()}
-    return Call(data["call"], tuple(map(_operand, data["inputs"])), output, attrs)
+    return Call(data["call"], tuple(map(_operand, data["inputs"])), output, attrs, data["staged"])
 
 
 def _operand(data: Mapping[str, Any] | None) -> Operand:

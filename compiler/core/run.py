@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.core.staging import call_cycles
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
@@ -28,4 +29,4 @@ def run_call(call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
 
 def run_on_core(call: Call, arrays: Sequence[np.ndarray | None], memory: MemoryTiming) -> tuple[np.ndarray, int]:
     """Return the same, and the cycles predicted for it with main memory of timing ``memory``."""
-    return run_call(call, arrays), KERNELS[call.kernel].cycles(call, memory)
+    return run_call(call, arrays), call_cycles(call, memory)

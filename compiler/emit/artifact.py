@@ -3,7 +3,7 @@
     manifest.json   what is where: machine, tensors, windows, layers, and the SHA-256 of every other file
     program.json    the program as a tree (isa.program)
     weights.bin     image of main memory at ``weights_address``
-    model.c, tilewright.h, crt0.S, link.ld, model.elf, model.onnx
+    model.c, tilewright.h, crt0.S, float32.c, link.ld, model.elf, model.onnx
 
 Artefacts are untrusted input: nothing in one is executed by the host, and everything read from one is checked.
 """
@@ -32,10 +32,11 @@ from tilewright.isa.program import Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
 from tilewright.isa.program import to_json as program_to_json
 
-FILES = ("program.json", "weights.bin", "model.c", "tilewright.h", "crt0.S", "link.ld", "model.elf", "model.onnx")
+FIRMWARE_FILES = ("crt0.S", "float32.c", "link.ld")
+FILES = ("program.json", "weights.bin", "model.c", "tilewright.h", *FIRMWARE_FILES, "model.elf", "model.onnx")
 MAX_FILE_BYTES = {"manifest.json": 64 << 20, "program.json": 64 << 20, "weights.bin": MAX_MEMORY_BYTES,
-                  "model.c": 64 << 20, "tilewright.h": 1 << 20, "crt0.S": 1 << 20, "link.ld": 1 << 20,
-                  "model.elf": MAX_ELF_BYTES, "model.onnx": 2 << 30}
+                  "model.c": 64 << 20, "tilewright.h": 1 << 20, "model.elf": MAX_ELF_BYTES, "model.onnx": 2 << 30,
+                  **dict.fromkeys(FIRMWARE_FILES, 1 << 20)}
 
 __all__ = ["Artifact", "ArtifactError", "load_artifact", "write_artifact"]
 
@@ -73,7 +74,7 @@ def write_artifact(folder: Path, manifest: Manifest, program: Program, contents:
     folder
         A new folder, an empty one, or one with an artefact, which is replaced.
     contents
-        The files of ``FILES`` except ``program.json``, ``crt0.S`` and ``link.ld``, by name.
+        The files of ``FILES`` by name, except ``program.json`` and ``FIRMWARE_FILES``.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def write_artifact(folder: Path, manifest: Manifest, program: Program, contents:
         raise ArtifactError(f"Output {folder} must be a new folder or one with an artefact, and has something else "
                             f"in it")
     contents = contents | {"program.json": _json(program_to_json(program)),
-                           **{name: (FIRMWARE / name).read_bytes() for name in ("crt0.S", "link.ld")}}
+                           **{name: (FIRMWARE / name).read_bytes() for name in FIRMWARE_FILES}}
     if contents.keys() != set(FILES):
         raise ArtifactError(f"Artefact must have the files {', '.join(FILES)}, not {', '.join(sorted(contents))}")
     try:

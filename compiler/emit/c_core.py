@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from tilewright.compiler.core.c_helpers import helper_text
 from tilewright.compiler.core.kernel import CTYPES
 from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.core.staging import stage_of
 from tilewright.isa.program import Call, Function, Operand
 
 INDENT = "    "
@@ -46,15 +47,57 @@ def core_function(call: Call, name: str) -> list[str]:
 
 
 def call_text(call: Call, name: str) -> str:
-    """Return the statement that calls the C function ``name`` of ``call`` with its tensors."""
-    arguments = [f"(const {CTYPES[each.dtype]} *){each.address:#x}u" for each in call.inputs if each.present]
-    arguments.append(f"({CTYPES[call.output.dtype]} *){call.output.address:#x}u")
-    return f"{name}({', '.join(arguments)});"
+    """Return the statement that calls the C function ``name`` of ``call`` with its tensors in main memory."""
+    return _statement(call, name, [f"{operand.address:#x}u" for operand in call.operands])
 
 
 def call_lines(call: Call, name: str) -> list[str]:
-    """Return the same, and a fence behind it: memory must have what it wrote before the coprocessor reads that."""
-    return [call_text(call, name), '__asm__ volatile("fence" : : : "memory");']
+    """Return the statements that compute ``call``, with copies where it is staged.
+
+    Behind them a fence: memory must have what the core wrote before the coprocessor reads that.
+    """
+    fence = '__asm__ volatile("fence" : : : "memory");'
+    if not call.staged:
+        return [call_text(call, name), fence]
+    places = [f"(stage + {offset // 4})" for offset in stage_of(call).offsets]
+    copies = [f"tw_copy({place}, (const uint32_t *){operand.address:#x}u, {operand.span_bytes});"
+              for place, operand in zip(places[:-1], call.operands[:-1], strict=True)]
+    back = f"tw_copy((uint32_t *){call.output.address:#x}u, {places[-1]}, {call.output.span_bytes});"
+    return [*copies, _statement(call, name, places), back, fence]
+
+
+def _statement(call: Call, name: str, places: list[str]) -> str:
+    const = ["const "] * (len(places) - 1) + [""]
+    arguments = [f"({word}{CTYPES[operand.dtype]} *){place}"
+                 for word, operand, place in zip(const, call.operands, places, strict=True)]
+    return f"{name}({', '.join(arguments)});"
+
+
+def stage_lines(calls: Iterable[Call]) -> list[str]:
+    """Return the memory for copies, as large as the largest of the staged ``calls`` needs, and the copying."""
+    size = max((stage_of(call).bytes for call in calls if call.staged), default=0)
+    return ["", *COPY.replace("SIZE", str(size // 4)).splitlines()] if size else []
+
+
+COPY = """\
+/* Copies of tensors: here an access takes a cycle. */
+static uint32_t stage[SIZE] __attribute__((section(".noinit"), aligned(16)));
+
+/* Eight loads first: two of them are under way at a time, and waiting is most of the work. */
+static __attribute__((noinline)) void tw_copy(uint32_t *restrict to, const uint32_t *restrict from, uint32_t bytes)
+{
+    uint32_t words = bytes / 4;
+    for (; words >= 8; words -= 8, to += 8, from += 8) {
+        uint32_t a = from[0], b = from[1], c = from[2], d = from[3], e = from[4], f = from[5], g = from[6], h = from[7];
+        __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h));
+        to[0] = a, to[1] = b, to[2] = c, to[3] = d, to[4] = e, to[5] = f, to[6] = g, to[7] = h;
+    }
+    for (; words; words--)
+        *to++ = *from++;
+    for (uint32_t i = 0; i < bytes % 4; i++)
+        ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+}
+"""
 
 
 def describe(operand: Operand) -> str:

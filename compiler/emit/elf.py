@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FIRMWARE = Path(__file__).parent.parent / "firmware"
-"""Start-up code and linker script."""
+"""Start-up code, linker script and float arithmetic."""
 
 TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-mabi=ilp32")
 FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-fno-sanitize=all", "-fomit-frame-pointer", "-Wall",
@@ -17,8 +17,8 @@ ALONE = ("-nostdlib",)
 """Link with nothing: programs that call no function of the C compiler's run-time library."""
 
 LIBRARY = ("-ffp-contract=off", "-Wno-unused-parameter", "-Wl,--gc-sections", "-Wl,-s")
-"""Link with clang's compiler-rt, where floats, 64-bit divisions and memcpy are, less what is not used. A product and a
-sum are two operations: NumPy, which kernels are compared with, rounds after each."""
+"""Link with clang's compiler-rt, where 64-bit divisions and memcpy are, less what is not used. A product and a sum are
+two operations: NumPy, which kernels are compared with, rounds after each."""
 
 TOO_LARGE = ("will not fit in region", "leaves less than")
 """What the linker says of a program that RAM has no room for."""
@@ -45,7 +45,8 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
         If that fails; what the C compiler said is kept in a log, which the message names.
     """
     command = [sys.executable, "-m", "ziglang", "cc", *TARGET, *FLAGS, *(LIBRARY if library else ALONE), *flags,
-               f"-Wl,-T,{FIRMWARE / 'link.ld'}", str(FIRMWARE / "crt0.S"), str(source), "-o", str(elf)]
+               f"-Wl,-T,{FIRMWARE / 'link.ld'}", str(FIRMWARE / "crt0.S"),
+               *([str(FIRMWARE / "float32.c")] if library else []), str(source), "-o", str(elf)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS,
                               check=False)

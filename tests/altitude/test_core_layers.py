@@ -9,21 +9,24 @@ from tests.support.core_networks import NETWORKS, inputs_of
 from tilewright.compiler.backend import compile_layers, emit_elf
 from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import PRESETS, MemoryTiming
+from tilewright.isa.program import Call
 from tilewright.runtime.accounting import account
 from tilewright.runtime.baseline import run_baseline
 from tilewright.runtime.engines import execute
 from tilewright.runtime.job import job_of_compiled
 from tilewright.runtime.progress import Silence
 
-TOLERANCE = 0.25
+TOLERANCE = 0.6
 """Of the cycles that the host core is predicted to take: floats take longer or shorter by their values."""
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("machine", ["nano", "base"])
-def test_rtl_and_fast_engine_compute_what_the_reference_does(name, machine, tmp_path):
+@pytest.mark.parametrize(("machine", "staged"), [("nano", True), ("base", True), ("base", False)])
+def test_rtl_and_fast_engine_compute_what_the_reference_does(name, machine, staged, tmp_path, monkeypatch):
     network, size = NETWORKS[name](), PRESETS[machine]
+    monkeypatch.setattr("tilewright.compiler.core.staging.STAGE_BYTES", (1 << 19) * staged)
     compiled = compile_layers(network, size, keep_tensors=True)
+    assert any(each.staged for _, each in compiled.program.actions() if isinstance(each, Call)) == staged
     inputs, timing = inputs_of(network), MemoryTiming.default(size)
     job = replace(job_of_compiled(compiled, name), elf=emit_elf(compiled, name, tmp_path))
     expected = run_network(network, inputs)

@@ -11,6 +11,7 @@ from tests.support.core_networks import NETWORKS, CoreStack, inputs_of
 from tilewright.compiler.backend import Compiled, compile_layers, manifest_of
 from tilewright.compiler.check import RaceError, check
 from tilewright.compiler.commands import Access, Draft
+from tilewright.compiler.core.staging import can_be_staged, stage_of, staged_if_quicker
 from tilewright.compiler.core_plan import call_of
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.check_program import check_program
@@ -203,7 +204,30 @@ def test_c_is_one_function_per_call_with_the_tensors_as_parameters():
     text = program_text(compiled.program, "floats")
     assert "/* Mul: float32 1x6x5x4, float32 6x1x1 -> float32 1x6x5x4. */" in text
     assert "static __attribute__((noinline)) void layer0_mul0_mul(\n    const float *restrict in0, " in text
+    assert re.search(r"    tw_copy\(\(stage \+ 0\), \(const uint32_t \*\)0x8\w+u, 480\);\n    tw_copy\(.*\n"
+                     r"    layer0_mul0_mul\(\(const float \*\)\(stage \+ 0\), .*\);\n"
+                     r"    tw_copy\(\(uint32_t \*\)0x8\w+u, \(stage \+ 128\), 480\);\n    __asm__ volatile", text)
+
+
+def test_what_has_no_room_in_the_core_s_memory_is_computed_in_main_memory(monkeypatch):
+    monkeypatch.setattr("tilewright.compiler.core.staging.STAGE_BYTES", 900)
+    compiled = compile_layers(NETWORKS["floats alone"](), BASE)
+    calls = [each for each in actions(compiled) if isinstance(each, Call)]
+    assert [stage_of(call).bytes for call in calls] == [992, 976, 80]
+    text = program_text(compiled.program, "floats")
     assert re.search(r"    layer0_mul0_mul\(\(const float \*\)0x8\w+u, .*\);\n    __asm__ volatile\(\"fence\"", text)
+    assert "in main memory" in compiled.plans[0].summary()
+
+
+def test_a_result_with_gaps_is_not_copied_back_as_a_whole():
+    call = Call("Neg", (Operand(0, "int8", (1, 2, 8, 8), (128, 1, 16, 2)),), Operand(0, "int8", (1, 2, 8, 8),
+                                                                                     (256, 1, 32, 4)))
+    assert not can_be_staged(call)
+    assert not can_be_staged(replace(call, output=replace(call.inputs[0], address=2)))
+    whole = replace(call, output=call.inputs[0])
+    assert can_be_staged(whole)
+    assert staged_if_quicker(whole, MemoryTiming.default(BASE)).staged
+    assert not staged_if_quicker(whole, MemoryTiming(latency_cycles=1)).staged
 
 
 def test_the_manifest_says_which_layers_are_the_core_s(network):
@@ -261,6 +285,7 @@ def call_json() -> dict:
 @pytest.mark.parametrize(("change", "sentence"), [
     ({"call": 5}, r"Call must have a kernel and an output, not 5"),
     ({"call": "Nothing"}, r"^Call must be of a kernel of the host core, not 'Nothing'$"),
+    ({"staged": 1}, r"Call must say whether it is staged, not 1$"),
     ({"output": None}, r"Call must have a kernel and an output, "),
     ({"inputs": []}, r"^Call of Mul cannot run: "),
     ({"inputs": [None, None]}, r"^Call of Mul cannot run: "),
