@@ -1,4 +1,4 @@
-/* IEEE float32 for a core without an FPU and without clz: what the compiler calls for +, -, *, /, comparisons and int32.
+/* IEEE float32 for a core with no FPU and no clz: what the compiler calls for +, -, *, /, comparisons and from int32.
  *
  * All results are rounded to nearest, halves to even; subnormal numbers are numbers. A NaN that is computed is the
  * positive quiet one without payload. Each function has a fast path for normal operands, which is what costs. The linker
