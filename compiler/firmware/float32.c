@@ -1,9 +1,9 @@
 /* IEEE float32 for a core with no FPU and no clz: what the compiler calls for +, -, *, /, comparisons and from int32.
  *
  * All results are rounded to nearest, halves to even; subnormal numbers are numbers. A NaN that is computed is the
- * positive quiet one without payload. Each function has a fast path for normal operands, which is what costs. The linker
- * takes these in place of compiler-rt's. Cycles on CV32E40X, here and there: a sum 69 and 92, a product 52 and 58, a
- * quotient 96 and 107, a comparison 22 and 32, int32 to float32 41 and 63. */
+ * positive quiet one without payload. Each function has a fast path for normal operands, which is what costs. The
+ * linker takes these in place of compiler-rt's. Cycles on CV32E40X, here and there: a sum 69 and 92, a product 52 and
+ * 58, a quotient 96 and 107, a comparison 22 and 32, int32 to float32 41 and 63. */
 #include <stdint.h>
 
 #ifndef NAME
