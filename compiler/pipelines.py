@@ -17,20 +17,22 @@ from tilewright.compiler.passes.fuse_residual import FuseResidual
 from tilewright.compiler.passes.fuse_table import FuseTable
 from tilewright.compiler.passes.infer_shapes import InferShapes
 from tilewright.compiler.passes.leave_to_core import LeaveToCore
+from tilewright.compiler.passes.merge_moves import MergeMoves
 from tilewright.compiler.passes.quantise_between import QuantiseBetween
 from tilewright.compiler.passes.recognise_qdq import RecogniseQdq
 from tilewright.compiler.passes.recognise_qoperators import RecogniseQOperators
 from tilewright.compiler.passes.recognise_tables import RecogniseTables
 from tilewright.compiler.passes.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.shift_unsigned import ShiftUnsigned
+from tilewright.compiler.passes.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
-    RemoveIdentity(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(), RecogniseTables(),
+    SinkTransposes(), RemoveIdentity(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(), RecogniseTables(),
     RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
-CANONICALISATION = (ShiftUnsigned(), InferShapes(), FlattenToKernel(), LeaveToCore())
+CANONICALISATION = (ShiftUnsigned(), InferShapes(), FlattenToKernel(), MergeMoves(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())

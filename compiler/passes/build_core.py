@@ -43,6 +43,15 @@ def core_info(tensor: Tensor) -> TensorInfo:
                       dtype=tensor.dtype, dims=shape)
 
 
+def flat_info(tensor: Tensor) -> TensorInfo:
+    """Return what the back end knows of an int8 tensor that lies row by row, whatever its shape."""
+    shape = tensor.shape or ()
+    dims = shape[1:] if len(shape) == 4 else shape
+    scale, zero_point = tensor.parameters
+    return TensorInfo(name=tensor.name, shape=(int(np.prod(shape)), 1, 1), scale=scale, zero_point=zero_point,
+                      unsigned=tensor.unsigned, dims=dims)
+
+
 def core_tensors(graph: Graph) -> frozenset[str]:
     """Return the names of all tensors that the host core reads or writes."""
     return frozenset(name for node in graph.nodes if is_core(node) for name in (*node.inputs, node.output)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.graph import Graph, Node, Tensor
-from tilewright.compiler.layers import AnyLayer, CoreLayer, Kind, Layer, Network, Requantize, Shape, TensorInfo
+from tilewright.compiler.layers import AnyLayer, CoreLayer, Kind, Layer, Network, Place, Requantize, Shape, TensorInfo
 from tilewright.compiler.passes.average_scale import average_scale
 from tilewright.compiler.passes.build_core import (
     check_core,
@@ -18,6 +18,7 @@ from tilewright.compiler.passes.build_core import (
     core_info,
     core_layer,
     core_tensors,
+    flat_info,
     is_core,
 )
 from tilewright.compiler.passes.integer_ops import PLACED
@@ -45,12 +46,16 @@ def build_network(graph: Graph) -> Network:
     used = {name for node in nodes for name in (*build.data_inputs(node), node.output)}
     tensors = {name: build.info(name) for name in sorted(used)}
     tensors |= {info.name: info for info in (*outputs, *inputs)}
+    aliases = {node.output: node.inputs[0] for node in graph.nodes if node.op == "QAlias"}
+    tensors |= {name: build.info(name) for pair in aliases.items() for name in pair if name not in tensors}
     layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
     if len(layers) < len(steps):
         found = place_tensors(steps, tensors, [info.name for info in inputs], [info.name for info in outputs])
         layers, tensors = found.layers, found.tensors
-        inputs = tuple(replace(info, place=tensors[info.name].place) for info in inputs)
-        outputs = tuple(replace(info, place=tensors[info.name].place) for info in outputs)
+    tensors |= {name: replace(tensors[name], place=_whole(tensors[source], tensors[name].shape))
+                for name, source in aliases.items()}
+    inputs = tuple(replace(info, place=tensors[info.name].place) for info in inputs)
+    outputs = tuple(replace(info, place=tensors[info.name].place) for info in outputs)
     constants = core_constants(graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
@@ -66,16 +71,27 @@ def _unique_names(nodes: list[Node]) -> list[str]:
     return names
 
 
+def _whole(source: TensorInfo, shape: Shape) -> Place:
+    """Return the place of a tensor of ``shape`` that is all of ``source``, without gaps."""
+    channels, _, width = shape
+    return Place(parent=source.name, offset=0, row_step=width * channels, pixel_step=channels)
+
+
 class _Build:
     """Layers and tensors of one graph."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.core = core_tensors(graph)
+        self.flat = frozenset(name for node in graph.nodes if node.op == "QAlias" for name in node.attrs["flat"])
+        self.aliased = frozenset(name for node in graph.nodes if node.op == "QAlias"
+                                 for name in (*node.inputs, node.output))
 
     def info(self, name: str) -> TensorInfo:
         """Return what the back end knows of a tensor."""
         tensor = self.graph.tensors[name]
+        if name in self.flat or (name in self.aliased and len(tensor.shape or ()) not in (2, 4)):
+            return flat_info(tensor)
         return core_info(tensor) if name in self.core else tensor_info(tensor)
 
     def border(self, name: str, border: Tensor) -> TensorInfo:

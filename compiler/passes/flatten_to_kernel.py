@@ -41,12 +41,19 @@ class FlattenToKernel(Pass):
             if len(before) not in (2, 4) or before[0] != 1:
                 break
             x, shape = source.inputs[0], before
-        channels, *kernel = (*shape[1:], 1, 1)[:3]
         values = graph.constants[weights]
-        graph = with_constants(graph, {weights: values.reshape(values.shape[0], channels, *kernel)})
+        source = graph.producer(x)
+        if source is not None and source.op == "Transpose" and tuple(source.attrs.get("perm", ())) == (0, 2, 3, 1):
+            # Flattened in NHWC, as TensorFlow does.
+            values = values.reshape(values.shape[0], *shape[1:]).transpose(0, 3, 1, 2)
+            x = source.inputs[0]
+            shape = graph.tensors[x].shape or ()
+        channels, *kernel = (*shape[1:], 1, 1)[:3]
+        name = f"{node.output}:kernel"
+        graph = with_constants(graph, {name: np.ascontiguousarray(values.reshape(values.shape[0], channels, *kernel))})
         attrs = {**node.attrs, "kernel": tuple(kernel), "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
                  "groups": 1}
-        new = node.with_(op="QConv", inputs=(x, weights, *rest), attrs=attrs)
+        new = node.with_(op="QConv", inputs=(x, name, *rest), attrs=attrs)
         return graph.replaced((node,), new)
 
     @staticmethod

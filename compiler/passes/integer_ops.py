@@ -10,6 +10,7 @@ QAverage    x                              ONNX's window attributes; none of the
 QMaxPool    x                              ONNX's window attributes
 QClamp      x
 QReshape    x                              ``onnx_op``, and its ``axis``, ``axes`` or ``shape``
+QAlias      x                              ``flat``: those of the two tensors that lie row by row, not as NHWC
 QTable      x                              ``table``, int8 of 256: what becomes of -128 .. 127 (of uint8 less 128)
 Quantize    x (float32)
 Dequantize  x
@@ -36,7 +37,7 @@ MOVING = ("QMaxPool", "QClamp", "QReshape")
 PLACED = ("QConcat", "QSlice", "QUpsample", "QPad")
 """Operators that only move, so that addresses do what they do; see ``integer_moves``."""
 
-INTEGER = frozenset({*COMPUTING, *MOVING, *PLACED, "QTable", "QPass", "Quantize", "Dequantize"})
+INTEGER = frozenset({*COMPUTING, *MOVING, *PLACED, "QAlias", "QTable", "QPass", "Quantize", "Dequantize"})
 """Operators that are ours; all others are ONNX's, and the host core computes them."""
 
 ONNX_NAMES = {"QConv": "Conv", "QDense": "Gemm", "QAdd": "Add", "QAverage": "AveragePool", "QMaxPool": "MaxPool"}

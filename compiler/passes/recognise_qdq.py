@@ -31,7 +31,8 @@ from tilewright.compiler.unary_tables import TableError
 _WEIGHTED = ("Conv", "Gemm", "MatMul")
 _AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
-_FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING, *MOVES)
+SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
+_FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES)
 
 
 class RecogniseQdq(Pass):
@@ -126,6 +127,8 @@ class _Group:
         """Return the graph with all types and constants, and what stands for the group: an operator, and a reshape."""
         if self.node.op in MOVES:
             return self._moved()
+        if self.node.op in SHUFFLES:
+            return self._shuffled()
         graph, node = self._integer()
         if self.clip is not None and self.clamps:
             clamp = moving_node(graph, self.clip, "", self.kind.dtype, *self._bounds(self.clip))
@@ -138,6 +141,16 @@ class _Group:
         # Of ceil_mode, ONNX's own inference has another idea than all that compute it.
         output = replace(graph.tensors[node.output], shape=shape)
         return graph.with_(tensors={**graph.tensors, node.output: output}), (node,)
+
+    def _shuffled(self) -> tuple[Graph, tuple[Node, ...]]:
+        """Return the same operator on integers, for the host core."""
+        x = self._data_input(self.node.inputs[0])
+        if not x.same_quantisation(self.kind):
+            raise self._refusal("its input and output have different scales or zero points", "give them one")
+        graph = quantisation.with_types(self.graph, x, self.kind)
+        new = self.node.with_(inputs=(x.name, *self.node.inputs[1:]), output=self.kind.name,
+                              reason="the datapath moves no elements one by one")
+        return graph, (new,)
 
     def _moved(self) -> tuple[Graph, tuple[Node, ...]]:
         """Return the integer operator of a move, and tables before it for inputs of another quantisation."""

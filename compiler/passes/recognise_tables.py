@@ -15,12 +15,16 @@ from tilewright.compiler.passes.base import Pass
 from tilewright.compiler.passes.integer_ops import with_bounds
 from tilewright.compiler.unary_tables import TableError, table_of
 
-_UNARY = {
+UNARY = {
     "Abs", "Ceil", "Celu", "Clip", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
     "Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign",
     "Sqrt", "Swish", "Tanh", "ThresholdedRelu", "Sin", "Cos"}
-_BINARY = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "PRelu"}
-COMPUTED_IN_TABLES = frozenset(_UNARY | _BINARY)
+"""Operators that compute each element of their first input by itself."""
+
+BINARY = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "PRelu"}
+"""Operators that compute each pair of elements by itself."""
+
+COMPUTED_IN_TABLES = frozenset(UNARY | BINARY)
 """ONNX operators that may become part of a table."""
 
 _RESCALE = ("DequantizeLinear", "QuantizeLinear")
@@ -62,7 +66,7 @@ class _Function:
         if len(self.leaves) != 1 or first.op != "DequantizeLinear":
             return False
         if {node.op for node in self.nodes} <= _CLAMPS | {"DequantizeLinear", "QuantizeLinear"}:
-            return not _same(graph, first.inputs[1:], last.inputs[1:])
+            return not same_parameters(graph, first.inputs[1:], last.inputs[1:])
         return True
 
 
@@ -84,8 +88,8 @@ def _function(graph: Graph, quantize: Node) -> _Function | None:
                 leaves[node.inputs[0]] = None
             elif graph.constants[node.inputs[0]].size != 1:
                 return None
-        elif node.op in _UNARY or node.op in _BINARY:
-            data = node.inputs if node.op in _BINARY else node.inputs[:1]
+        elif node.op in UNARY or node.op in BINARY:
+            data = node.inputs if node.op in BINARY else node.inputs[:1]
             constants = [each for each in node.inputs if each in graph.constants]
             if any(graph.constants[each].size != 1 for each in constants):
                 return None
@@ -155,7 +159,7 @@ def _kind(graph: Graph, node: Node, tensor: str) -> Tensor:
     return quantisation.activation(graph, node, tensor, node.inputs[1], (*node.inputs, "")[2])
 
 
-def _same(graph: Graph, first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+def same_parameters(graph: Graph, first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     """Tell whether two lists of scale and zero point have the same values."""
     pairs = [(graph.constants.get(a), graph.constants.get(b)) for a, b in zip(first, second, strict=False)]
     return len(first) == len(second) and all(

@@ -4,16 +4,28 @@ import numpy as np
 import pytest
 
 from tests.support.exactness import assert_layers
+from tests.support.execute import execute
 from tests.support.onnx_models import FORMS, ModelBuilder, Value
+from tilewright.compiler.backend import compile_layers
+from tilewright.compiler.check import check
 from tilewright.compiler.layers import CoreLayer
+from tilewright.compiler.reference import run_network
+from tilewright.isa.machine import preset
 
 TYPES = [(np.int8, 0), (np.int8, None), (np.uint8, None)]
 
 
 def on_datapath(model, *values):
-    """Compare with ONNX Runtime; nothing is left to the core."""
+    """Compare reference and functional engine with ONNX Runtime; nothing is left to the core."""
     network = assert_layers(model.finish(*values))
     assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+    rng = np.random.default_rng(0)
+    inputs = {info.name: rng.integers(-128, 128, info.array_shape, dtype=np.int8) for info in network.inputs}
+    expected = run_network(network, inputs)
+    compiled = compile_layers(network, preset("base"), keep_tensors=True)
+    check((command for _, command in compiled.program.commands()), compiled.machine)
+    for name, value in execute(compiled, inputs).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
     return network
 
 
@@ -100,3 +112,82 @@ def test_padding(form, dtype, zero_point):
     extra = (model.constant(np.array([0, 0, 1, 2, 0, 0, 0, 3])), model.constant(value))
     y = model.moved("Pad", x, (1, 4, 5, 9), extra=extra)
     on_datapath(model, model.conv(y, 3))
+
+
+def transposed(model, name, perm):
+    """Add a Transpose of any tensor and return its name."""
+    return model.node("Transpose", [name], f"transposed{len(model.nodes)}", perm=perm)
+
+
+TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+def nhwc_input(model, shape):
+    """Add a float input in NHWC, quantised; return the float tensor behind its DequantizeLinear."""
+    x = model.input(shape)
+    return x, model.dequantized(x)
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+def test_a_model_in_nhwc_moves_nothing(dtype, zero_point):
+    """As tf2onnx writes it: NHWC at the border and for the elementwise, NCHW for the convolutions."""
+    model = ModelBuilder("qdq", seed=8, dtype=dtype, zero_point=zero_point)
+    x, real = nhwc_input(model, (1, 8, 9, 3))
+    inner = Value("inner", (1, 3, 8, 9), x.scale, x.zero_point)
+    model.quantized(transposed(model, real, TO_NCHW), inner)
+    y = model.conv(inner, 4)
+    back = Value("back", (1, 6, 7, 4), y.scale, y.zero_point)
+    model.quantized(transposed(model, model.dequantized(y), TO_NHWC), back)
+    clipped = Value("clipped", back.shape, y.scale, y.zero_point)
+    model.quantized(model.node("Relu", [model.dequantized(back)], "relu"), clipped)
+    again = Value("again", y.shape, y.scale, y.zero_point)
+    model.quantized(transposed(model, model.dequantized(clipped), TO_NCHW), again)
+    z = model.conv(again, 5)
+    end = Value("end", (1, 4, 5, 5), z.scale, z.zero_point)
+    model.quantized(transposed(model, model.dequantized(z), TO_NHWC), end)
+    network = on_datapath(model, end)
+    assert [layer.kind for layer in network.layers] == ["conv", "conv"]
+
+
+def test_transposes_on_the_float_side_move_nothing():
+    model = ModelBuilder("qdq", seed=9)
+    x, real = nhwc_input(model, (1, 8, 9, 3))
+    y = model.conv(Value("x", (1, 3, 8, 9), x.scale, 0), 4)
+    conv = next(node for node in model.nodes if node.op_type == "Conv")
+    model.nodes.remove(next(node for node in model.nodes if node.output[0] == conv.input[0]))
+    name = transposed(model, real, TO_NCHW)
+    model.nodes.insert(model.nodes.index(conv), model.nodes.pop())
+    conv.input[0] = name
+    end = transposed(model, model.dequantized(y), TO_NHWC)
+    model.outputs.append(model.float_output(end, (1, 6, 7, 4)))
+    network = on_datapath(model)
+    assert [layer.kind for layer in network.layers] == ["conv"]
+    assert network.outputs[0].onnx_shape == (1, 6, 7, 4)
+
+
+def test_flattening_in_nhwc_moves_nothing():
+    model = ModelBuilder("qdq", seed=10)
+    y = model.conv(model.input((1, 3, 6, 6)), 4)
+    back = Value("back", (1, 4, 4, 4), y.scale, 0)
+    model.quantized(transposed(model, model.dequantized(y), TO_NHWC), back)
+    network = on_datapath(model, model.gemm(model.reshape(back, (1, 64)), 5))
+    assert [layer.kind for layer in network.layers] == ["conv", "conv"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_channel_shuffle_is_a_convolution(form):
+    model = ModelBuilder(form, seed=11, zero_point=5)
+    x = model.conv(model.input((1, 3, 6, 6)), 12)
+    y = model.reshape(x, (1, 3, 4, 4, 4))
+    y = model.moved("Transpose", y, (1, 4, 3, 4, 4), perm=(0, 2, 1, 3, 4))
+    y = model.reshape(y, x.shape)
+    network = on_datapath(model, model.conv(y, 4, groups=2))
+    assert [layer.kind for layer in network.layers] == ["conv"] * 3
+
+
+def test_other_transposes_are_the_cores():
+    model = ModelBuilder("qdq", seed=12)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    y = model.moved("Transpose", x, x.shape, perm=(0, 1, 3, 2))
+    network = assert_layers(model.finish(model.conv(y, 4)))
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["Transpose"]

@@ -114,6 +114,10 @@ class ModelBuilder:
             self.quantized(self.node("Concat", names, f"float{len(self.nodes)}", axis=axis), out)
         return out
 
+    def float_output(self, name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+        """Return the type of a float tensor that becomes an output as it is."""
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
     def split(self, x: str, outputs: Sequence[str], sizes: Sequence[int], axis: int = 1) -> None:
         """Add a Split of any tensor."""
         sizes_name = self.constant(np.array(sizes, np.int64))
