@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.compiler.options import Options
-from tilewright.runtime import cli_compare
+from tilewright.runtime import cli_check, cli_compare
 from tilewright.runtime.cli_options import (
     Calibrate,
     Engine,
@@ -160,6 +160,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _show(evaluation, json_file)
 
 
+cli_check.register(app)
 cli_compare.register(app)
 
 
