@@ -25,6 +25,7 @@ from tilewright.compiler.passes.recognise_tables import RecogniseTables
 from tilewright.compiler.passes.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.sink_transposes import SinkTransposes
+from tilewright.compiler.passes.split_average import SplitAverage
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
@@ -32,7 +33,8 @@ RECOGNITION = (
     RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
-CANONICALISATION = (ShiftUnsigned(), InferShapes(), FlattenToKernel(), MergeMoves(), LeaveToCore())
+CANONICALISATION = (
+    ShiftUnsigned(), InferShapes(), SplitAverage(), FlattenToKernel(), MergeMoves(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())

@@ -163,7 +163,7 @@ class _Build:
             scale = np.float32(attrs.get("alpha", 1.0)) * x.scale * w_scale / own.scale
             sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
         elif kind == "average":
-            covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"])
+            covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"]) and "windowed" not in attrs
             factor, provable = average_scale(node, x, own, covers)
             scale, exact = np.array([factor]), exact and provable
             bias, sums = np.zeros(in_shape[0], np.int32), np.full(in_shape[0], math.prod(attrs["kernel"]))

@@ -137,8 +137,6 @@ def _window(graph: Graph, node: Node, shape: _Shape) -> tuple[Node, _Shape]:
     out, pads = _fit(node, size, extents, strides, pads)
     if node.op != "QConv":
         _check_pool(node, kernel, dilations, pads)
-    if node.op == "QAverage" and any(pads) and not attrs.get("count_include_pad", 0):
-        raise _refusal(node, "windows at the border count fewer values", "use count_include_pad=1, or no padding")
     stated = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": pads,
               "groups": groups if node.op == "QConv" else channels}
     return node.with_(attrs={"low": attrs["low"], "high": attrs["high"], **_rest(attrs), **stated}), \
@@ -150,7 +148,7 @@ def _refusal(node: Node, reason: str, way_out: str) -> UnsupportedNodeError:
 
 
 def _rest(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: attrs[name] for name in ("alpha", "count_include_pad", "exact") if name in attrs}
+    return {name: attrs[name] for name in ("alpha", "count_include_pad", "exact", "windowed") if name in attrs}
 
 
 def _check_pool(node: Node, kernel: _Shape, dilations: _Shape, pads: _Shape) -> None:

@@ -199,7 +199,7 @@ def test_reshapes_are_inferred(attrs, shape):
 def test_a_matrix_product_becomes_a_kernel():
     model = ModelBuilder("qdq")
     x = model.gemm(model.flatten(model.input((1, 2, 3, 4))), 5)
-    before = Pipeline((*RECOGNITION, *CANONICALISATION[:2]))(load(model.finish(x)))
+    before = Pipeline((*RECOGNITION, *CANONICALISATION[:3]))(load(model.finish(x)))
     after = FlattenToKernel().apply(before)
     assert ops(after) == ["Quantize", "QConv", "Dequantize"]
     dense, conv = before.nodes[2], after.nodes[1]
@@ -241,12 +241,14 @@ def test_a_constant_operand_is_the_cores():
     assert [op for op, _ in left(model, model.add(x, constant))] == ["DequantizeLinear", "Add", "QuantizeLinear"]
 
 
+@pytest.mark.parametrize(("attrs", "layers"), [
+    ({"pads": (1, 1, 1, 1)}, 9), ({"pads": (1, 1, 0, 0), "strides": (2, 2)}, 4), ({"pads": (0, 1, 0, 1)}, 3),
+    ({"pads": (2, 0, 0, 0), "ceil_mode": 1, "strides": (2, 3)}, 6)])
 @pytest.mark.parametrize("form", ["qdq", "qoperator"])
-def test_averages_over_uncounted_padding_are_the_cores(form):
-    model = ModelBuilder(form)
-    found = left(model, model.average(model.input((1, 3, 8, 8)), 3, pads=(1, 1, 1, 1)))
-    assert found[1] == ("AveragePool", "windows at the border count fewer values")
-    assert [op for op, _ in found] == ["DequantizeLinear", "AveragePool", "QuantizeLinear"]
+def test_averages_over_uncounted_padding_are_taken_apart(form, attrs, layers):
+    model = ModelBuilder(form, seed=1, zero_point=7)
+    network = assert_layers(model.finish(model.average(model.input((1, 3, 8, 8)), 3, **attrs)))
+    assert [layer.kind for layer in network.layers] == ["average"] * layers
 
 
 def test_reshapes_that_move_pixels_are_the_cores():
