@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.core_cases import CASES, library_network
 from tests.support.core_networks import NETWORKS, inputs_of
 from tilewright.compiler.backend import compile_layers, emit_elf
+from tilewright.compiler.core.registry import KERNELS
 from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.isa.program import Call
@@ -61,3 +63,21 @@ def test_the_baseline_in_parts_has_the_layers_of_the_core_too(tmp_path, monkeypa
             if one.name in ("neg0", "abs3")]
     assert len(core) == 2
     assert all(abs(one - two) <= 0.02 * two for one, two in core)
+
+
+def test_every_kernel_computes_in_rtl_what_it_does_in_numpy(tmp_path):
+    """All kernels side by side in one program."""
+    assert {case.op for case in CASES} == set(KERNELS)
+    network, size = library_network(), PRESETS["base"]
+    compiled = compile_layers(network, size, keep_tensors=True)
+    inputs, timing = inputs_of(network), MemoryTiming.default(size)
+    job = replace(job_of_compiled(compiled, "library"), elf=emit_elf(compiled, "library", tmp_path))
+    expected = run_network(network, inputs)
+    total = {}
+    for engine in ("rtl", "fast"):
+        execution = execute(job, engine, inputs, job.lasting, timing, steps=Silence())
+        wrong = [name for name, values in expected.items()
+                 if execution.tensors[name].tobytes() != np.ascontiguousarray(values).tobytes()]
+        assert not wrong, engine
+        total[engine] = execution.cycles
+    assert abs(total["fast"] - total["rtl"]) <= 0.25 * total["rtl"]

@@ -92,6 +92,8 @@ def inputs_of(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
     for info in network.inputs:
         if info.dtype == "float32":
             found[info.name] = rng.normal(size=info.array_shape).astype(np.float32)
+        elif info.dtype == "bool":
+            found[info.name] = rng.integers(0, 2, info.array_shape).astype(bool)
         else:
             limits = np.iinfo(info.dtype)
             found[info.name] = rng.integers(limits.min, limits.max, info.array_shape, info.dtype, endpoint=True)

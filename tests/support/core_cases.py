@@ -1,0 +1,103 @@
+"""One call of every kernel of the host core, all in one network: small, of four dimensions where that makes sense."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.support.core_networks import CoreStack
+from tilewright.compiler.layers import Network
+
+X = (1, 4, 4, 6)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs by the names of ``sources``, dims and type of the result, attributes."""
+
+    op: str
+    inputs: tuple[str, ...] = ("x",)
+    dims: tuple[int, ...] = X
+    dtype: str = "float32"
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def same(ops: str, inputs: tuple[str, ...] = ("x",), dtype: str = "float32", **attrs: object) -> list[Case]:
+    """Return a case for each of ``ops``, whose result has the dims of x."""
+    return [Case(op, inputs, X, dtype, attrs) for op in ops.split()]
+
+
+CASES: Sequence[Case] = (
+    *same("Abs Ceil Celu Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Mish Neg QuickGelu Reciprocal "
+          "Relu Round Selu Sigmoid Sign Softplus Softsign Swish Tanh ThresholdedRelu Dropout"),
+    *same("Log Sqrt", ("positive",)),
+    *same("Hardmax LogSoftmax Softmax", axis=1), *same("LpNormalization", axis=1, p=2), *same("LRN", size=3),
+    *same("IsNaN", dtype="bool"), *same("Add Div Max Mean Min Mul Sub Sum", ("x", "y")),
+    *same("PRelu", ("x", "slope")), *same("Pow", ("positive", "y")),
+    *same("Equal Greater GreaterOrEqual Less LessOrEqual", ("x", "y"), "bool"), *same("And Or Xor", ("b", "b2"), "bool"),
+    *same("Not", ("b",), "bool"), *same("Where", ("b", "x", "y")), *same("Cast", dtype="int32", to=6),
+    *same("Clip", ("x", "low", "high")), *same("CumSum", ("x", "axis")),
+    *same("BatchNormalization", ("x", "ones4", "ramp4", "ramp4", "ones4")),
+    *same("InstanceNormalization", ("x", "ones4", "ramp4")),
+    *same("GroupNormalization", ("x", "ones4", "ramp4"), num_groups=2),
+    *same("LayerNormalization", ("x", "ones6", "ramp6")),
+    *same("QuantizeLinear", ("x", "scale", "zero"), "int8"), *same("DequantizeLinear", ("q", "scale", "zero")),
+    *(Case(op, ("x",), (1, 1, 4, 6), "int64", {"axis": 1}) for op in ("ArgMax", "ArgMin")),
+    *(Case(f"Reduce{op}", ("positive", "axes"), (1, 4, 1, 1)) for op in
+      ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")),
+    Case("GlobalAveragePool", ("x",), (1, 4, 1, 1)), Case("GlobalMaxPool", ("x",), (1, 4, 1, 1)),
+    *(Case(op, ("x",), (1, 4, 3, 5), attrs={"kernel_shape": [2, 2]}) for op in ("AveragePool", "MaxPool", "LpPool")),
+    Case("Conv", ("x", "w", "ramp2"), (1, 2, 4, 6), attrs={"pads": [1, 1, 1, 1]}),
+    Case("ConvTranspose", ("x", "wt"), (1, 3, 5, 7)),
+    Case("ConvInteger", ("q", "wq"), (1, 2, 2, 4), "int32"),
+    Case("QLinearConv", ("q", "scale", "zero", "wq", "scale", "zero", "big", "zero"), (1, 2, 2, 4), "int8"),
+    Case("MatMul", ("x", "m"), (1, 4, 4, 5)), Case("MatMulInteger", ("q", "mq"), (1, 4, 4, 5), "int32"),
+    Case("QLinearMatMul", ("q", "scale", "zero", "mq", "scale", "zero", "big", "zero"), (1, 4, 4, 5), "int8"),
+    Case("Gemm", ("flat", "g", "ramp2"), (3, 2), attrs={"transB": 1, "alpha": 0.5}),
+    Case("Concat", ("x", "y"), (1, 4, 8, 6), attrs={"axis": 2}), Case("Expand", ("x", "two_x"), (2, 4, 4, 6)),
+    Case("DepthToSpace", ("x",), (1, 1, 8, 12), attrs={"blocksize": 2}),
+    Case("SpaceToDepth", ("x",), (1, 16, 2, 3), attrs={"blocksize": 2}),
+    Case("Flatten", ("x",), (1, 96)), Case("Gather", ("x", "picks"), (1, 3, 4, 6), attrs={"axis": 1}),
+    Case("Pad", ("x", "around"), (1, 4, 6, 9), attrs={"mode": "reflect"}), Case("Reshape", ("x", "flat_x"), (8, 12)),
+    Case("Resize", ("x", "", "factors"), (1, 4, 6, 12), attrs={"mode": "linear"}),
+    Case("Upsample", ("x", "factors"), (1, 4, 6, 12), attrs={"mode": "nearest", "opset": 9}),
+    Case("Slice", ("x", "first", "last", "all_axes", "steps"), (1, 2, 4, 3)),
+    Case("Squeeze", ("x", "axis0"), (4, 4, 6)), Case("Unsqueeze", ("x", "axis0"), (1, 1, 4, 4, 6)),
+    Case("Tile", ("x", "repeats"), (1, 8, 4, 12)), Case("Transpose", ("x",), (1, 4, 6, 4), attrs={"perm": [0, 2, 3, 1]}),
+)
+
+
+def constants() -> dict[str, np.ndarray]:
+    """Return what the cases read that is not an input."""
+    rng = np.random.default_rng(9)
+
+    def ints(*values: int) -> np.ndarray:
+        return np.array(values, np.int64)
+
+    def floats(*dims: int) -> np.ndarray:
+        return rng.normal(size=dims).astype(np.float32)
+
+    return {
+        "positive": np.abs(floats(*X)) + np.float32(0.1), "slope": floats(4, 1, 1), "low": np.array(-0.5, np.float32),
+        "high": np.array(0.75, np.float32), "axis": np.array(2, np.int64), "axes": ints(2, 3), "axis0": ints(0),
+        "ones4": np.abs(floats(4)), "ones6": floats(6), "ramp2": floats(2), "ramp4": floats(4), "ramp6": floats(6),
+        "scale": np.array(0.037, np.float32), "big": np.array(0.9, np.float32), "zero": np.array(3, np.int8),
+        "w": floats(2, 4, 3, 3), "wt": floats(4, 3, 2, 2), "wq": rng.integers(-9, 9, (2, 4, 3, 3), np.int8),
+        "m": floats(6, 5), "mq": rng.integers(-9, 9, (6, 5), np.int8), "flat": floats(3, 7), "g": floats(2, 7),
+        "two_x": ints(2, 1, 1, 1), "picks": ints(2, 0, 3), "around": ints(0, 0, 1, 2, 0, 0, 1, 1),
+        "flat_x": ints(8, 12), "factors": np.array([1, 1, 1.5, 2], np.float32), "first": ints(1, 5),
+        "last": ints(3, -7), "all_axes": ints(1, 3), "steps": ints(1, -2), "repeats": ints(1, 2, 1, 2)}
+
+
+def library_network(wanted: Callable[[Case], bool] = lambda case: True) -> Network:
+    """Return the cases side by side, all tensors handed out."""
+    stack = CoreStack((1, 1, 1), seed=4)
+    del stack.tensors["input"]
+    stack.handed_in = ["x", "y", "q", "b", "b2"]
+    for name, dtype in zip(stack.handed_in, ("float32", "float32", "int8", "bool", "bool"), strict=True):
+        stack.tensor(name, X, dtype)
+    stack.constants |= constants()
+    for case in filter(wanted, CASES):
+        stack.handed_out.append(stack.core(case.op, case.inputs, case.dims, case.dtype, case.attrs))
+    return stack.network("library of the host core")
