@@ -1,10 +1,11 @@
 """Part of a layer as a layer of its own: some output rows and channels, on the part of the input they need."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.layers import CoreLayer, Layer, Network, TensorInfo
+from tilewright.compiler.layers import CoreLayer, Layer, Network, Shape, TensorInfo
 
 
 def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
@@ -48,29 +49,37 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
         layer, in_shape=(layer.in_shape[0], in_rows, layer.in_shape[2]),
         conv_shape=(channels, conv_rows, layer.conv_shape[2]), out_shape=(channels, rows, width),
         weights=None if layer.weights is None else layer.weights[picked], bias=layer.bias[picked],
-        requantize=requantize, also=())
+        requantize=requantize)
 
 
 def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
-    """Return a network of parts of layers of ``network``, each with inputs and an output of its own.
+    """Return a network of parts of layers of ``network``, each with tensors of its own.
 
-    Those of part i have " i" behind their names.
+    Those of part i have " i" behind their names. What lies in a larger tensor does so here, and where it is read, that
+    one is the input.
     """
     layers: list[Layer] = []
-    inputs: list[TensorInfo] = []
-    outputs: list[TensorInfo] = []
+    inputs: dict[str, TensorInfo] = {}
+    outputs: dict[str, TensorInfo] = {}
+    tensors: dict[str, TensorInfo] = {}
     for index, part in enumerate(parts):
         residual = part.residual
-        inputs.append(_named(network.tensors[part.input], index, part.in_shape))
+        read = {part.input: part.in_shape}
         if residual is not None:
-            if residual.tensor != part.input:
-                inputs.append(_named(network.tensors[residual.tensor], index, part.conv_shape))
+            read.setdefault(residual.tensor, part.conv_shape)
             residual = replace(residual, tensor=f"{residual.tensor} {index}")
-        outputs.append(_named(network.tensors[part.output], index, part.out_shape))
-        layers.append(replace(part, input=f"{part.input} {index}", output=f"{part.output} {index}",
-                              residual=residual))
-    return Network(name=f"{network.name}, parts of its layers", layers=tuple(layers), inputs=tuple(inputs),
-                   outputs=tuple(outputs), tensors={info.name: info for info in (*inputs, *outputs)})
+        for name, shape in read.items():
+            own = _own(network.tensors, name, index, shape)
+            inputs[own[0].name] = own[0]
+            tensors |= {info.name: info for info in own}
+        for name in part.writes:
+            own = _own(network.tensors, name, index, part.out_shape)
+            outputs[own[-1].name] = own[-1]
+            tensors |= {info.name: info for info in own}
+        layers.append(replace(part, input=f"{part.input} {index}", output=f"{part.output} {index}", residual=residual,
+                              also=tuple(f"{name} {index}" for name in part.also)))
+    return Network(name=f"{network.name}, parts of its layers", layers=tuple(layers), inputs=tuple(inputs.values()),
+                   outputs=tuple(outputs.values()), tensors=tensors)
 
 
 def datapath_layers(network: Network) -> list[Layer]:
@@ -98,5 +107,11 @@ def _extent(count: int, kernel: int, stride: int) -> int:
     return (count - 1) * stride + kernel
 
 
-def _named(info: TensorInfo, index: int, shape: tuple[int, int, int]) -> TensorInfo:
-    return replace(info, name=f"{info.name} {index}", shape=shape, place=None)
+def _own(tensors: Mapping[str, TensorInfo], name: str, index: int, shape: Shape) -> tuple[TensorInfo, ...]:
+    """Return a part's own tensor of that shape, behind the one that it lies in, if it does."""
+    info = tensors[name]
+    own = replace(info, name=f"{name} {index}", shape=shape)
+    if info.place is None:
+        return (own,)
+    parent = f"{info.place.parent} {index}"
+    return replace(tensors[info.place.parent], name=parent), replace(own, place=replace(info.place, parent=parent))

@@ -180,7 +180,7 @@ def _run_in_parts(network: Network, values: Mapping[str, np.ndarray], core: Core
     """
     representatives: dict[tuple[object, ...], Layer] = {}
     for layer in datapath_layers(network):
-        representatives.setdefault(shape_key(layer), layer)
+        representatives.setdefault(shape_key(layer, network.tensors), layer)
     where = {key: sampling(layer, xpulp=core == "cv32e40p") for key, layer in representatives.items()}
     pieces = [part for key, layer in representatives.items() for part in parts(layer, where[key])]
     side_by_side = parts_side_by_side(network, pieces)
@@ -195,7 +195,7 @@ def _run_in_parts(network: Network, values: Mapping[str, np.ndarray], core: Core
                       extrapolate(layer, where[key], [instructions for _, instructions in mine]))
     layers = {layer.name: BaselineLayer(layer.name, layer.macs, *found[key],
                                         _origin(layer, representatives[key], where[key]))
-              for layer in datapath_layers(network) for key in [shape_key(layer)]}
+              for layer in datapath_layers(network) for key in [shape_key(layer, network.tensors)]}
     if rest := core_network(network):
         figures, alike = _figures(rest, {info.name: values[info.name] for info in rest.inputs}, core, progress)
         matches = matches and alike

@@ -10,13 +10,14 @@ image, all row counts include the first and the last. Layers of one shape, and o
 once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from tilewright.compiler.emit.baseline import block_shape, common_shift
 from tilewright.compiler.layer_parts import part_of_layer
-from tilewright.compiler.layers import Layer
+from tilewright.compiler.layers import Layer, TensorInfo
+from tilewright.compiler.layout import LayerLayouts
 
 PART = 500_000
 """Products or sums in the smallest part, at least, so that the few slow requantisations of its values average out."""
@@ -77,12 +78,11 @@ def extrapolate(layer: Layer, where: Sampling, measured: Sequence[int]) -> int:
     return round(total)
 
 
-def shape_key(layer: Layer) -> tuple[object, ...]:
-    """Return what decides a layer's cycles, apart from the few that depend on data."""
+def shape_key(layer: Layer, tensors: Mapping[str, TensorInfo]) -> tuple[object, ...]:
+    """Return what decides a layer's cycles, apart from the few that depend on data; ``tensors`` are the network's."""
     return (layer.kind, layer.in_shape, layer.conv_shape, layer.out_shape, layer.kernel, layer.strides, layer.dilations,
             layer.pads, layer.groups, layer.pool, layer.residual is None, layer.table is None,
-            common_shift(layer.requantize) is None)
-
+            common_shift(layer.requantize) is None, LayerLayouts.of(layer, tensors))
 
 
 def _work(layer: Layer) -> int:

@@ -1,11 +1,13 @@
 """Parts of layers: what they compute is part of what the layer computes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.support.stacks import Stack
 from tilewright.compiler.layer_parts import part_of_layer, parts_side_by_side
-from tilewright.compiler.layers import Layer, Network
+from tilewright.compiler.layers import Layer, Network, Place, TensorInfo
 from tilewright.compiler.reference import run_layer, run_network
 
 
@@ -47,6 +49,41 @@ def test_parts_run_side_by_side():
     values = run_network(together, inputs)
     for index, part in enumerate(parts):
         np.testing.assert_array_equal(values[f"conv0 {index}"], run_layer(part, x[:, :part.in_shape[1]]))
+
+
+def test_parts_lie_in_larger_tensors_as_the_layer_does():
+    network, _, x = one_layer()
+    network = inside_larger(network)
+    (layer,) = network.layers
+    together = parts_side_by_side(network, [part_of_layer(layer, 2, 4), part_of_layer(layer, 18, 8)])
+    whole = {info.name: np.zeros(info.shape, np.int8) for info in together.inputs}
+    for image in whole.values():
+        image[2:7] = x
+    values = run_network(together, whole)
+    first = run_layer(layer, x)
+    picked = (int(np.argmax(layer.requantize.scale)) + np.arange(4)) % 8
+    np.testing.assert_array_equal(values["conv0 0"], first[picked, :2])
+    np.testing.assert_array_equal(values["copy 1"], first)
+    np.testing.assert_array_equal(values["joined 1"][3:11], first)
+    np.testing.assert_array_equal(values["joined 1"][11:], first)
+    assert together.tensors["conv0 0"].place == replace(network.tensors["conv0"].place, parent="joined 0")
+
+
+def inside_larger(network: Network) -> Network:
+    """Return a layer that reads channels of a tensor, and writes its result to two places in another."""
+    def within(name: str, parent: str, offset: int, channels: int) -> TensorInfo:
+        info = network.tensors[name]
+        place = Place(parent=parent, offset=offset, row_step=info.shape[2] * channels, pixel_step=channels)
+        return replace(info, place=place)
+
+    wide = replace(network.tensors["input"], name="wide", shape=(7, 20, 9))
+    joined = replace(network.tensors["conv0"], name="joined", shape=(19, 18, 7))
+    tensors = {"wide": wide, "joined": joined, "input": within("input", "wide", 2, 7),
+               "conv0": within("conv0", "joined", 3, 19),
+               "copy": replace(within("conv0", "joined", 11, 19), name="copy")}
+    (layer,) = network.layers
+    return replace(network, layers=(replace(layer, also=("copy",)),), tensors=tensors, inputs=(wide,),
+                   outputs=(joined,))
 
 
 @pytest.mark.parametrize("count", [(0, 8), (19, 8), (1, 9), (1, 0)])

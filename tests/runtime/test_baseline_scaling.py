@@ -1,22 +1,28 @@
 """Scaling a baseline: the rule, and where layers are run."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.stacks import Stack
-from tilewright.compiler.layers import Layer
+from tilewright.compiler.layers import Layer, Network, Place
 from tilewright.isa.machine import preset
 from tilewright.runtime.baseline_scaling import Sampling, extrapolate, parts, sampling, shape_key
 from tilewright.sim.verilator import build_simulator
 
 
-def convolutions() -> tuple[Layer, ...]:
+def network() -> Network:
     stack = Stack((64, 56, 56))
     stack.conv(64, 3, pad=1)
     stack.conv(64, 3, pad=1)
     stack.conv(128, 3, pad=1, pool=(3, 2, 1))
     stack.conv(8, 1)
     stack.average()
-    return stack.network("convolutions").layers
+    return stack.network("convolutions")
+
+
+def convolutions() -> tuple[Layer, ...]:
+    return network().layers
 
 
 def rule(rows: int, channels: int) -> int:
@@ -42,7 +48,10 @@ def test_large_layers_are_run_in_parts_and_small_ones_whole():
 
 def test_layers_of_one_shape_are_one():
     first, second, pooled, *_ = convolutions()
-    assert shape_key(first) == shape_key(second) != shape_key(pooled)
+    tensors = network().tensors
+    assert shape_key(first, tensors) == shape_key(second, tensors) != shape_key(pooled, tensors)
+    inside = replace(tensors["conv1"], place=Place(parent="conv0", offset=0, row_step=56 * 128, pixel_step=128))
+    assert shape_key(second, {**tensors, "conv1": inside}) != shape_key(second, tensors)
 
 
 def test_a_coprocessor_has_the_host_core():

@@ -1,10 +1,12 @@
 """The XPULP baseline on the simulated core: exact, as fast as was measured, and scaled from parts within 2 %."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.support.stacks import Stack
-from tilewright.compiler.layers import Network
+from tilewright.compiler.layers import Network, Place
 from tilewright.compiler.pipelines import compile_network
 from tilewright.models import builtin
 from tilewright.runtime.baseline import run_baseline
@@ -53,6 +55,23 @@ def test_many_channels_take_under_half_a_cycle_per_multiply_accumulate():
     whole = run_baseline(network, image_of(network), core="cv32e40p", slices=False)
     assert whole.matches
     assert 0.375 < whole.layers[1].cycles_per_mac < 0.47  # 8 loads and 16 instructions per 64 at the least
+
+
+def test_parts_of_tensors_inside_others_are_within_two_per_cent_too(monkeypatch, tmp_path):
+    monkeypatch.setattr("tilewright.runtime.baseline.cache_folder", lambda: tmp_path)
+    stack = Stack((16, 24, 24))
+    stack.conv(64, 3, pad=1)
+    network = stack.network("inside another")
+    info = network.tensors["conv0"]
+    joined = replace(info, name="joined", shape=(96, 24, 24))
+    place = Place(parent="joined", offset=32, row_step=24 * 96, pixel_step=96)
+    placed = replace(network, tensors={**network.tensors, "joined": joined, "conv0": replace(info, place=place)},
+                     outputs=(joined,))
+    whole, scaled, apart = (run_baseline(each, image_of(each), core="cv32e40p", slices=slices).layers[0]
+                            for each, slices in ((placed, False), (placed, True), (network, False)))
+    assert scaled.origin == "slices"
+    assert scaled.cycles == pytest.approx(whole.cycles, rel=0.02)
+    assert whole.cycles > 1.05 * apart.cycles  # the copy is a part of it that is seen
 
 
 def test_scaled_cycles_are_within_two_per_cent_of_a_whole_run(monkeypatch, tmp_path):
