@@ -15,6 +15,8 @@ BINARY = {
 }
 """C's operator and how tightly it binds."""
 
+SUFFIXES = {"uint32": "u", "int64": "LL", "uint64": "ULL"}
+
 LAZY = {"bitwise_and": "&&", "bitwise_or": "||"}
 """The operators on conditions that leave out the second where the first decides."""
 
@@ -66,6 +68,8 @@ def called(expression: Expression) -> Iterator[str | Function]:
         yield expression.value
     elif expression.op == "sqrt":
         yield "tw_sqrt"
+    elif expression.op == "high":
+        yield f"tw_high_{expression.dtype}"
     elif expression.op == "view":
         yield "tw_bits" if expression.dtype == "int32" else "tw_float"
     elif expression.op == "divide" and expression.dtype not in FLOATS:
@@ -84,7 +88,7 @@ def c_constant(value: np.generic) -> str:
     number = int(value)
     if (value.dtype == np.int64 and number == -2**63) or (value.dtype == np.int32 and number == -2**31):
         return f"({number + 1}{'LL' if value.dtype == np.int64 else ''} - 1)"
-    return f"{number}{'LL' if value.dtype == np.int64 else ''}"
+    return f"{number}{SUFFIXES.get(str(value.dtype), '')}"
 
 
 def _count(node: Expression, uses: dict[int, int]) -> None:
@@ -132,6 +136,8 @@ class _Printer:
             return f"{condition} ? {then} : {otherwise}", TERNARY
         if node.op == "copysign":
             return f"__builtin_copysignf({args[0][0]}, {args[1][0]})", PRIMARY
+        if node.op == "high":
+            return f"tw_high_{node.dtype}({args[0][0]}, {args[1][0]})", PRIMARY
         if node.op == "sqrt":
             return f"tw_sqrt({args[0][0]})", PRIMARY
         if node.op == "logical_not":
@@ -160,7 +166,7 @@ class _Printer:
         if node.op == "negative":
             return f"({ctype(node.dtype)})(0 - ({unsigned}){_closed(args[0], UNARY)})", UNARY
         if node.op == "left_shift":
-            return f"({ctype(node.dtype)})(({unsigned}){_closed(args[0], UNARY)} << {args[1][0]})", UNARY
+            return f"({ctype(node.dtype)})(({unsigned}){_closed(args[0], UNARY)} << {_closed(args[1], UNARY)})", UNARY
         operator, _ = BINARY[node.op]
         left, right = (f"({unsigned}){_closed(arg, UNARY)}" for arg in args)
         return f"({ctype(node.dtype)})({left} {operator} {right})", UNARY

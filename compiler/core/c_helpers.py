@@ -76,6 +76,15 @@ static void tw_move(void *target, const void *source, uint32_t bytes)
 }"""
 
 
+def _high(name: str, wide: str) -> str:
+    return f"""\
+/* The upper half of a product. */
+static {name}_t tw_high_{name}({name}_t a, {name}_t b)
+{{
+    return ({name}_t)(({wide}_t)a * b >> 32);
+}}"""
+
+
 def _divide(name: str) -> str:
     return f"""\
 /* Quotient towards zero; x / 0 is 0, and the smallest value over -1 is itself. */
@@ -98,6 +107,7 @@ static {name}_t tw_divide_{name}({name}_t a, {name}_t b)
 
 PLAIN: dict[str, str] = {
     "tw_bits": _BITS, "tw_float": _FLOAT, "tw_sqrt": _SQRT, "tw_move": _MOVE,
+    "tw_high_int32": _high("int32", "int64"), "tw_high_uint32": _high("uint32", "uint64"),
     **{f"tw_divide_{name}": _divide(name) for name in ("int8", "int16", "int32", "int64")},
     **{f"tw_divide_{name}": _divide_unsigned(name) for name in ("uint8", "uint16", "uint32", "uint64")},
 }

@@ -87,10 +87,10 @@ class Expression:
     def __xor__(self, other: "Operand") -> "Expression":
         return binary("bitwise_xor", self, other)
 
-    def __lshift__(self, bits: int) -> "Expression":
+    def __lshift__(self, bits: "Operand") -> "Expression":
         return binary("left_shift", self, bits)
 
-    def __rshift__(self, bits: int) -> "Expression":
+    def __rshift__(self, bits: "Operand") -> "Expression":
         return binary("right_shift", self, bits)
 
     def cast(self, dtype: str) -> "Expression":
@@ -203,6 +203,11 @@ def sqrt(value: Expression) -> Expression:
     return Expression("sqrt", "float32", (value,))
 
 
+def high(left: Expression, right: Operand) -> Expression:
+    """Return the upper 32 of the 64 bits of a product of two int32 or uint32."""
+    return binary("high", left, right)
+
+
 def nodes(expression: Expression) -> list[Expression]:
     """Return all nodes of an expression, each once, operands first."""
     found: dict[int, Expression] = {}
@@ -226,13 +231,19 @@ def _divide(left: Any, right: Any) -> Any:
     return np.where(right == 0, np.zeros_like(left), quotient + inexact.astype(left.dtype)).astype(left.dtype)
 
 
+def _high(left: Any, right: Any) -> Any:
+    dtype = np.result_type(left)
+    wide = np.int64 if dtype == np.int32 else np.uint64
+    return (np.multiply(left, right, dtype=wide) >> wide(32)).astype(dtype)
+
+
 NUMPY: dict[str, Callable[..., Any]] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": _divide, "negative": np.negative,
     "absolute": np.absolute, "sqrt": np.sqrt, "copysign": np.copysign, "less": np.less,
     "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal, "equal": np.equal,
     "not_equal": np.not_equal, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor, "left_shift": np.left_shift, "right_shift": np.right_shift, "where": np.where,
-    "logical_not": np.logical_not,
+    "logical_not": np.logical_not, "high": _high,
 }
 """What NumPy does for each operation."""
 

@@ -1,10 +1,10 @@
 """Elementary functions of float32 as sequences of float32 operations, for NumPy and C alike.
 
-Exponential, logarithm and hyperbolic tangent follow S. Moshier's Cephes library (single precision: ``expf.c``,
-``logf.c``, ``tanhf.c``; netlib.org/cephes), the error function N. Juffa's two polynomials
-(stackoverflow.com/questions/35148198), whose fused multiply-adds are two roundings here. The power goes through
-float64, as the exponent magnifies the logarithm's error. Bounds hold where the result is a normal number;
-tests/compiler/core/test_functions.py measures them.
+The hyperbolic tangent near 0 follows S. Moshier's Cephes library (``tanhf.c``; netlib.org/cephes), the error function
+N. Juffa's two polynomials (stackoverflow.com/questions/35148198), whose fused multiply-adds are two roundings here. The
+power goes through float64, as the exponent magnifies the logarithm's error; exponential and logarithm are integers
+inside (``fixed_point.py``). Bounds hold where the result is a normal number; tests/compiler/core/test_functions.py
+measures them.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,12 @@ from tilewright.compiler.core.expression import (
     not_equal,
     where,
 )
+from tilewright.compiler.core.fixed_point import exp, log, rint
+
+__all__ = ["ceil", "erf", "exp", "floor", "log", "log1p", "polynomial", "power", "rint", "sigmoid", "softplus", "tanh"]
 
 INFINITY = float("inf")
 NAN = float("nan")
-
-NO_FRACTION = 8388608.0
-"""2**23: a float32 of at least this size is an integer."""
-
 
 def polynomial(x: Expression, coefficients: Sequence[Operand]) -> Expression:
     """Return the polynomial in ``x``, highest power first, by Horner's rule."""
@@ -35,13 +34,6 @@ def polynomial(x: Expression, coefficients: Sequence[Operand]) -> Expression:
     for each in coefficients[1:]:
         result = result * x + each
     return result if isinstance(result, Expression) else constant(result, x.dtype)
-
-
-@function("float32")
-def rint(x: Expression) -> Expression:
-    """Nearest integer, halves to even."""
-    size = abs(x).named("size")
-    return where(size < NO_FRACTION, copysign((size + NO_FRACTION) - NO_FRACTION, x), x)
 
 
 @function("float32")
@@ -56,41 +48,6 @@ def ceil(x: Expression) -> Expression:
     """Smallest integer not below x."""
     near = rint(x).named("near")
     return copysign(where(near < x, near + 1, near), x)
-
-
-@function("float32")
-def exp(x: Expression) -> Expression:
-    """Exponential, within 2 units in the last place (Cephes, expf.c)."""
-    bounded = where(x < -104, -104, where(x > 89, 89, x)).named("bounded")
-    n = rint(bounded * 1.44269504088896341).named("n")
-    r = ((bounded - n * 0.693359375) - n * -2.12194440e-4).named("r")
-    p = polynomial(r, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                       5.0000001201e-1)).named("p")
-    result = p * (r * r) + r + 1
-    # Times 2**n in two steps, as 2**n alone need not be a normal number.
-    whole = n.cast("int32").named("whole")
-    half = (whole >> 1).named("half")
-    scaled = result * ((half + 127) << 23).view("float32") * ((whole - half + 127) << 23).view("float32")
-    return where(is_nan(x), x, scaled)
-
-
-@function("float32")
-def log(x: Expression) -> Expression:
-    """Natural logarithm, within 2 units in the last place (Cephes, logf.c)."""
-    small = (x < 1.17549435e-38).named("small")
-    bits = where(small, x * 16777216, x).view("int32").named("bits")
-    # x = m * 2**e with m from sqrt(1/2) to sqrt(2).
-    e = (((bits - 0x3F3504F3) >> 23) - where(small, constant(24, "int32"), constant(0, "int32"))).named("e")
-    m = (bits - (((bits - 0x3F3504F3) >> 23) << 23)).view("float32")
-    r = (m - 1).named("r")
-    square = (r * r).named("square")
-    p = polynomial(r, (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                       -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)).named("p")
-    n = e.cast("float32").named("n")
-    low = (p * r) * square + n * -2.12194440e-4 - square * 0.5
-    result = (r + low) + n * 0.693359375
-    special = where(equal(x, 0), -INFINITY, where(x < 0, NAN, x))
-    return where(both(x > 0, x < INFINITY), result, special)
 
 
 @function("float32")
