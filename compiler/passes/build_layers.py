@@ -24,6 +24,7 @@ from tilewright.compiler.passes.build_core import (
 from tilewright.compiler.passes.integer_ops import PLACED
 from tilewright.compiler.passes.quantisation import tensor_info
 from tilewright.compiler.places import Concat, Slice, Step, Upsample, copy_layer, place_tensors
+from tilewright.compiler.transposed import transposed_convolution
 from tilewright.isa.numerics import pack_scale, wrap
 
 _KINDS: dict[str, Kind] = {"QConv": "conv", "QAverage": "average", "QPass": "pass"}
@@ -38,18 +39,18 @@ def build_network(graph: Graph) -> Network:
         If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
         what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
     """
-    nodes = [node for node in graph.nodes if node.op in (*_KINDS, *PLACED) or is_core(node)]
+    nodes = [node for node in graph.nodes if node.op in (*_KINDS, *PLACED, "QConvTranspose") or is_core(node)]
     names = _unique_names(nodes)
     build = _Build(graph)
-    steps = [build.step(node, name) for node, name in zip(nodes, names, strict=True)]
+    steps = [step for node, name in zip(nodes, names, strict=True) for step in build.steps(node, name)]
     inputs, outputs = build.inputs(), build.outputs()
     used = {name for node in nodes for name in (*build.data_inputs(node), node.output)}
     tensors = {name: build.info(name) for name in sorted(used)}
-    tensors |= {info.name: info for info in (*outputs, *inputs)}
+    tensors |= build.parts | {info.name: info for info in (*outputs, *inputs)}
     aliases = {node.output: node.inputs[0] for node in graph.nodes if node.op == "QAlias"}
     tensors |= {name: build.info(name) for pair in aliases.items() for name in pair if name not in tensors}
     layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
-    if len(layers) < len(steps):
+    if len(layers) < len(steps) or build.parts:
         found = place_tensors(steps, tensors, [info.name for info in inputs], [info.name for info in outputs])
         layers, tensors = found.layers, found.tensors
     tensors |= {name: replace(tensors[name], place=_whole(tensors[source], tensors[name].shape))
@@ -83,6 +84,7 @@ class _Build:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.core = core_tensors(graph)
+        self.parts: dict[str, TensorInfo] = {}
         self.flat = frozenset(name for node in graph.nodes if node.op == "QAlias" for name in node.attrs["flat"])
         self.aliased = frozenset(name for node in graph.nodes if node.op == "QAlias"
                                  for name in (*node.inputs, node.output))
@@ -126,13 +128,35 @@ class _Build:
 
     def data_inputs(self, node: Node) -> tuple[str, ...]:
         """Return the tensors that a node reads, constants left out."""
-        if node.op in ("QConv", "QAverage", "QPass"):
+        if node.op in (*_KINDS, "QConvTranspose"):
             residual = node.attrs.get("residual")
             return (node.inputs[0], residual.tensor) if residual else node.inputs[:1]
         return tuple(name for name in node.inputs if name and name not in self.graph.constants)
 
+    def steps(self, node: Node, name: str) -> list[Step]:
+        """Return what the back end has for a node: layers, or the movement of a tensor."""
+        return self.transposed(node, name) if node.op == "QConvTranspose" else [self.step(node, name)]
+
+    def transposed(self, node: Node, name: str) -> list[Step]:
+        """Return the layers of a transposed convolution; what they write are parts of its result."""
+        attrs, output = node.attrs, self.info(node.output)
+        x, own = self.info(node.inputs[0]), tensor_info(self.graph.tensors[attrs.get("own_output", node.output)])
+        weights, w_scale = self.graph.constants[node.inputs[1]], self.graph.constants[node.inputs[2]]
+        channels = weights.shape[1] * attrs["groups"]
+        bias = self.graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(channels, np.int32)
+        scale = x.scale * w_scale / own.scale
+        _check_scales(node, scale)
+        layers, parts = transposed_convolution(
+            name=name, onnx_nodes=node.onnx_nodes, source=x, output=output, weights=weights, bias=bias,
+            strides=attrs["strides"], pads=attrs["pads"], dilations=attrs["dilations"], groups=attrs["groups"],
+            requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
+                                  zero_point=own.zero_point, low=attrs["low"], high=attrs["high"]),
+            table=attrs.get("table"), exact=attrs.get("exact", True))
+        self.parts |= parts
+        return list(layers)
+
     def step(self, node: Node, name: str) -> Step:
-        """Return what the back end has for a node: a layer, or the movement of a tensor."""
+        """Return the one layer or movement of a node."""
         attrs = node.attrs
         if node.op == "QConcat":
             return Concat(name=name, onnx_nodes=node.onnx_nodes, inputs=node.inputs, output=node.output,

@@ -31,7 +31,7 @@ class FuseTable(Pass):
         alone = source is not None and graph.only_reader(source.output) is node
         if source is not None and alone and source.op == "QMaxPool" and np.all(np.diff(table.astype(int)) >= 0):
             return _fuse_before_pool(graph, source, node, table)
-        if source is not None and alone and source.op in FUSABLE and "pool" not in source.attrs:
+        if source is not None and alone and source.op in (*FUSABLE, "QConvTranspose") and "pool" not in source.attrs:
             return graph.replaced((source, node), _joined(source, node, table))
         return graph.replaced((node,), _lone(node, table))
 

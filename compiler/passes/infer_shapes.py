@@ -14,6 +14,7 @@ from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.integer_moves import move_shape
 from tilewright.compiler.passes.integer_ops import INTEGER, ONNX_NAMES, PLACED
+from tilewright.compiler.passes.transposed_windows import transposed_result
 
 _WINDOWS = ("QConv", "QAverage", "QMaxPool")
 _Shape = tuple[int, ...]
@@ -71,6 +72,8 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node) -> tuple[Nod
     if node.op in PLACED:
         return node, move_shape(node, tuple(tensors[name].shape or () for name in node.inputs),
                                 tensors[node.output].shape)
+    if node.op == "QConvTranspose":
+        return node, transposed_result(graph, node, shape)
     if node.op in _WINDOWS:
         return _window(graph, node, shape)
     if node.op == "QDense":

@@ -5,6 +5,7 @@ operator    inputs                         attributes, besides ``low`` and ``hig
 =========== ============================== ==================================================================
 QConv       x, weights, their scale, bias  ONNX's window attributes and ``group``
 QDense      x, weights, their scale, bias  ``alpha``
+QConvTra…   x, weights, their scale, bias  ``kernel``, ``strides``, …; weights as ONNX has them
 QAdd        a, b
 QAverage    x                              ONNX's window attributes; none of them: the whole image
 QMaxPool    x                              ONNX's window attributes
@@ -37,16 +38,18 @@ MOVING = ("QMaxPool", "QClamp", "QReshape")
 PLACED = ("QConcat", "QSlice", "QUpsample", "QPad")
 """Operators that only move, so that addresses do what they do; see ``integer_moves``."""
 
-INTEGER = frozenset({*COMPUTING, *MOVING, *PLACED, "QAlias", "QTable", "QPass", "Quantize", "Dequantize"})
+INTEGER = frozenset({
+    *COMPUTING, *MOVING, *PLACED, "QConvTranspose", "QAlias", "QTable", "QPass", "Quantize", "Dequantize"})
 """Operators that are ours; all others are ONNX's, and the host core computes them."""
 
-ONNX_NAMES = {"QConv": "Conv", "QDense": "Gemm", "QAdd": "Add", "QAverage": "AveragePool", "QMaxPool": "MaxPool"}
+ONNX_NAMES = {"QConv": "Conv", "QDense": "Gemm", "QAdd": "Add", "QAverage": "AveragePool", "QMaxPool": "MaxPool",
+              "QConvTranspose": "ConvTranspose"}
 """What messages call them."""
 
 RECOGNISED = frozenset({
-    "QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear", "Conv", "Gemm", "MatMul", "Add", "Relu",
-    "Clip", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten", "Reshape", "Squeeze", "Unsqueeze",
-    "Identity", "Dropout", "Split"})
+    "QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear", "Conv", "ConvTranspose", "Gemm", "MatMul",
+    "Add", "Relu", "Clip", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten", "Reshape", "Squeeze",
+    "Unsqueeze", "Identity", "Dropout", "Split"})
 """ONNX operators that may become integer operators."""
 
 UNCHANGED_VIEWS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")

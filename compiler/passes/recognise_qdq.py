@@ -18,6 +18,7 @@ from tilewright.compiler.passes.integer_moves import MOVES, move_node
 from tilewright.compiler.passes.integer_ops import (
     INTEGER,
     UNCHANGED_VIEWS,
+    bias_vector,
     moving_node,
     reshape_behind,
     weight_layout,
@@ -26,13 +27,14 @@ from tilewright.compiler.passes.integer_ops import (
     with_bounds,
 )
 from tilewright.compiler.passes.recognise_tables import table_node
+from tilewright.compiler.passes.transposed_windows import transposed_attrs, transposed_weights
 from tilewright.compiler.unary_tables import TableError
 
 _WEIGHTED = ("Conv", "Gemm", "MatMul")
 _AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
 SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
-_FLOAT = (*_WEIGHTED, "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES)
+_FLOAT = (*_WEIGHTED, "ConvTranspose", "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES)
 
 
 class RecogniseQdq(Pass):
@@ -195,6 +197,8 @@ class _Group:
         x, dtype = inputs[0].name, self.kind.dtype
         if node.op in _WEIGHTED:
             return self._weighted(graph, node, inputs[0])
+        if node.op == "ConvTranspose":
+            return self._transposed(graph, node, inputs[0])
         if node.op == "Add":
             return graph, with_bounds("QAdd", node, (x, inputs[1].name), dtype)
         if node.op in _AVERAGES:
@@ -253,6 +257,26 @@ class _Group:
                                 f"quantise the weights along axis {axis}")
         bias = self._bias(graph, bias_name, x, packed[1]) if bias_name else None
         return weighted_node(graph, node, x.name, self.kind.dtype, packed, bias, **attrs)
+
+    def _transposed(self, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
+        source = graph.producer(node.inputs[1])
+        if source is None or source.op != "DequantizeLinear":
+            raise self._refusal("its weights are float", "quantise the weights to int8")
+        values, scale, zero = (*source.inputs, "")[:3]
+        groups = node.attrs.get("group", 1)
+        levels, factors = transposed_weights(graph, node, values, scale, zero, groups)
+        if factors.size > 1 and source.attrs.get("axis", 1) % levels.ndim != 1:
+            raise self._refusal("the scales of its weights are not those of its output channels",
+                                "quantise the weights along axis 1")
+        bias_name = (*node.inputs, "", "")[2]
+        constants = {"weights": levels, "scale": factors}
+        if bias_name:
+            constants["bias"] = bias_vector(node, self._bias(graph, bias_name, x, factors), levels.shape[1] * groups)
+        names = {f"{node.output}:{name}": value for name, value in constants.items()}
+        # ONNX Runtime has no integer kernel for it.
+        new = with_bounds("QConvTranspose", node, (x.name, *names, *("",) * (3 - len(names))), self.kind.dtype,
+                          **transposed_attrs(node, levels.shape[2:]), exact=False)
+        return quantisation.with_constants(graph, names), new
 
     def _bias(self, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
         """Return the int32 bias; ONNX Runtime quantises a float one by the product of the scales."""
