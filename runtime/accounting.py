@@ -18,6 +18,9 @@ from tilewright.sim.energy import Energy, Technology, estimate
 
 TECHNOLOGY = "generic45"
 
+WRAP = 1 << 32
+"""Where the counters start again."""
+
 
 def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -> Report:
     """Return the report of a run.
@@ -28,7 +31,8 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -
         If the records contradict each other or the run's cycles.
     """
     technology = Technology.load(TECHNOLOGY)
-    counts = differences(execution.records)
+    counts = [_with_core(each, calls, layer) for each, calls, layer in
+              zip(differences(execution.records), calls_of(job.program), job.layers, strict=False)]
     tail = execution.cycles - sum(each["cycles"] for each in counts)
     if tail < 0:
         raise RunError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
@@ -53,6 +57,31 @@ def _layer(layer: JobLayer, counts: Counts, energy: Energy) -> LayerReport:
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
         bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
         activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason)
+
+
+def calls_of(program: Program) -> list[list[Call]]:
+    """Return what the host core computes itself in each function of a program."""
+    found: list[list[Call]] = [[] for _ in program.functions]
+    for index, each in program.actions():
+        if isinstance(each, Call):
+            found[index].append(each)
+    return found
+
+
+def _with_core(counts: Counts, calls: Sequence[Call], layer: JobLayer) -> Counts:
+    """Return a layer's counts with what the host core's ``calls`` add that the coprocessor's counters do not show.
+
+    They see no access of the core to main memory: each operand is counted once. And they wrap, while kernels on floats
+    may take longer: what the layer should take tells how often.
+    """
+    if not calls:
+        return counts
+    wrapped = max(0, round((layer.predicted_cycles - counts["cycles"]) / WRAP)) * WRAP
+    return counts | {
+        "cycles": counts["cycles"] + wrapped, "mac_idle_host": counts["mac_idle_host"] + wrapped,
+        "memory_read": counts["memory_read"] + sum(operand.span_bytes for call in calls
+                                                   for operand in call.operands[:-1]),
+        "memory_written": counts["memory_written"] + sum(call.output.span_bytes for call in calls)}
 
 
 def count_commands(program: Program, cycles: Sequence[int] = ()) -> tuple[dict[str, int], list[int]]:

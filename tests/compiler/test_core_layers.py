@@ -75,6 +75,20 @@ def test_the_fast_engine_computes_what_the_reference_does(network, machine, keep
             assert layer.reason == "a test wants it there"
 
 
+def test_reports_count_what_the_core_moves_and_how_often_the_counters_wrap():
+    network = NETWORKS["floats alone"]()
+    compiled = compile_layers(network, BASE)
+    inputs, job, timing = inputs_of(network), job_of_compiled(compiled, network.name), MemoryTiming.default(BASE)
+    execution = execute(job, "fast", inputs, [], timing, steps=Silence())
+    layer = account(job, "fast", timing, execution).layers[0]
+    assert (layer.bytes_read, layer.bytes_written) == (4 * (120 + 6), 4 * 120)
+    long = [replace(each, predicted_cycles=each.predicted_cycles + (3 << 32)) for each in job.layers]
+    slow = account(replace(job, layers=tuple(long)), "fast", timing,
+                   replace(execution, cycles=execution.cycles + (9 << 32))).layers[0]
+    assert slow.cycles == layer.cycles + (3 << 32)
+    assert sum(slow.stalls.values()) == slow.cycles
+
+
 # ---- fences
 
 

@@ -35,8 +35,9 @@ CASES: Sequence[Case] = (
     *same("Hardmax LogSoftmax Softmax", axis=1), *same("LpNormalization", axis=1, p=2), *same("LRN", size=3),
     *same("IsNaN", dtype="bool"), *same("Add Div Max Mean Min Mul Sub Sum", ("x", "y")),
     *same("PRelu", ("x", "slope")), *same("Pow", ("positive", "y")),
-    *same("Equal Greater GreaterOrEqual Less LessOrEqual", ("x", "y"), "bool"), *same("And Or Xor", ("b", "b2"), "bool"),
-    *same("Not", ("b",), "bool"), *same("Where", ("b", "x", "y")), *same("Cast", dtype="int32", to=6),
+    *same("Equal Greater GreaterOrEqual Less LessOrEqual", ("x", "y"), "bool"),
+    *same("And Or Xor", ("b", "b2"), "bool"), *same("Not", ("b",), "bool"), *same("Where", ("b", "x", "y")),
+    *same("Cast", dtype="int32", to=6),
     *same("Clip", ("x", "low", "high")), *same("CumSum", ("x", "axis")),
     *same("BatchNormalization", ("x", "ones4", "ramp4", "ramp4", "ones4")),
     *same("InstanceNormalization", ("x", "ones4", "ramp4")),
@@ -64,7 +65,8 @@ CASES: Sequence[Case] = (
     Case("Upsample", ("x", "factors"), (1, 4, 6, 12), attrs={"mode": "nearest", "opset": 9}),
     Case("Slice", ("x", "first", "last", "all_axes", "steps"), (1, 2, 4, 3)),
     Case("Squeeze", ("x", "axis0"), (4, 4, 6)), Case("Unsqueeze", ("x", "axis0"), (1, 1, 4, 4, 6)),
-    Case("Tile", ("x", "repeats"), (1, 8, 4, 12)), Case("Transpose", ("x",), (1, 4, 6, 4), attrs={"perm": [0, 2, 3, 1]}),
+    Case("Tile", ("x", "repeats"), (1, 8, 4, 12)),
+    Case("Transpose", ("x",), (1, 4, 6, 4), attrs={"perm": [0, 2, 3, 1]}),
 )
 
 
