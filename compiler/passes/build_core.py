@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.core.work import macs_of
 from tilewright.compiler.core_plan import WAY_OUT, call_of, refusal_of
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError, raise_all
 from tilewright.compiler.graph import Graph, Node, Tensor
@@ -23,8 +24,11 @@ def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
     """Return the layer of a node that is the host core's."""
     kernel = KERNELS.get(node.op)
     attrs = {**node.attrs, "opset": graph.opset} if graph.opset else node.attrs
+    known = {**{each: graph.constants[each].shape for each in node.inputs if each in graph.constants},
+             **{each: graph.tensors[each].shape for each in (*node.inputs, node.output) if each in graph.tensors}}
+    macs = macs_of(node.op, [known.get(each) for each in node.inputs], known.get(node.output) or ())
     return CoreLayer(name=name, onnx_nodes=node.onnx_nodes, op=node.op, inputs=node.inputs, output=node.output,
-                     attrs=attrs, reason=node.reason, exact=kernel is None or kernel.exactness == "exact")
+                     attrs=attrs, reason=node.reason, exact=kernel is None or kernel.exactness == "exact", macs=macs)
 
 
 def core_info(tensor: Tensor) -> TensorInfo:
