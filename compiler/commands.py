@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from tilewright.compiler.buffers import Region
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.footprint import Block, blocked_row_step, linear_row_step, pair_words
+from tilewright.compiler.footprint import BLOCK_ROWS, Block, blocked_row_step, linear_row_step, pair_words
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.layout import Layout
 from tilewright.compiler.plan import LayerPlan
+from tilewright.compiler.strips import block_rows
 from tilewright.compiler.tiles import Tile, axes
 from tilewright.compiler.walk import PAIR_BYTES
 from tilewright.compiler.weights import Span
@@ -81,8 +82,11 @@ def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
 # ---- load
 
 
-def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region) -> Iterator[Draft]:
-    """Yield the commands that bring the input of ``tile`` from memory address ``tensor`` to ``region``."""
+def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_block_row: int = 0) -> Iterator[Draft]:
+    """Yield the commands that bring the input of ``tile`` from memory address ``tensor`` to ``region``.
+
+    Where the input stays, it is a strip and goes to block row ``first_block_row`` and those behind it.
+    """
     layer, blocked, layout = plan.layer, plan.walk.algorithm == "conv23", plan.layouts.input
     channels = layer.in_shape[0]
     rows, columns = tile.rows, tile.columns
@@ -104,6 +108,9 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region) -> Iter
     form = "blocked" if blocked else "linear"
     image_rows = len(rows.image) if columns.image else 0
     above = rows.before if image_rows else rows.stored
+    if plan.stays:
+        stop_block_row = first_block_row - (-rows.stored // BLOCK_ROWS)
+        region = Region(region.start + first_block_row * row_step, region.start + stop_block_row * row_step)
     written = Access("activations", region.start, region.stop, write=True)
 
     def place(row: int) -> dict[str, int]:
@@ -189,6 +196,11 @@ def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source:
         base += block.first_group // walk.section * walk.section_step
     if not plan.splits_input and not winograd:
         base += TILE_BYTES * block.runs.start
+    y_half = 0
+    if plan.stays:
+        touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
+        base, y_half = base + touched.start * row_step, tile.rows.conv.start % BLOCK_ROWS // 2
+        source = Region(source.start + touched.start * row_step, source.start + touched.stop * row_step)
     accesses = [Access("activations", source.start, source.stop)]
     if weights:
         accesses += weight_accesses(weights, machine, ninths=winograd)
@@ -200,7 +212,7 @@ def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source:
     if winograd and not walk.reuse:
         variant = "run_without_reuse"
     yield Draft(mnemonic, variant,
-                {"base": base, "tiles_y": rows, "y_half": 0, "weight_base": weights.start if weights else 0,
+                {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
                  "groups": block.groups, "accumulate": int(block.runs.start > 0),
                  "hold": int(block.runs.stop < walk.runs)}, tuple(accesses))
 

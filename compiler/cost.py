@@ -5,11 +5,13 @@ the last store. Where a buffer has no room for two tiles, loads and computation 
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from tilewright.compiler.footprint import Block, block_words, input_bytes, result_bytes, usable_words
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.layout import LayerLayouts, Layout
+from tilewright.compiler.strips import block_rows, strip, whole_tile
 from tilewright.compiler.tiles import Tile
 from tilewright.compiler.walk import Walk
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
@@ -107,47 +109,64 @@ def block_cycles(block: Block, walk: Walk, machine: Machine) -> int:
     return sum(bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
 
 
+def array_cycles(tiles: dict[Tile, int], blocks: tuple[Block, ...], layer: Layer, walk: Walk, machine: Machine) -> int:
+    """Return the cycles in which the array, or post-processing behind it, is busy with a layer."""
+    alike = Counter((block.groups, len(block.runs)) for block in blocks)
+    return sum(copies * number * compute_cycles(tile, groups, runs, layer, walk, machine)
+               for tile, copies in tiles.items() for (groups, runs), number in alike.items())
+
+
 def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: dict[Tile, int],
-          blocks: tuple[Block, ...], *, weights_outer: bool, splits_input: bool) -> Cost:
+          blocks: tuple[Block, ...], *, weights_outer: bool, splits_input: bool, stays: bool = False) -> Cost:
     """Return the cost of a layer.
 
     Parameters
     ----------
     tiles
-        Tiles of different shapes, and how many of each there are; the first is the largest.
+        Tiles of different shapes, and how many of each there are, the first one first.
     layouts
         How its tensors lie in memory.
     weights_outer
         For each block every tile, not the other way round.
     splits_input
         Each part of the kernel loads its own part of the input.
+    stays
+        Each row of the input is loaded once, and stays.
     """
     count = sum(tiles.values())
     alike: dict[tuple[int, int, int], int] = {}
     for block in blocks:
         kind = block.groups, block.channels, len(block.runs)
         alike[kind] = alike.get(kind, 0) + 1
-    compute = stores = 0
+    compute = array_cycles(tiles, blocks, layer, walk, machine)
+    stores = 0
     for tile, copies in tiles.items():
-        for (groups, channels, runs), number in alike.items():
-            compute += copies * number * compute_cycles(tile, groups, runs, layer, walk, machine)
+        for (_, channels, _), number in alike.items():
             stores += copies * number * output_cycles(tile, channels, layouts, machine)
     loads = sum(copies * input_cycles(tile, layer, layouts.input, walk, machine) for tile, copies in tiles.items())
     first_load = loads // count
-    if (weights_outer and count > 1) or splits_input:
+    beginning = next(iter(tiles))
+    largest = max(tiles, key=lambda tile: len(tile.rows.out))
+    if stays:
+        whole = whole_tile(layer, largest.columns)
+        loads = input_cycles(whole, layer, layouts.input, walk, machine)
+        first = strip(layer, beginning.columns, block_rows(beginning))
+        first_load = input_cycles(first, layer, layouts.input, walk, machine)
+        # Without room for the next layer's input beside it, that one has to wait for the end.
+        first_load *= 2 if 2 * input_bytes(whole, layer, walk) > machine.activation_bytes else 1
+    elif (weights_outer and count > 1) or splits_input:
         loads *= len({block.first_group for block in blocks})
     weights = sum(block_cycles(block, walk, machine) for block in blocks)
     first_weights = weights // len(blocks)
     if not weights_outer and len(blocks) > 1:
         weights *= count
     weights += bus_cycles(1, TABLE_BYTES, machine) if layer.table is not None else 0
-    largest = next(iter(tiles))
     room = Room.of(largest, blocks[0], layer, walk, machine)
     traffic = loads + weights + stores
     last_step = compute // (count * len(blocks))
     cycles = max(compute + first_load, traffic + last_step) + (0 if room.weights > 1 else first_weights)
     # What has no room for two takes turns with the computation.
-    cycles += loads if count > 1 and room.inputs == 1 else 0
+    cycles += loads if count > 1 and room.inputs == 1 and not stays else 0
     cycles += weights if len(blocks) > 1 and room.weights == 1 else 0
     cycles += stores if count * len(blocks) > 1 and room.results == 1 else 0
     return Cost(cycles + stores // (count * len(blocks)) + TURNAROUND, traffic * machine.bus_bytes,

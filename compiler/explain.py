@@ -163,7 +163,7 @@ def _explain_core(plan: CorePlan) -> LayerExplanation:
 
 
 def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
-    layer, tile, block = plan.layer, plan.tiles[0], plan.blocks[0]
+    layer, tile, block = plan.layer, plan.largest, plan.blocks[0]
     array = post = 0
     for each in plan.tiles:
         tiles = tiles_of(len(each.rows.conv), len(each.columns.conv), plan.walk)

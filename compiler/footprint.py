@@ -7,6 +7,9 @@ from tilewright.compiler.tiles import Tile
 from tilewright.compiler.walk import PAIR_BYTES, Walk
 from tilewright.isa.machine import TILE_BYTES, Machine
 
+BLOCK_ROWS = 4
+"""Rows (and columns) of a block of the blocked layout."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 
-from tilewright.compiler.cost import Cost, price
+from tilewright.compiler.cost import Cost, array_cycles, price
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import (
     Block,
@@ -26,6 +26,7 @@ from tilewright.compiler.forms import MAX_CHANNELS, MAX_WINDOW_STRIDE, algorithm
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.strips import can_stay
 from tilewright.compiler.tiles import Axis, Slice, Tile, axes
 from tilewright.compiler.walk import Walk, walk, walks
 from tilewright.isa.machine import TILE_BYTES, Machine
@@ -33,6 +34,10 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 MAX_ROWS, MAX_COLUMNS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 16383, 63, 63
 MAX_WINDOW, MAX_PAIR_WORDS = 15, 4095
 """What the operands of the commands can hold (isa/encoding.py)."""
+
+
+FIRST_ROWS = 2
+"""Output rows of a first tile that is made smaller than the others."""
 
 
 class DoesNotFitError(CompileError):
@@ -52,10 +57,17 @@ class LayerPlan:
     splits_input: bool
     cost: Cost
     layouts: LayerLayouts
+    stays: bool = False
+    """The input stays in the activation buffer whole: compiler/strips.py."""
+
+    @property
+    def largest(self) -> Tile:
+        """The first tile of the most rows."""
+        return max(self.tiles, key=lambda tile: len(tile.rows.out))
 
     def summary(self) -> str:
         """Return the plan in a line."""
-        layer, tile, block = self.layer, self.tiles[0], self.blocks[0]
+        layer, tile, block = self.layer, self.largest, self.blocks[0]
         how = {"conv23": "Winograd F(2x2,3x3)" + ("" if self.walk.reuse else " without column reuse"),
                "conv": "16-byte dot products" + (" of paired rows" if self.walk.paired else ""), "sum": "window sums"}
         size = f"{len(tile.rows.out)} rows"
@@ -64,6 +76,7 @@ class LayerPlan:
         skips = "" if self.work is layer else ", at stride 1 and dropping what the stride skips"
         part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.walk.runs else ""
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
+        order += ", the input loaded once" if self.stays else ""
         return (f"{how[self.walk.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
                 f"blocks of {block.channels} channels{part}; {order}")
 
@@ -119,6 +132,11 @@ def candidates(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine
                 for plan in orders(layer, layouts, walk, machine, tiles, fitting):
                     found = True
                     yield plan
+                # Where the input stays, the array can begin once a little of it is there.
+                ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, FIRST_ROWS))
+                if FIRST_ROWS < rows < height.out and can_stay(ramped, layer, walk, machine):
+                    plans = orders(layer, layouts, walk, machine, ramped, fitting)
+                    yield from (plan for plan in plans if plan.stays)
         if found:
             return
 
@@ -177,8 +195,16 @@ def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, ti
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
             cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=weights_outer,
                          splits_input=splits_input)
-            yield LayerPlan(layer=layer, work=layer, walk=walk, tiles=tiles, blocks=blocks, weights_outer=weights_outer,
-                            splits_input=splits_input, cost=cost, layouts=layouts)
+            plan = LayerPlan(layer=layer, work=layer, walk=walk, tiles=tiles, blocks=blocks,
+                             weights_outer=weights_outer, splits_input=splits_input, cost=cost, layouts=layouts)
+            yield plan
+            # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
+            # blocks outside, all of the input would come during the first block.
+            if (not weights_outer and can_stay(tiles, layer, walk, machine)
+                    and array_cycles(copies, blocks, layer, walk, machine) * machine.bus_bytes < cost.bytes):
+                cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=False, splits_input=False,
+                             stays=True)
+                yield replace(plan, cost=cost, stays=True)
 
 
 def shape(cut: Slice) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from tilewright.compiler.footprint import block_words, input_bytes, part_bytes, 
 from tilewright.compiler.memory_plan import MemoryPlan
 from tilewright.compiler.plan import LayerPlan
 from tilewright.compiler.steps import Kind, Need, Step, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.strips import block_rows, strip, whole_tile
 from tilewright.compiler.sync import synchronise
 from tilewright.compiler.weights import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
@@ -114,6 +115,7 @@ class Scheduler:
     results: Ring = field(init=False)
     reserved: dict[int, Region] = field(default_factory=dict)
     pieces: deque[Piece] = field(default_factory=deque)
+    strips: dict[int, int] = field(default_factory=dict)
     spent: int = 0
 
     def __post_init__(self) -> None:
@@ -193,8 +195,13 @@ class Scheduler:
         time = step_cycles(step, self.plans, self.machine)
         if not following.first:
             block = block_of(following, self.plans)
-            if self.inputs.due(following.index):
-                time -= input_cycles(tile, plan.layer, plan.layouts.input, plan.walk, self.machine)
+            if plan.stays:
+                rows = self.missing_rows(following)
+                tile_in = strip(plan.work, tile.columns, rows) if rows else None
+            else:
+                tile_in = tile if self.inputs.due(following.index) else None
+            if tile_in:
+                time -= input_cycles(tile_in, plan.layer, plan.layouts.input, plan.walk, self.machine)
             time -= output_cycles(tile, block.channels, plan.layouts, self.machine)
         return max(0, time - self.spent) * self.machine.bus_bytes
 
@@ -257,8 +264,10 @@ class Scheduler:
     def load_data(self, step: Step) -> None:
         """Load the input tile and the residual of ``step``, if they are not there."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
-        if self.inputs.due(step.index):
-            tensor = self.memory.tensors[plan.layer.input]
+        tensor = self.memory.tensors[plan.layer.input]
+        if plan.stays:
+            self.load_strip(step, tensor)
+        elif self.inputs.due(step.index):
             size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.walk)
             region = self.required(self.inputs.take(size), "activation")
             self.emit(step.layer, commands.load_part(plan, block, tensor, region) if plan.splits_input
@@ -268,6 +277,24 @@ class Scheduler:
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
             self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
+
+    def load_strip(self, step: Step, tensor: int) -> None:
+        """Load those block rows of an input that stays which ``step`` is the first to need."""
+        plan, tile = self.plans[step.layer], tile_of(step, self.plans)
+        rows = self.missing_rows(step)
+        if self.inputs.due(step.index):
+            whole = whole_tile(plan.work, tile.columns)
+            self.required(self.inputs.take(input_bytes(whole, plan.work, plan.walk)), "activation")
+        if rows:
+            region = self.required(self.inputs.current(step.index), "activation")
+            part = strip(plan.work, tile.columns, rows)
+            self.emit(step.layer, commands.load_input(plan, part, tensor, region, rows.start))
+            self.strips[step.layer] = rows.stop
+
+    def missing_rows(self, step: Step) -> range:
+        """Return the block rows of an input that stays which ``step`` needs and which have not been loaded."""
+        rows = block_rows(tile_of(step, self.plans))
+        return range(self.strips.get(step.layer, 0), rows.stop)
 
     # ---- compute and store
 

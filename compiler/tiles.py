@@ -85,9 +85,10 @@ class Axis:
             before, after = high - low, 0
         return Slice(range(start, stop), range(first, end), before, image, after, window_before)
 
-    def cuts(self, size: int) -> tuple[Slice, ...]:
-        """Return the slices of at most ``size`` outputs that make up the axis."""
-        return tuple(self.cut(start, min(start + size, self.out)) for start in range(0, self.out, size))
+    def cuts(self, size: int, first: int = 0) -> tuple[Slice, ...]:
+        """Return the slices of at most ``size`` outputs that make up the axis, behind one of ``first`` if given."""
+        starts = [*([0] if first else []), *range(first, self.out, size)]
+        return tuple(self.cut(start, stop) for start, stop in zip(starts, [*starts[1:], self.out], strict=True))
 
 
 def axes(layer: Layer) -> tuple[Axis, Axis]:

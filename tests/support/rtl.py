@@ -1,6 +1,6 @@
 """Run a compiled network in RTL and read tensors back, as `tests.support.execute` does on the functional engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,12 @@ from tilewright.sim.rtl import RtlResult, Window, run_rtl
 
 
 def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Path, *,
-                timing: MemoryTiming | None = None) -> tuple[dict[str, np.ndarray], RtlResult]:
-    """Return every tensor in memory at the end, int8 (C, H, W) by name, and the run; C and ELF go to ``folder``."""
+                timing: MemoryTiming | None = None,
+                dumps: Sequence[tuple[int, int]] = ()) -> tuple[dict[str, np.ndarray], RtlResult]:
+    """Return every tensor in memory at the end, int8 (C, H, W) by name, and the run; C and ELF go to ``folder``.
+
+    ``dumps`` are further (address, bytes) to read, behind the tensors in the run's own.
+    """
     source, elf = folder / "model.c", folder / "model.elf"
     source.write_text(program_text(compiled.program, compiled.network.name))
     (folder / "tilewright.h").write_text(header())
@@ -26,8 +30,8 @@ def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Pa
                                   for name, array in inputs.items())]
     windows = [Window(each.base, each.limit, each.readable, each.writable) for each in compiled.windows]
     result = run_rtl(compiled.machine, elf, images=images, windows=windows, timing=timing,
-                     dumps=[(address, tensor_bytes(info)) for info, address in compiled.tensors.values()])
+                     dumps=[*((address, tensor_bytes(info)) for info, address in compiled.tensors.values()), *dumps])
     result = result.require_exit()
     tensors = {name: from_memory(content, info)
-               for (name, (info, _)), content in zip(compiled.tensors.items(), result.dumps, strict=True)}
+               for (name, (info, _)), content in zip(compiled.tensors.items(), result.dumps, strict=False)}
     return tensors, result
