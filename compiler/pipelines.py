@@ -10,6 +10,7 @@ from tilewright.compiler.passes.base import Pass, Pipeline
 from tilewright.compiler.passes.build_layers import build_network
 from tilewright.compiler.passes.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.flatten_to_kernel import FlattenToKernel
+from tilewright.compiler.passes.fold_pad import FoldPad
 from tilewright.compiler.passes.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse_pool import FusePool
@@ -34,7 +35,7 @@ RECOGNITION = (
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), SplitAverage(), FlattenToKernel(), MergeMoves(), LeaveToCore())
+    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), MergeMoves(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())

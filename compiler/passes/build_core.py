@@ -14,6 +14,9 @@ from tilewright.compiler.layers import CoreLayer, TensorInfo
 from tilewright.compiler.passes.integer_ops import INTEGER
 from tilewright.compiler.passes.quantisation import tensor_info
 
+_ROUNDED_ONCE = frozenset({"Add", "Mul", "Div", "Sub", "AveragePool", "GlobalAveragePool", "Where", "LeakyRelu"})
+"""Operators that ONNX Runtime fuses with what quantises their operands and result, with fewer roundings."""
+
 
 def is_core(node: Node) -> bool:
     """Tell whether the host core computes ``node``."""
@@ -24,11 +27,13 @@ def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
     """Return the layer of a node that is the host core's."""
     kernel = KERNELS.get(node.op)
     attrs = {**node.attrs, "opset": graph.opset} if graph.opset else node.attrs
+    exact = (kernel is None or kernel.exactness == "exact") and not (
+        node.op in _ROUNDED_ONCE and all(each.op == "QuantizeLinear" for each in graph.readers(node.output)))
     known = {**{each: graph.constants[each].shape for each in node.inputs if each in graph.constants},
              **{each: graph.tensors[each].shape for each in (*node.inputs, node.output) if each in graph.tensors}}
     macs = macs_of(node.op, [known.get(each) for each in node.inputs], known.get(node.output) or ())
     return CoreLayer(name=name, onnx_nodes=node.onnx_nodes, op=node.op, inputs=node.inputs, output=node.output,
-                     attrs=attrs, reason=node.reason, exact=kernel is None or kernel.exactness == "exact", macs=macs)
+                     attrs=attrs, reason=node.reason, exact=exact, macs=macs)
 
 
 def core_info(tensor: Tensor) -> TensorInfo:

@@ -22,10 +22,10 @@ class LeaveToCore(Pass):
     """Fold constants, shift zero points, and drop what nothing reads."""
 
     def apply(self, graph: Graph) -> Graph:
-        graph = _bridged(_folded(graph))
+        graph = _folded(graph)
         for node in [node for node in graph.nodes if node.op in _QUANTISING]:
             graph = _shifted(graph, node)
-        return _used(_shared(graph))
+        return _used(_shared(_bridged(graph)))
 
     def ensures(self, graph: Graph) -> None:
         if left := [node.name for node in graph.nodes if node.op not in INTEGER and not node.reason]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewright.compiler.core.registry import KERNELS
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes import quantisation
@@ -26,7 +27,7 @@ _ON_INTEGERS = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS, *MOVES)
 class RecogniseQOperators(Pass):
     """Replace QLinear operators, and MaxPool, Relu, Clip and reshapes of integers, by our integer operators.
 
-    QLinear operators that the datapath does not compute are taken apart instead, and become the host core's.
+    QLinear operators that the datapath does not compute become the host core's: as they are, or taken apart.
     """
 
     def apply(self, graph: Graph) -> Graph:
@@ -37,7 +38,7 @@ class RecogniseQOperators(Pass):
                     inferred(graph, new)
                     graph = graph.replaced((node,), new)
                 except UnsupportedNodeError as error:
-                    graph = expanded(graph, node, error.reason)
+                    graph = _left(graph, node, error.reason)
             elif node.op in _ON_INTEGERS and graph.tensors[node.inputs[0]].dtype in quantisation.INTEGERS:
                 try:
                     graph, new = self._recognise_on_integers(graph, node)
@@ -48,8 +49,8 @@ class RecogniseQOperators(Pass):
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op in _QLINEAR]:
-            raise PassError(f"QLinear operators must all be replaced, not left as {', '.join(left)}")
+        if left := [node.name for node in graph.nodes if node.op in _QLINEAR and not node.reason]:
+            raise PassError(f"QLinear operators must all be replaced, not left without a reason as {', '.join(left)}")
 
     @staticmethod
     def _recognise(graph: Graph, node: Node) -> tuple[Graph, Node]:
@@ -105,3 +106,16 @@ class RecogniseQOperators(Pass):
                 for name in (*node.inputs[1:], "", "")[:2])
         new = moving_node(graph, node, x, dtype, low, high)
         return quantisation.with_types(graph, moved_type(graph, x, node.output)), new
+
+
+def _left(graph: Graph, node: Node, reason: str) -> Graph:
+    """Return the graph with a QLinear operator for the host core."""
+    if node.op not in KERNELS:
+        return expanded(graph, node, reason)
+    i = node.inputs
+    try:
+        graph = quantisation.with_types(graph, quantisation.activation(graph, node, i[0], *i[1:3]),
+                                        quantisation.activation(graph, node, node.output, *i[6:8]))
+    except UnsupportedNodeError as error:
+        reason = error.reason
+    return graph.replaced((node,), node.with_(reason=reason))

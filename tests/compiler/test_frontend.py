@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.support.exactness import assert_exact
+from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler import frontend
 from tilewright.compiler.errors import (
@@ -19,9 +19,8 @@ from tilewright.compiler.errors import (
     UnsupportedNodeError,
 )
 from tilewright.compiler.frontend import load
-from tilewright.compiler.layers import Network
-from tilewright.compiler.passes.base import Pipeline
-from tilewright.compiler.pipelines import RECOGNITION, compile_network
+from tilewright.compiler.layers import CoreLayer, Network
+from tilewright.compiler.pipelines import compile_network
 from tilewright.models import builtin
 
 
@@ -163,9 +162,11 @@ def test_weights_keep_their_zero_points():
 
 
 def test_weights_beyond_int8_are_the_cores():
-    graph = Pipeline(RECOGNITION)(load(first_conv("qoperator", np.uint8, (0, 0, 0, 0), 0, 255)))
-    assert [(node.op, node.reason) for node in graph.nodes if node.op == "Conv"] == [
-        ("Conv", "its weights less their zero point do not fit int8")]
+    network = assert_layers(first_conv("qoperator", np.uint8, (0, 0, 0, 0), 0, 255))
+    layers = [layer for layer in network.layers if isinstance(layer, CoreLayer)]
+    assert [layer.op for layer in layers] == ["DequantizeLinear", "QuantizeLinear", "QLinearConv", "DequantizeLinear",
+                                              "QuantizeLinear"]
+    assert layers[2].reason == "its weights less their zero point do not fit int8"
 
 
 def test_contrib_operators_need_their_inputs_and_attributes():

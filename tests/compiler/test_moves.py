@@ -191,3 +191,23 @@ def test_other_transposes_are_the_cores():
     y = model.moved("Transpose", x, x.shape, perm=(0, 1, 3, 2))
     network = assert_layers(model.finish(model.conv(y, 4)))
     assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["Transpose"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+def test_padding_of_zeros_is_the_convolutions_own(dtype, zero_point, form):
+    model = ModelBuilder(form, seed=13, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    value = np.float32(0) if form == "qdq" else dtype(x.zero_point)
+    extra = (model.constant(np.array([0, 0, 0, 1, 0, 0, 1, 2])), model.constant(value))
+    y = model.moved("Pad", x, (1, 4, 5, 7), extra=extra)
+    network = on_datapath(model, model.conv(y, 3, strides=(2, 2)))
+    assert [layer.pads for layer in network.layers] == [(0, 0, 0, 0), (0, 1, 1, 2)]
+
+
+def test_padding_of_the_least_is_the_poolings_own():
+    model = ModelBuilder("qoperator", seed=14)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    extra = (model.constant(np.array([0, 0, 0, 0, 0, 0, 1, 1])), model.constant(np.int8(-128)))
+    network = on_datapath(model, model.conv(model.max_pool(model.moved("Pad", x, (1, 4, 5, 5), extra=extra)), 3))
+    assert [layer.kind for layer in network.layers] == ["conv", "conv"]

@@ -199,7 +199,7 @@ def test_reshapes_are_inferred(attrs, shape):
 def test_a_matrix_product_becomes_a_kernel():
     model = ModelBuilder("qdq")
     x = model.gemm(model.flatten(model.input((1, 2, 3, 4))), 5)
-    before = Pipeline((*RECOGNITION, *CANONICALISATION[:3]))(load(model.finish(x)))
+    before = Pipeline((*RECOGNITION, *CANONICALISATION[:4]))(load(model.finish(x)))
     after = FlattenToKernel().apply(before)
     assert ops(after) == ["Quantize", "QConv", "Dequantize"]
     dense, conv = before.nodes[2], after.nodes[1]
