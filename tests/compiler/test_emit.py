@@ -127,7 +127,7 @@ def test_c_that_does_not_compile_is_one_sentence_with_a_log(tmp_path):
 def test_a_program_too_large_for_its_memory_is_refused(tmp_path):
     source = tmp_path / "large.c"
     source.write_text("static char room[2 << 20];\nint main(void) { room[0] = 1; return *(volatile char *)room; }\n")
-    with pytest.raises(ToolchainError) as e:
+    with pytest.raises(ToolchainError, match="must fit into the 1 MiB of RAM of the host core") as e:
         compile_elf(source, tmp_path / "large.elf")
     Path(re.search(r"is in (\S+) ", str(e.value))[1]).unlink()
 
