@@ -18,8 +18,8 @@ def model(tmp_path_factory):
     constants = {
         "s": np.float32(0.02), "z": np.int8(0), "w": rng.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8),
         "ws": np.full(8, 0.01, np.float32), "wz": np.zeros(8, np.int8),
-        "b": rng.integers(-500, 500, 8).astype(np.int32), "bs": np.full(8, 0.0002, np.float32), "bz": np.zeros(8, np.int32), "ys": np.float32(0.05),
-        "k": rng.normal(size=(8, 1, 1)).astype(np.float32)}
+        "b": rng.integers(-500, 500, 8).astype(np.int32), "bs": np.full(8, 0.0002, np.float32),
+        "bz": np.zeros(8, np.int32), "ys": np.float32(0.05), "k": rng.normal(size=(8, 1, 1)).astype(np.float32)}
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
         helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
