@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.files import reason
-from tilewright.runtime.inputs import UNREADABLE, NodeArg, read_arrays
+from tilewright.runtime.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg, read_arrays
 
 NOISE_SAMPLES = 16
 """Of the quick look that a model gets without samples of its own."""
@@ -40,6 +40,22 @@ class Calibration:
             made.update(f"{name} {array.dtype} {array.shape}".encode())
             made.update(np.ascontiguousarray(array).tobytes())
         return made.hexdigest()
+
+
+def read_limited(path: Path) -> bytes:
+    """Return what is in a calibration file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is too large to.
+    """
+    try:
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise InputError(f"Calibration file {str(path)!r} must have at most {MAX_FILE_BYTES} bytes, not {size}")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
 
 
 def read_calibration(path: Path, expected: Sequence[NodeArg]) -> Calibration:

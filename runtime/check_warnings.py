@@ -71,6 +71,8 @@ def _unused(layer: Layer) -> str:
     if layer.weights is None or not (live := _live(layer)).any():
         return ""
     peaks = np.abs(layer.weights.astype(np.int16)).reshape(len(layer.weights), -1).max(axis=1)[live]
+    if peaks.max() == 1:  # no quantised weights: ones that move or add channels
+        return ""
     count = int(np.count_nonzero(peaks < LEVELS))
     return f"{count} of {len(peaks)} channels within ±{int(peaks[peaks < LEVELS].max())}" if count else ""
 

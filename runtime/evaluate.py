@@ -1,6 +1,6 @@
 """Run a model once and hold the result to ONNX Runtime: what the command line shows."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -76,8 +76,8 @@ def ranges_note(model: Path) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def run_reference(model: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return what `runtime.reference` computes.
+def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """Return what `runtime.reference` computes: integer tensors, outputs, and the ``floats`` that it has.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, np
         If ONNX Runtime refuses the model, as when its opset is newer than the one installed.
     """
     try:
-        return Reference(model).run(inputs)
+        return Reference(model, floats).run(inputs)
     except ONNX_RUNTIME_ERRORS as error:
         raise InputError(f"Model {model.name!r} cannot be compared, as ONNX Runtime refuses it: "
                          f"{reason(error)}") from error

@@ -6,14 +6,17 @@ was quantised here it also tells what quantisation has cost.
 
 import math
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from tilewright.compiler.backend import Compiled, compile_file, emit_artifact
+from tilewright.compiler.layers import Network
 from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime import reference as onnx_reference
@@ -26,6 +29,7 @@ from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantisation_error import QuantisationError, quantisation_error
 from tilewright.runtime.quantised import calibration_note, quantised_here
 from tilewright.runtime.quantization import quantize_input
+from tilewright.runtime.reference import FloatReference
 from tilewright.runtime.side_by_side import SideBySide, Verdict, side_by_side
 from tilewright.runtime.tables import plain
 from tilewright.runtime.writer import Writer, find_writer
@@ -110,7 +114,7 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
     inputs = choose_inputs(network.inputs, model, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Running ONNX Runtime"):
-        theirs = run_reference(model, inputs.arrays)
+        theirs = _onnx_runtime(model, network, inputs.arrays)
     with steps.step("Running the integer reference"):
         ours = run_network(network, tensors)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
@@ -125,6 +129,16 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
     error = quantisation_error(quantised, network, steps) if quantised else None
     return LayerComparison(model=model.stem, machine=machine.name, engine=engine, origin=inputs.origin,
                            ranges=calibration_note(model), found=found, writer=writer, error=error)
+
+
+def _onnx_runtime(model: Path, network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what ONNX Runtime makes of as many of a network's tensors as it shows."""
+    floats = {name for name, info in network.tensors.items() if info.dtype == "float32"}
+    found = run_reference(model, inputs, floats)
+    if all(info.dtype != "int8" for info in network.tensors.values()):
+        # Nothing depends on what is fused, and without fusion there is more to be seen.
+        found |= FloatReference(model, floats).run(inputs)
+    return found
 
 
 def _job(compiled: Compiled, model: Path, engine: EngineName, folder: Path) -> Job:

@@ -17,8 +17,9 @@ import numpy as np
 import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
+from tilewright.runtime import calibration as calibration_module
 from tilewright.runtime import float_graph
-from tilewright.runtime.calibration import Calibration, noise, read_calibration
+from tilewright.runtime.calibration import Calibration, noise, read_calibration, read_limited
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.files import reason, write_arrays
 from tilewright.runtime.inputs import ONNX_TYPES, NodeArg
@@ -49,39 +50,53 @@ def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
         If the samples are not the model's, or ONNX Runtime cannot quantise it.
     """
     with steps.step(f"Preparing {model.name} for quantisation"):
+        result = quantised_files(_key(model, calibrate), model.stem)
+        if result.model.is_file():
+            return result
         prepared = float_graph.prepare(model)
         arguments = _arguments(prepared.SerializeToString())
         calibration = read_calibration(calibrate, arguments) if calibrate else noise(arguments)
-        made = hashlib.sha256(prepared.SerializeToString(deterministic=True))
-    for part in (calibration.digest(), onnxruntime.__version__, *_recipe()):
-        made.update(part.encode())
-    result = quantised_files(made.hexdigest()[:16], model.stem)
-    if result.model.is_file():
-        return result
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
-    kept = {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()}
-    write_arrays(result.samples, kept)
+    write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     prepared.metadata_props.add(key=METADATA_KEY, value=describe(calibration))
     in_float = float_graph.behind_softmax(prepared)
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
-        plain, made_here = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
+        plain, made = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
         plain.write_bytes(prepared.SerializeToString())
+        del prepared  # it may be half a gigabyte
         _require_same(model, plain, next(calibration.feeds()))
-        del prepared
-        with steps.count(f"Quantising {model.name}", len(calibration)) as advance, _quiet():
-            try:
-                quantize_static(
-                    plain, made_here, _Reader(calibration, advance), quant_format=QuantFormat.QDQ, per_channel=True,
-                    activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(OPERATORS),
-                    nodes_to_exclude=in_float,
-                    extra_options={"ActivationSymmetric": True, "WeightSymmetric": True,
-                                   "ForceQuantizeNoInputCheck": True})
-            except Exception as error:
-                raise InputError(f"Model {model.name!r} cannot be quantised; ONNX Runtime's quantiser says: "
-                                 f"{reason(error)}; give --float to compute it in float32 on the core") from error
+        with steps.count(f"Quantising {model.name}", len(calibration)) as advance:
+            _quantise(model.name, plain, made, _Reader(calibration, advance), in_float)
         os.replace(plain, result.float_model)
-        os.replace(made_here, result.model)
+        os.replace(made, result.model)
     return result
+
+
+def _key(model: Path, calibrate: Path | None) -> str:
+    """Return a hash of all that a quantised model is made of."""
+    made = hashlib.sha256(float_graph.read_model(model).SerializeToString(deterministic=True))
+    if calibrate is not None:
+        made.update(calibrate.name.encode())
+        made.update(read_limited(calibrate))
+    for module in (__file__, float_graph.__file__, calibration_module.__file__):
+        made.update(Path(module).read_bytes())
+    made.update(onnxruntime.__version__.encode())
+    return made.hexdigest()[:16]
+
+
+def _quantise(name: str, plain: Path, target: Path, reader: CalibrationDataReader, in_float: list[str]) -> None:
+    """Write the float model in ``plain`` as int8 to ``target``; nodes called ``in_float`` stay as they are."""
+    with _quiet():
+        try:
+            quantize_static(
+                plain, target, reader, quant_format=QuantFormat.QDQ, per_channel=True,
+                activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(OPERATORS),
+                nodes_to_exclude=in_float,
+                extra_options={"ActivationSymmetric": True, "WeightSymmetric": True,
+                               "ForceQuantizeNoInputCheck": True})
+        except Exception as error:
+            raise InputError(f"Model {name!r} cannot be quantised; ONNX Runtime's quantiser says: "
+                             f"{reason(error)}; give --float to compute it in float32 on the core") from error
 
 
 def describe(calibration: Calibration) -> str:
@@ -92,10 +107,9 @@ def describe(calibration: Calibration) -> str:
     return f"quantised here, ranges from {calibration.origin}"
 
 
-def _silent(level: onnxruntime.GraphOptimizationLevel = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-            ) -> onnxruntime.SessionOptions:
+def _silent() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = level
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     return options
 
@@ -109,18 +123,15 @@ def _arguments(model: bytes) -> list[NodeArg]:
     return [NodeArg(each.name, tuple(each.shape), each.type) for each in inputs]
 
 
-def _recipe() -> Iterator[str]:
-    """Yield the text of what makes a quantised model of a float one."""
-    for module in (__file__, float_graph.__file__):
-        yield Path(module).read_text()
-
-
 def _require_same(model: Path, prepared: Path, feed: Mapping[str, np.ndarray]) -> None:
     """Raise :exc:`InputError` unless the prepared model computes what the original does."""
     results = []
     for file in (model, prepared):
-        session = onnxruntime.InferenceSession(file, _silent(), providers=_PROVIDERS)
-        results.append(session.run(None, dict(feed)))
+        try:
+            results.append(onnxruntime.InferenceSession(file, _silent(), providers=_PROVIDERS).run(None, dict(feed)))
+        except Exception as error:
+            raise InputError(f"Model {model.name!r} cannot be quantised, as ONNX Runtime cannot run it: "
+                             f"{reason(error)}") from error
     for before, after in zip(*results, strict=True):
         scale = float(np.abs(before).max(initial=1e-9))
         off = float(np.abs(before.astype(np.float64) - after).max(initial=0))

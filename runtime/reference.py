@@ -10,7 +10,7 @@ names in ``compiler.layers.Network.tensors``, so the two need no map.
 """
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def run_reference(model: str | Path | bytes, inputs: Mapping[str, np.ndarray]) -
 
 
 class Reference:
-    """A model in ONNX Runtime, prepared once, with every integer tensor visible.
+    """A model in ONNX Runtime, prepared once, with every integer tensor visible, and ``floats`` if they are left.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Reference:
         What is executed, in order.
     """
 
-    def __init__(self, model: str | Path | bytes) -> None:
+    def __init__(self, model: str | Path | bytes, floats: Collection[str] = ()) -> None:
         fused = _fused(model)
         known = {value.name for value in fused.graph.output}
         for node in fused.graph.node:
@@ -81,7 +81,7 @@ class Reference:
                 fused.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
         self._session = _session(fused.SerializeToString(), onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
         types = {output.name: output.type for output in self._session.get_outputs()}
-        self._names = [name for name, kind in types.items() if name in known or kind in _INTEGERS]
+        self._names = [name for name, kind in types.items() if name in known or kind in _INTEGERS or name in floats]
         types |= {value.name: value.type for value in self._session.get_inputs()}
         self.operators = _operators(fused, types)
 

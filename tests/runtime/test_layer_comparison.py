@@ -288,6 +288,27 @@ def test_the_noise_measured_is_that_of_the_definition(tmp_path):
     assert error.agreeing == np.count_nonzero(signal.argmax(axis=2) == other.argmax(axis=2))
 
 
+def test_an_output_that_is_a_tensor_under_another_shape_is_compared(tmp_path):
+    builder = FloatBuilder()
+    x = builder.node("GlobalAveragePool", builder.conv(builder.input((1, 3, 8, 8)), 3, 8))
+    x = builder.node("Reshape", builder.node("Softmax", x, axis=1), builder.constant(np.array([1, 8], np.int64)))
+    onnx.save(builder.finish(x), tmp_path / "soft.onnx")
+    done = invoke("compare", tmp_path / "soft.onnx", "--json", tmp_path / "found.json")
+    assert done.exit_code == 0, done.output
+    *_, last = json.loads((tmp_path / "found.json").read_text())["layers"]
+    assert (last["by"], last["exact"]) == ("core", False)
+    assert last["onnx_runtime"] in ("equal", "alone", "near")
+
+
+def test_of_a_model_kept_in_float_every_tensor_is_compared(tmp_path):
+    onnx.save(classifier(), tmp_path / "net.onnx")
+    done = invoke("compare", tmp_path / "net.onnx", "--float", "--json", tmp_path / "found.json")
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert {row["by"] for row in found["layers"]} == {"core"}
+    assert {row["onnx_runtime"] for row in found["layers"]} <= {"equal", "alone", "near"}
+
+
 def test_bad_input_is_refused(tmp_path):
     assert "Machine must be one of" in refused(2, "compare", "lenet5", "--machine", "huge")
     (tmp_path / "net.onnx").write_bytes(b"nothing")

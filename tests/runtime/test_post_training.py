@@ -11,7 +11,7 @@ from onnx import TensorProto, numpy_helper
 from tests.runtime.test_cli import invoke, refused
 from tests.support.float_models import FloatBuilder, classifier
 from tilewright.compiler.errors import UnsupportedModelError
-from tilewright.runtime import inputs, post_training
+from tilewright.runtime import calibration, inputs, post_training
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.float_graph import is_float, prepare
 from tilewright.runtime.models import ready_model
@@ -177,7 +177,9 @@ def test_softmax_and_what_moves_its_result_stay_in_float(tmp_path):
 def test_the_same_model_and_samples_are_quantised_once(model, monkeypatch, tmp_path):
     first = quantise(model, None, Silence())
     monkeypatch.setattr(post_training, "quantize_static", lambda *_, **__: pytest.fail("quantised again"))
-    assert quantise(model, None, Silence()) == first
+    with monkeypatch.context() as context:
+        context.setattr(post_training.float_graph, "prepare", lambda _: pytest.fail("prepared again"))
+        assert quantise(model, None, Silence()) == first
     np.save(tmp_path / "samples.npy", samples())
     with pytest.raises(pytest.fail.Exception):
         quantise(model, tmp_path / "samples.npy", Silence())
@@ -235,6 +237,7 @@ def test_samples_that_do_not_fit_are_refused(model, tmp_path, array, sentence):
 def test_files_that_hold_no_samples_are_refused(model, tmp_path, monkeypatch):
     (tmp_path / "text.npy").write_text("no array")
     assert "text.npy' cannot be read: " in refused(2, "run", model, "--calibrate", tmp_path / "text.npy")
+    (tmp_path / "text.txt").write_text("no array")
     assert refused(2, "run", model, "--calibrate", tmp_path / "text.txt") == (
         "Calibration file must end in .npz or .npy, not 'text.txt'")
     assert "cannot be read: No such file" in refused(2, "run", model, "--calibrate", tmp_path / "none.npz")
@@ -244,6 +247,8 @@ def test_files_that_hold_no_samples_are_refused(model, tmp_path, monkeypatch):
     np.save(tmp_path / "samples.npy", samples())
     monkeypatch.setattr(inputs, "MAX_FILE_BYTES", 1000)
     assert "it must hold at most 1000 bytes" in refused(2, "run", model, "--calibrate", tmp_path / "samples.npy")
+    monkeypatch.setattr(calibration, "MAX_FILE_BYTES", 1000)
+    assert "must have at most 1000 bytes, not " in refused(2, "run", model, "--calibrate", tmp_path / "samples.npy")
 
 
 def test_options_that_do_not_go_together_are_refused(model, tmp_path):
