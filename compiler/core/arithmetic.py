@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from tilewright.compiler.core import functions as f
 from tilewright.compiler.core.checked import ALL, INTEGERS, Refused, attribute
 from tilewright.compiler.core.elementwise import Elementwise, Formula
@@ -54,12 +52,7 @@ def cast(x: Expression, dtype: str) -> Expression:
         return x if x.dtype == "bool" else not_equal(x, constant(0, x.dtype))
     if x.dtype != "float32" or dtype == "float32":
         return x.cast(dtype)
-    wide = "int64" if dtype == "int64" else "int32"
-    bounds = np.iinfo(wide)
-    inside = where(x < float(-bounds.min), x, constant(0, "float32"))
-    number = where(x < float(bounds.min), constant(bounds.min, wide),
-                   where(x < float(-bounds.min), inside.cast(wide), constant(bounds.max, wide)))
-    return where(is_nan(x), constant(0, wide), number).cast(dtype)
+    return f.to_int64(x) if dtype == "int64" else f.to_int32(x).cast(dtype)
 
 
 def _clip(call: Call, x: Expression, low: Expression | None = None, high: Expression | None = None) -> Expression:

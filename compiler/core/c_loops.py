@@ -89,33 +89,51 @@ def loops(dims: Dims, body: Callable[[list[str]], Iterable[str]], *, prefix: str
     return lines
 
 
-def elementwise(dims: Dims, out: Access, inputs: Mapping[str, Access], result: Expression) -> list[str]:
-    """Return loops that store ``result`` for every element of ``out``.
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops of ``sizes`` in which ``result`` is stored at ``target`` for all indices.
 
-    ``inputs`` says where the expression's inputs are. What does not change in an inner loop is computed outside of it.
+    ``inputs`` and ``hoisted`` say, by the number of loops around, which inputs are loaded there, and which variables
+    are computed there: what does not change in an inner loop is outside of it.
     """
+
+    sizes: Dims
+    target: Access
+    inputs: Mapping[int, list[tuple[str, str, Access]]]
+    hoisted: Mapping[int, list[tuple[str, Expression]]]
+    result: Expression
+
+
+def nest(dims: Dims, out: Access, inputs: Mapping[str, Access], result: Expression) -> Nest:
+    """Return loops that store ``result`` for every element of ``out``; ``inputs`` says where its inputs are."""
     sizes, strides = merged(dims, [out.strides, *(access.strides for access in inputs.values())])
-    names = [f"i{axis}" for axis in range(len(sizes))]
     dtypes = {node.value: node.dtype for node in nodes(result) if node.op == "input"}
     depths: dict[str, int] = {}
-    before: dict[int, list[str]] = {}
+    loads: dict[int, list[tuple[str, str, Access]]] = {}
     for (name, access), steps in zip(inputs.items(), strides[1:], strict=True):
         if name in dtypes:
             depths[name] = max((axis + 1 for axis, step in enumerate(steps) if step), default=0)
-            element = place(Access(access.pointer, steps, access.offset), names)
-            before.setdefault(depths[name], []).append(f"const {ctype(dtypes[name])} {name} = {element};")
-    target = place(Access(out.pointer, strides[0], out.offset), names)
-    *outer, (_, lines, text) = staged(result, depths, len(sizes))
-    for depth, declarations, _ in outer:
-        before.setdefault(depth, []).extend(declarations)
-    return loops(sizes, lambda _: [*lines, f"{target} = {text};"], before=before)
+            here = Access(access.pointer, steps, access.offset)
+            loads.setdefault(depths[name], []).append((name, dtypes[name], here))
+    hoisted, final = _staged(result, depths, len(sizes))
+    return Nest(sizes, Access(out.pointer, strides[0], out.offset), loads, hoisted, final)
 
 
-def staged(result: Expression, depths: Mapping[str, int], innermost: int) -> list[tuple[int, list[str], str]]:
-    """Split ``result`` by the loop depth at which its inputs are known.
+def elementwise(planned: Nest) -> list[str]:
+    """Return the C of a nest."""
+    names = [f"i{axis}" for axis in range(len(planned.sizes))]
+    before = {}
+    for depth in range(len(planned.sizes) + 1):
+        loads = [f"const {ctype(dtype)} {name} = {place(access, names)};"
+                 for name, dtype, access in planned.inputs.get(depth, ())]
+        before[depth] = [*loads, *c_declarations(planned.hoisted.get(depth, ()))]
+    lines, text = c_lines(planned.result)
+    return loops(planned.sizes, lambda _: [*lines, f"{place(planned.target, names)} = {text};"], before=before)
 
-    Returns (depth, declarations, expression) in order of depth; the last is the innermost, with the result.
-    """
+
+def _staged(result: Expression, depths: Mapping[str, int],
+            innermost: int) -> tuple[dict[int, list[tuple[str, Expression]]], Expression]:
+    """Split ``result`` by the loop depth at which its inputs are known: variables by depth, and what is left."""
     known: dict[int, tuple[Expression, int]] = {}
     hoisted: dict[int, list[tuple[str, Expression]]] = {}
 
@@ -144,7 +162,4 @@ def staged(result: Expression, depths: Mapping[str, int], innermost: int) -> lis
         return variable(name, node.dtype)
 
     final, depth = split(result)
-    if depth < innermost:
-        final = outside(final, depth)
-    stages = [(each, c_declarations(hoisted[each]), "") for each in sorted(hoisted)]
-    return [*stages, (innermost, *c_lines(final))]
+    return hoisted, final if depth == innermost else outside(final, depth)

@@ -1,11 +1,12 @@
 """Operators that compute each element by itself, with broadcasting: a formula, evaluated by NumPy and printed as C."""
 
+import math
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from tilewright.compiler.core.c_helpers import helper_names
-from tilewright.compiler.core.c_loops import Access, broadcast_strides, elementwise
+from tilewright.compiler.core.c_loops import Access, Nest, broadcast_strides, elementwise, nest
 from tilewright.compiler.core.checked import (
     CheckedKernel,
     Dims,
@@ -15,7 +16,7 @@ from tilewright.compiler.core.checked import (
     operand,
     required,
 )
-from tilewright.compiler.core.cost import ADDRESS, LOOP, START, access_cycles, expression_cycles
+from tilewright.compiler.core.cost import LOOP, START, access_cycles, expression_cycles
 from tilewright.compiler.core.expression import Expression, evaluate, variable
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -81,19 +82,25 @@ class Elementwise(CheckedKernel):
         return np.array(np.broadcast_to(result, call.output.dims))
 
     def c_body(self, call: Call, function: str) -> list[str]:
+        return elementwise(self._nest(call))
+
+    def _nest(self, call: Call) -> Nest:
         inputs = {f"x{position}": Access(f"in{position}", self._strides(call, position))
                   for position, each in enumerate(call.inputs) if each.dtype}
-        return elementwise(call.output.dims, Access("out", call.output.strides), inputs, self.expression(call))
+        return nest(call.output.dims, Access("out", call.output.strides), inputs, self.expression(call))
 
     def helpers(self, call: Call) -> tuple[str, ...]:
         return helper_names(self.expression(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        count = np.prod(call.output.dims, dtype=np.int64)
-        each = LOOP + ADDRESS + access_cycles(memory) + expression_cycles(self.expression(call))
-        loads = sum(int(np.prod(operand.dims)) * (access_cycles(memory) + ADDRESS) for operand in call.inputs
-                    if operand.dtype)
-        return START + int(count * each) + loads
+        planned = self._nest(call)
+        total = float(START)
+        for depth in range(len(planned.sizes) + 1):
+            loads, innermost = len(planned.inputs.get(depth, ())), depth == len(planned.sizes)
+            work = [each for _, each in planned.hoisted.get(depth, ())] + [planned.result] * innermost
+            each = LOOP + access_cycles(memory, loads, int(innermost)) + sum(map(expression_cycles, work))
+            total += math.prod(planned.sizes[:depth]) * each
+        return int(total)
 
     def _dims(self, call: Call, position: int) -> Dims:
         """Return the dims that an input is broadcast from."""

@@ -23,7 +23,8 @@ from tilewright.compiler.core.expression import (
 )
 from tilewright.compiler.core.fixed_point import exp, log, rint
 
-__all__ = ["ceil", "erf", "exp", "floor", "log", "log1p", "polynomial", "power", "rint", "sigmoid", "softplus", "tanh"]
+__all__ = ["ceil", "erf", "exp", "floor", "log", "log1p", "polynomial", "power", "rint", "sigmoid", "softplus", "tanh",
+           "to_int32", "to_int64"]
 
 INFINITY = float("inf")
 NAN = float("nan")
@@ -48,6 +49,24 @@ def ceil(x: Expression) -> Expression:
     """Smallest integer not below x."""
     near = rint(x).named("near")
     return copysign(where(near < x, near + 1, near), x)
+
+
+def _to_integer(x: Expression, dtype: str, bound: int) -> Expression:
+    lowest, highest, none = (constant(value, dtype) for value in (-bound, bound - 1, 0))
+    below = where(x < float(bound), x.cast(dtype), highest)
+    return where(x > -float(bound), below, where(is_nan(x), none, lowest))
+
+
+@function("float32")
+def to_int32(x: Expression) -> Expression:
+    """Integer towards 0; beyond the range its bounds, of NaN 0."""
+    return _to_integer(x, "int32", 2**31)
+
+
+@function("float32")
+def to_int64(x: Expression) -> Expression:
+    """Integer towards 0; beyond the range its bounds, of NaN 0."""
+    return _to_integer(x, "int64", 2**63)
 
 
 @function("float32")

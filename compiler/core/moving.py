@@ -10,12 +10,15 @@ import numpy as np
 from tilewright.compiler.core.c_expression import c_constant
 from tilewright.compiler.core.c_loops import Dims, loops, merged, offset_text, row_major
 from tilewright.compiler.core.checked import ALL, CheckedKernel
-from tilewright.compiler.core.cost import ADDRESS, CALL, LOOP, START, access_cycles
+from tilewright.compiler.core.cost import CALL, LOOP, ROW, START, access_cycles
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
 SHORT_RUN = 16
 """Bytes below which a loop is as good as a call of tw_move."""
+
+UNROLLED = 16
+"""The longest loop that clang unrolls wholly."""
 
 ANY = (*ALL, "int16", "uint16")
 
@@ -141,8 +144,13 @@ def _c_move(move: Move, call: Call, suffix: str) -> list[str]:
 
 def _move_cycles(move: Move, call: Call, memory: MemoryTiming) -> int:
     count = math.prod(move.dims)
-    access = access_cycles(memory)
+    size = np.dtype(call.output.dtype).itemsize
     if run := _run(move, call):
-        rows = count * np.dtype(call.output.dtype).itemsize // run
-        return rows * (CALL + 4 * LOOP) + count * np.dtype(call.output.dtype).itemsize // 4 * (2 * access + LOOP)
-    return count * (LOOP + ADDRESS + access * (1 if move.source is None else 2))
+        return count * size // run * (CALL + ROW) + count * size // 4 * (LOOP + access_cycles(memory, 1, 1))
+    small = _merged(move)
+    rows = math.prod(small.dims[:-1])
+    if move.source is None:
+        return rows * ROW + count * (2 + access_cycles(memory, 0, 1))
+    # Short loops are unrolled, so that two accesses are under way together.
+    short = not small.dims or small.dims[-1] <= UNROLLED
+    return rows * ROW // 2 + count * (2 + access_cycles(memory, 2) if short else LOOP + access_cycles(memory, 1, 1))

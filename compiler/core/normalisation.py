@@ -11,7 +11,7 @@ from tilewright.compiler.core.c_expression import c_lines
 from tilewright.compiler.core.c_helpers import helper_names
 from tilewright.compiler.core.c_loops import Dims, loops, offset_text
 from tilewright.compiler.core.checked import CheckedKernel, Refused, at_most, attribute, axis_of, optional, required
-from tilewright.compiler.core.cost import LOOP, START, access_cycles, expression_cycles
+from tilewright.compiler.core.cost import LOOP, ROW, SINGLE, START, access_cycles, expression_cycles
 from tilewright.compiler.core.elementwise import Elementwise
 from tilewright.compiler.core.expression import Expression, constant, equal, evaluate, sqrt, variable, where
 from tilewright.compiler.core.rows import Rows
@@ -27,8 +27,8 @@ def _batch_normalisation(call: Call, x: Expression, scale: Expression, bias: Exp
     return x * factor + (bias - mean * factor)
 
 
-X, MEAN, TOTAL, SQUARES, SCALE, BIAS = (variable(name, "float32") for name in
-                                        ("x", "mean", "total", "squares", "scale", "bias"))
+X, MEAN, TOTAL, SQUARES, DEVIATION, SCALE, BIAS = (variable(name, "float32") for name in (
+    "x", "mean", "total", "squares", "deviation", "scale", "bias"))
 SUM = TOTAL + X
 DISTANCE = (X - MEAN).named("distance")
 SUM_OF_SQUARES = SQUARES + DISTANCE * DISTANCE
@@ -78,8 +78,9 @@ class RowNormalisation(CheckedKernel):
         given: list[np.ndarray] = [np.zeros((), np.float32) if position >= len(arrays) or arrays[position] is None
                                    else np.asarray(arrays[position]).reshape(shape) for position in (1, 2)]
         vectors = [rows.split(np.broadcast_to(each, rows.dims)) for each in given]
-        values = {"x": split, "mean": mean, "squares": squares, "scale": vectors[0], "bias": vectors[1]}
-        result = np.asarray(evaluate(self._last(call, rows), values))
+        deviation = evaluate(self._deviation(call, rows), {"squares": squares})
+        values = {"x": split, "mean": mean, "deviation": deviation, "scale": vectors[0], "bias": vectors[1]}
+        result = np.asarray(evaluate(self._last(call), values))
         return np.ascontiguousarray(rows.joined(result)).reshape(call.output.dims)
 
     def c_body(self, call: Call, function: str) -> list[str]:
@@ -109,25 +110,31 @@ class RowNormalisation(CheckedKernel):
                     step *= rows.dims[axis]
                 vectors = [f"const float {name} = in{position}[{offset(tuple(steps), [*indices, *inner])}];"
                            for name, position in (("scale", 1), ("bias", 2)) if self._given(call, position)]
-                lines, text = c_lines(self._last(call, rows))
+                lines, text = c_lines(self._last(call))
                 return [load(inner), *vectors, *lines, f"out[{offset(out, [*indices, *inner])}] = {text};"]
 
+            deviation = c_lines(self._deviation(call, rows))[1]
             return ["float total = 0.0f;", *rows.each_element(adds), f"const float mean = total / {rows.length}.0f;",
-                    "float squares = 0.0f;", *rows.each_element(squares), *rows.each_element(last)]
+                    "float squares = 0.0f;", *rows.each_element(squares), f"const float deviation = {deviation};",
+                    *rows.each_element(last)]
 
         return rows.each_row(row)
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return helper_names(self._last(call, self._rows(call)[0]))
+        return helper_names(self._deviation(call, self._rows(call)[0]), self._last(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows, _ = self._rows(call)
-        work = sum(map(expression_cycles, (SUM, SUM_OF_SQUARES, self._last(call, rows))))
-        return START + int(rows.count * rows.length * (6 * access_cycles(memory) + 3 * LOOP + work))
+        work = sum(map(expression_cycles, (SUM, SUM_OF_SQUARES, self._last(call))))
+        accesses = 2 * access_cycles(memory) + access_cycles(memory, 2, 1)
+        row = ROW + expression_cycles(self._deviation(call, rows)) + SINGLE["divide"]
+        return START + int(rows.count * (rows.length * (accesses + 3 * LOOP + work) + row))
 
-    def _last(self, call: Call, rows: Rows) -> Expression:
-        variance = SQUARES / float(rows.length)
-        normal = (X - MEAN) / sqrt(variance + float(attribute(call, "epsilon", 1e-5)))
+    def _deviation(self, call: Call, rows: Rows) -> Expression:
+        return sqrt(SQUARES / float(rows.length) + float(attribute(call, "epsilon", 1e-5)))
+
+    def _last(self, call: Call) -> Expression:
+        normal = (X - MEAN) / DEVIATION
         return normal * SCALE + BIAS if self._given(call, 2) else normal * SCALE
 
     @staticmethod
@@ -211,7 +218,7 @@ class LocalResponse(CheckedKernel):
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         near = self._size(call) * (access_cycles(memory) + LOOP + expression_cycles(TOTAL + X * X))
-        each = near + 2 * access_cycles(memory) + LOOP + expression_cycles(self._last(call))
+        each = near + access_cycles(memory, 1, 1) + ROW + expression_cycles(self._last(call))
         return START + int(math.prod(call.output.dims) * each)
 
     def _size(self, call: Call) -> int:

@@ -10,7 +10,7 @@ from tilewright.compiler.core.c_expression import c_constant, c_lines, ctype
 from tilewright.compiler.core.c_helpers import helper_names
 from tilewright.compiler.core.c_loops import Dims, loops, offset_text
 from tilewright.compiler.core.checked import CheckedKernel, Refused, at_most, attribute, integers, required
-from tilewright.compiler.core.cost import ADDRESS, LOOP, START, access_cycles, expression_cycles
+from tilewright.compiler.core.cost import LOOP, ROW, START, access_cycles, expression_cycles
 from tilewright.compiler.core.expression import Expression, Number, evaluate, sqrt, variable
 from tilewright.compiler.core.reduction import lowest
 from tilewright.compiler.core.windows import Window, window_of
@@ -93,10 +93,14 @@ class Pooling(CheckedKernel):
         return helper_names(self._step(call), self._finish(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        tap = LOOP + ADDRESS + access_cycles(memory) + expression_cycles(self._step(call))
-        output = 2 * LOOP + access_cycles(memory) + expression_cycles(self._finish(call))
+        window = self._window(call)
+        # Where every tap is inside, the loops over them are unrolled, and two loads are under way together.
+        inside = window.reads == math.prod(window.outputs) * math.prod(window.kernel)
+        load = access_cycles(memory, 2) / 2 if inside else LOOP + access_cycles(memory)
+        tap = load + expression_cycles(self._step(call))
+        output = ROW + access_cycles(memory, 0, 1) + expression_cycles(self._finish(call))
         images = call.output.dims[0] * call.output.dims[1]
-        return START + int(images * self._window(call).reads * tap + math.prod(call.output.dims) * output)
+        return START + int(images * window.reads * tap + math.prod(call.output.dims) * output)
 
     def _step(self, call: Call) -> Expression:
         dtype = call.inputs[0].dtype

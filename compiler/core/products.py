@@ -14,11 +14,14 @@ from tilewright.compiler.core.c_expression import c_lines, ctype
 from tilewright.compiler.core.c_helpers import helper_names
 from tilewright.compiler.core.c_loops import offset_text
 from tilewright.compiler.core.checked import Refused, optional, required
-from tilewright.compiler.core.cost import ADDRESS, LOOP, SINGLE, access_cycles, expression_cycles
+from tilewright.compiler.core.cost import LOOP, ROW, SINGLE, access_cycles, expression_cycles
 from tilewright.compiler.core.expression import Expression, evaluate, variable
 from tilewright.compiler.core.quantisation import saturate
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
+
+QUICKER = 7
+"""Cycles that a product and its addition to a sum take less than those of any numbers."""
 
 BYTES = ("int8", "uint8")
 
@@ -137,13 +140,13 @@ class Products:
 
     def step_cycles(self, memory: MemoryTiming) -> int:
         """Return the cycles of a product and its addition."""
-        arithmetic = SINGLE["multiply"] + SINGLE["add"] if self.floats else 4
-        return LOOP + 2 * (ADDRESS + access_cycles(memory)) + arithmetic
+        arithmetic = SINGLE["multiply"] + SINGLE["add"] - QUICKER if self.floats else 2
+        return LOOP + access_cycles(memory, 2) + arithmetic
 
     def after_cycles(self, call: Call, memory: MemoryTiming) -> int:
         """Return the cycles of an output beside its products."""
         finish = 0 if self.y_zero is None else expression_cycles(self._finish(call))
-        return int(2 * LOOP + 2 * access_cycles(memory) + finish)
+        return int(ROW + access_cycles(memory, 1, 1) + finish)
 
     def _finish(self, call: Call) -> Expression:
         total, scale, zero = variable("total", "int32"), variable("scale", "float32"), variable("y_zero", "int32")

@@ -22,7 +22,7 @@ from tilewright.compiler.core.checked import (
     integers,
     required,
 )
-from tilewright.compiler.core.cost import ADDRESS, LOOP, START, access_cycles, expression_cycles
+from tilewright.compiler.core.cost import BRANCH, LOOP, ROW, SINGLE, START, access_cycles, expression_cycles
 from tilewright.compiler.core.expression import Expression, Number, evaluate, sqrt, variable, where
 from tilewright.compiler.core.rows import Rows
 from tilewright.isa.machine import MemoryTiming
@@ -102,8 +102,8 @@ class Reduction(CheckedKernel):
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows = self._rows(call)
         passes, result = self.scheme(call.output.dtype, rows.length)
-        element = sum(LOOP + ADDRESS + access_cycles(memory) + expression_cycles(each.step) for each in passes)
-        return START + int(rows.count * (rows.length * element + access_cycles(memory) + LOOP
+        element = sum(LOOP + access_cycles(memory) + expression_cycles(each.step) for each in passes)
+        return START + int(rows.count * (rows.length * element + access_cycles(memory, 0, 1) + ROW
                                          + expression_cycles(result)))
 
     def _keeps(self, call: Call) -> bool:
@@ -187,7 +187,9 @@ class Position(CheckedKernel):
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows = self._rows(call)
-        return START + rows.count * (rows.length * (LOOP + access_cycles(memory) + 30) + access_cycles(memory))
+        compare = 2 * BRANCH + (SINGLE["compare"] if call.inputs[0].dtype == "float32" else 0)
+        return START + rows.count * (rows.length * (LOOP + access_cycles(memory) + compare) + ROW
+                                     + access_cycles(memory, 0, 1))
 
     def _operator(self, call: Call) -> str:
         return self.better + ("=" if attribute(call, "select_last_index", 0) else "")
@@ -242,7 +244,7 @@ class RunningSum(CheckedKernel):
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         total = variable("total", call.output.dtype)
         rows = self._rows(call)
-        each = 2 * access_cycles(memory) + LOOP + expression_cycles(total + total)
+        each = access_cycles(memory, 1, 1) + LOOP + expression_cycles(total + total)
         return START + int(rows.count * rows.length * each)
 
     def _rows(self, call: Call) -> Rows:

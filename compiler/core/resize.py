@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.compiler.core.c_expression import c_constant
 from tilewright.compiler.core.c_loops import Dims, loops, offset_text
 from tilewright.compiler.core.checked import Refused, attribute, axis_of, integers, opset, required
-from tilewright.compiler.core.cost import ADDRESS, LOOP, SINGLE, START, access_cycles
+from tilewright.compiler.core.cost import ROW, SINGLE, START, access_cycles
 from tilewright.compiler.core.moving import ANY, Move, Moving
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -131,9 +131,11 @@ class Resize(Moving):
         if _mode(call) == "nearest":
             return super().cycles(call, memory)
         loads = math.prod(len(places) for places, _ in self._taps(call).values())
-        each = LOOP + ADDRESS + access_cycles(memory) + loads * (access_cycles(memory) + 4 + SINGLE["multiply"]
-                                                                 + SINGLE["add"])
-        return START + math.prod(call.output.dims) * each
+        # Every axis but the first weighs the sums of the one inside it: 4 products and 2 for two axes, not 8.
+        counts = [len(places) for places, _ in self._taps(call).values()]
+        products = sum(math.prod(counts[:axis + 1]) for axis in range(len(counts)))
+        work = products * SINGLE["multiply"] + (loads - 1) * SINGLE["add"]
+        return START + math.prod(call.output.dims) * (ROW + 2 * loads + access_cycles(memory, loads, 1) + work)
 
     def _axes(self, call: Call) -> list[int]:
         rank = len(call.inputs[0].dims)

@@ -91,8 +91,8 @@ class SoftmaxFamily(CheckedKernel):
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows = rows_of(call)
-        accesses = 5 if self.keeps else 4
-        element = accesses * access_cycles(memory) + 3 * LOOP + sum(map(expression_cycles,
+        accesses = 3 * access_cycles(memory) + (2 if self.keeps else 1) * access_cycles(memory, 0, 1)
+        element = accesses + 3 * LOOP + sum(map(expression_cycles,
                                                                         (LARGER, POWER, SUM, self.last)))
         return START + int(rows.count * (rows.length * element + expression_cycles(self.finish)))
 
