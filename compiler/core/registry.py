@@ -10,6 +10,7 @@ from tilewright.compiler.core import (
     normalisation,
     pooling,
     quantisation,
+    quantised_product,
     reduction,
     resize,
     softmax,
@@ -18,5 +19,5 @@ from tilewright.compiler.core.kernel import Kernel
 
 FAMILIES: tuple[tuple[Kernel, ...], ...] = (arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS,
                                            reduction.KERNELS, softmax.KERNELS, convolution.KERNELS, pooling.KERNELS,
-                                           linear.KERNELS, normalisation.KERNELS)
+                                           linear.KERNELS, normalisation.KERNELS, (quantised_product.KERNEL,))
 KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in FAMILIES for kernel in family}

@@ -90,7 +90,7 @@ def _bridged(graph: Graph) -> Graph:
                 Node("QuantizeLinear", (real, "tilewright:one", zeros[1]), target, {}, node.onnx_nodes, reason)]
 
     for node in graph.nodes:
-        if node.op in INTEGER or node.op in MOVERS or node.op in _QUANTISING:
+        if node.op in INTEGER or node.op in MOVERS or node.op in _QUANTISING or node.op == "QLinearMul":
             done.append(node)
             continue
         names = {name: f"{name}:uint8" for name in (*node.inputs, node.output) if _unsigned(graph, name)}

@@ -34,7 +34,7 @@ _WEIGHTED = ("Conv", "Gemm", "MatMul")
 _AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
 SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
-_FLOAT = (*_WEIGHTED, "ConvTranspose", "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES)
+_FLOAT = (*_WEIGHTED, "ConvTranspose", "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES, "Mul")
 
 
 class RecogniseQdq(Pass):
@@ -131,6 +131,8 @@ class _Group:
             return self._moved()
         if self.node.op in SHUFFLES:
             return self._shuffled()
+        if self.node.op == "Mul" and self.clip is None:
+            return self._multiplied()
         graph, node = self._integer()
         if self.clip is not None and self.clamps:
             clamp = moving_node(graph, self.clip, "", self.kind.dtype, *self._bounds(self.clip))
@@ -153,6 +155,39 @@ class _Group:
         new = self.node.with_(inputs=(x.name, *self.node.inputs[1:]), output=self.kind.name,
                               reason="the datapath moves no elements one by one")
         return graph, (new,)
+
+    def _multiplied(self) -> tuple[Graph, tuple[Node, ...]]:
+        """Return a QLinearMul, which the host core computes from integers to integers; all as after ShiftUnsigned."""
+        unsigned = self.kind.dtype == "uint8"
+        graph, names, constants = self.graph, [], {}
+        for index, name in enumerate(self.node.inputs):
+            source = graph.producer(name)
+            if source is None or source.op != "DequantizeLinear":
+                raise self._refusal(f"its input {name!r} is float", "quantise every activation of the model")
+            fixed = graph.constants.get(source.inputs[0])
+            tensor = _type_behind(graph, source)
+            if tensor.dtype != self.kind.dtype:
+                raise self._refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+            names.append(tensor.name)
+            if fixed is None:
+                graph = quantisation.with_types(graph, tensor)
+            else:
+                names[-1] = f"{self.kind.name}:factor{index}"
+                constants[names[-1]] = (fixed.astype(np.int16) - 128 * unsigned).astype(np.int8)
+            names += self._parameters(tensor, f"{self.kind.name}:{index}", constants)
+        names += self._parameters(self.kind, self.kind.name, constants)
+        graph = quantisation.with_constants(quantisation.with_types(graph, self.kind), constants)
+        new = self.node.with_(op="QLinearMul", inputs=tuple(names), output=self.kind.name,
+                              attrs={"unsigned": int(unsigned)}, reason="the datapath multiplies by constants only")
+        return graph, (new,)
+
+    @staticmethod
+    def _parameters(tensor: Tensor, prefix: str, constants: dict[str, np.ndarray]) -> tuple[str, str]:
+        """Add scale and int8 zero point of a tensor to ``constants`` and return their names."""
+        scale, zero = tensor.parameters
+        constants[f"{prefix}:scale"] = np.array(scale, np.float32)
+        constants[f"{prefix}:zero"] = np.array(zero - 128 * (tensor.dtype == "uint8"), np.int8)
+        return f"{prefix}:scale", f"{prefix}:zero"
 
     def _moved(self) -> tuple[Graph, tuple[Node, ...]]:
         """Return the integer operator of a move, and tables before it for inputs of another quantisation."""

@@ -55,6 +55,7 @@ CASES: Sequence[Case] = (
     Case("QLinearConv", ("q", "scale", "zero", "wq", "scale", "zero", "big", "zero"), (1, 2, 2, 4), "int8"),
     Case("MatMul", ("x", "m"), (1, 4, 4, 5)), Case("MatMulInteger", ("q", "mq"), (1, 4, 4, 5), "int32"),
     Case("QLinearMatMul", ("q", "scale", "zero", "mq", "scale", "zero", "big", "zero"), (1, 4, 4, 5), "int8"),
+    Case("QLinearMul", ("q", "scale", "zero", "q", "scale", "zero", "scale", "zero"), X, "int8"),
     Case("Gemm", ("flat", "g", "ramp2"), (3, 2), attrs={"transB": 1, "alpha": 0.5}),
     Case("Concat", ("x", "y"), (1, 4, 8, 6), attrs={"axis": 2}), Case("Expand", ("x", "two_x"), (2, 4, 4, 6)),
     Case("DepthToSpace", ("x",), (1, 1, 8, 12), attrs={"blocksize": 2}),

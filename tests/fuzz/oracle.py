@@ -1,0 +1,162 @@
+"""What is asked of every graph: is each tensor that either engine computes what ONNX Runtime computes?
+
+Engine and integer reference must agree in every bit. The reference must equal ONNX Runtime's integer tensors in every
+bit, but behind layers that say ``exact=False``, and float tensors within the tolerance of `runtime.compare`; the
+counts of the two are kept apart. Outputs are also compared with a session of the untouched model.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.support.exactness import inexact_tensors, random_inputs
+from tilewright.compiler.backend import Compiled, compile_layers, emit_elf
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.layers import CoreLayer, Network
+from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.reference import run_network
+from tilewright.isa.machine import Machine, MemoryTiming, preset
+from tilewright.runtime.engines import execute
+from tilewright.runtime.evaluate import ONNX_RUNTIME_ERRORS
+from tilewright.runtime.job import job_of_compiled
+from tilewright.runtime.layer_comparison import side_by_side
+from tilewright.runtime.progress import Silence
+from tilewright.runtime.quantization import dequantize_output, quantize_input
+from tilewright.runtime.reference import Reference, session
+
+
+@dataclass
+class Verdict:
+    """What one graph, or many, have shown.
+
+    ``exact``, ``loose`` and ``floats`` count elements compared with ONNX Runtime: to the bit; integers that may be a
+    level off; floats. ``off`` are the loose integers that are one. ``engine`` counts elements compared between engine
+    and integer reference, to the bit. ``mismatches`` are sentences.
+    """
+
+    graphs: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    layers: Counter[str] = field(default_factory=Counter)
+    engine: int = 0
+    exact: int = 0
+    loose: int = 0
+    off: int = 0
+    floats: int = 0
+    hidden: int = 0
+    seconds: float = 0.0
+    mismatches: list[str] = field(default_factory=list)
+
+    def add(self, other: "Verdict") -> None:
+        """Add another graph's counts."""
+        for name in ("graphs", "engine", "exact", "loose", "off", "floats", "hidden", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("refused", "rejected", "operators", "layers"):
+            getattr(self, name).update(getattr(other, name))
+        self.mismatches += other.mismatches
+
+
+class _EveryTensor(Reference):
+    """The reference, with its float tensors visible too."""
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__(model)
+        self._names = [output.name for output in self._session.get_outputs()]
+
+
+def judge(model: bytes, *, seed: int = 0, engine: str = "fast", machine: Machine | None = None,
+          inputs: Mapping[str, np.ndarray] | None = None) -> tuple[Verdict, dict[str, np.ndarray]]:
+    """Compile ``model``, run it once and compare; also return the inputs, which are drawn if not given.
+
+    Any exception but a refusal of the compiler is a mismatch too.
+    """
+    verdict, given = Verdict(graphs=1), dict(inputs or {})
+    try:
+        network = compile_network(model)
+    except CompileError as error:
+        verdict.refused[str(error)] += 1
+        return verdict, given
+    except Exception as error:  # noqa: BLE001
+        verdict.mismatches.append(f"The front end fails with {type(error).__name__}: {error}")
+        return verdict, given
+    given = given or random_inputs(network, np.random.default_rng(seed))
+    try:
+        references = _EveryTensor(model), session(model)
+    except ONNX_RUNTIME_ERRORS as error:
+        verdict.rejected[str(error)[:200]] += 1
+        return verdict, given
+    try:
+        _compare(verdict, network, references, given, engine, machine or preset("base"))
+    except CompileError as error:
+        verdict.refused[str(error)] += 1
+    except Exception as error:  # noqa: BLE001
+        verdict.mismatches.append(f"Compiler or engine fails with {type(error).__name__}: {error}")
+    return verdict, given
+
+
+def _compare(verdict: Verdict, network: Network, references: tuple, given: Mapping[str, np.ndarray], engine: str,
+             machine: Machine) -> None:
+    compiled = compile_layers(network, machine, keep_tensors=True)
+    network = compiled.network
+    tensors = {info.name: quantize_input(info, given[info.onnx_name]) for info in network.inputs}
+    reference = run_network(network, tensors)
+    job, found = _execute(compiled, tensors, engine)
+    for name in found:
+        verdict.engine += found[name].size
+        if not _same(found[name], reference[name]):
+            verdict.mismatches.append(f"Engine {engine} differs from the integer reference in tensor {name}")
+    theirs = references[0].run(given)
+    compared = side_by_side(network, job, theirs, reference, found)
+    if compared.divergence is not None:
+        verdict.mismatches.append(str(compared.divergence))
+    for row, layer in zip(compared.rows, network.layers, strict=False):
+        _count(verdict, row, reference[row.tensor])
+        verdict.layers[f"core {layer.op}" if isinstance(layer, CoreLayer) else row.kind] += 1
+    loose = inexact_tensors(network)
+    wanted = references[1].run([info.onnx_name for info in network.outputs], dict(given))
+    for info, expected in zip(network.outputs, wanted, strict=True):
+        ours = dequantize_output(info, reference[info.name])
+        if (ours.dtype, ours.shape) != (expected.dtype, expected.shape):
+            verdict.mismatches.append(f"Output {info.onnx_name} is {ours.dtype} {ours.shape}, and in ONNX Runtime "
+                                      f"{expected.dtype} {expected.shape}")
+        elif info.name not in loose and not _same(ours, expected):
+            verdict.mismatches.append(f"Output {info.onnx_name} differs from ONNX Runtime's of the untouched model")
+
+
+def _count(verdict: Verdict, row, tensor: np.ndarray) -> None:
+    if row.onnx_runtime == "hidden":
+        verdict.hidden += tensor.size
+    elif tensor.dtype.kind == "f":
+        verdict.floats += tensor.size
+    elif row.exact:
+        verdict.exact += tensor.size
+    else:
+        verdict.loose += tensor.size
+        verdict.off += row.off
+
+
+def _same(ours: np.ndarray, theirs: np.ndarray) -> bool:
+    return bool(np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"))
+
+
+def _execute(compiled: Compiled, tensors: Mapping[str, np.ndarray], engine: str):
+    job = job_of_compiled(compiled, "fuzz")
+    with tempfile.TemporaryDirectory() as folder:
+        if engine == "rtl":
+            job = replace(job, elf=emit_elf(compiled, "fuzz.onnx", Path(folder)))
+        wanted = [name for name in job.lasting if name in job.tensors]
+        timing = MemoryTiming.default(job.machine)
+        return job, _complete(compiled, execute(job, engine, tensors, wanted, timing, steps=Silence()).tensors)
+
+
+def _complete(compiled: Compiled, found: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    missing = compiled.network.tensors.keys() - found.keys()
+    if missing:
+        raise AssertionError(f"With every tensor kept, the engine must show all, and lacks {sorted(missing)}")
+    return found
+

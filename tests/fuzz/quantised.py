@@ -1,0 +1,48 @@
+"""Random float graphs as onnxruntime.quantization quantises them, with ranges from random inputs."""
+
+import contextlib
+import io
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+from tests.fuzz.choices import Choices
+from tests.fuzz.graphs import FuzzGraph, random_graph
+
+_SAMPLES = 2
+
+
+class _Samples(CalibrationDataReader):
+    def __init__(self, model: onnx.ModelProto, rng: np.random.Generator) -> None:
+        self._left = [{value.name: rng.standard_normal([d.dim_value for d in value.type.tensor_type.shape.dim])
+                       .astype(np.float32) for value in model.graph.input} for _ in range(_SAMPLES)]
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return self._left.pop() if self._left else None
+
+
+def through_quantiser(choices: Choices) -> FuzzGraph:
+    """Return a random float graph, quantised: QDQ or QOperator, of int8 or uint8, symmetric or not."""
+    form = choices.pick((QuantFormat.QDQ, QuantFormat.QDQ, QuantFormat.QOperator))
+    activations = choices.pick((QuantType.QInt8, QuantType.QUInt8))
+    weights = QuantType.QInt8 if activations is QuantType.QInt8 or choices.chance(50) else QuantType.QUInt8
+    per_channel, symmetric = choices.chance(50), choices.chance(50)
+    graph = random_graph(choices, "float")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), \
+            contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        source, target = Path(folder, "float.onnx"), Path(folder, "int8.onnx")
+        onnx.save(graph.model, source)
+        quantize_static(
+            source, target, _Samples(graph.model, np.random.default_rng(0)), quant_format=form, per_channel=per_channel,
+            activation_type=activations, weight_type=weights,
+            extra_options={"ActivationSymmetric": symmetric and activations is QuantType.QInt8})
+        logging.disable(logging.NOTSET)
+        model = onnx.load(target)
+    return FuzzGraph(model, "static", tuple(node.op_type for node in model.graph.node))
