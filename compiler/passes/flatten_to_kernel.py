@@ -13,6 +13,7 @@ from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.integer_ops import INTEGER
 from tilewright.compiler.passes.quantisation import with_constants
 from tilewright.compiler.passes.remove_identity import rename
+from tilewright.compiler.plan import MAX_KERNEL
 
 
 class FlattenToKernel(Pass):
@@ -38,7 +39,7 @@ class FlattenToKernel(Pass):
         shape = graph.tensors[x].shape or ()
         while (source := graph.producer(x)) is not None and source.op == "QReshape":
             before = graph.tensors[source.inputs[0]].shape or ()
-            if len(before) not in (2, 4) or before[0] != 1:
+            if len(before) not in (2, 4) or before[0] != 1 or max(before[2:], default=1) > MAX_KERNEL:
                 break
             x, shape = source.inputs[0], before
         values = graph.constants[weights]

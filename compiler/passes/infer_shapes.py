@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
+from tilewright.compiler.forms import MAX_WINDOW_STRIDE
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.integer_moves import move_shape
 from tilewright.compiler.passes.integer_ops import INTEGER, ONNX_NAMES, PLACED
 from tilewright.compiler.passes.transposed_windows import transposed_result
+from tilewright.compiler.plan import MAX_KERNEL, MAX_PADDING, MAX_WINDOW
 
 _WINDOWS = ("QConv", "QAverage", "QMaxPool")
 _Shape = tuple[int, ...]
@@ -138,6 +140,7 @@ def _window(graph: Graph, node: Node, shape: _Shape) -> tuple[Node, _Shape]:
     if min(pads) < 0:
         raise _refusal(node, "its pads are negative", "slice the input instead")
     out, pads = _fit(node, size, extents, strides, pads)
+    _check_limits(node, kernel, strides, pads)
     if node.op != "QConv":
         _check_pool(node, kernel, dilations, pads)
     stated = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": pads,
@@ -152,6 +155,16 @@ def _refusal(node: Node, reason: str, way_out: str) -> UnsupportedNodeError:
 
 def _rest(attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: attrs[name] for name in ("alpha", "count_include_pad", "exact", "windowed") if name in attrs}
+
+
+def _check_limits(node: Node, kernel: _Shape, strides: _Shape, pads: _Shape) -> None:
+    """Refuse windows beyond the operands of the commands."""
+    pooled = node.op == "QMaxPool"
+    largest = MAX_WINDOW if pooled else MAX_KERNEL
+    if max(kernel) > largest or max(pads) > (MAX_WINDOW if pooled else MAX_PADDING) \
+            or (pooled and max(strides) > MAX_WINDOW_STRIDE):
+        raise _refusal(node, f"its window is {kernel[0]}x{kernel[1]} with strides {list(strides)} and pads "
+                             f"{list(pads)}, and the datapath's at most {largest}x{largest}", "use a smaller window")
 
 
 def _check_pool(node: Node, kernel: _Shape, dilations: _Shape, pads: _Shape) -> None:

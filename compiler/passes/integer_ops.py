@@ -48,7 +48,7 @@ ONNX_NAMES = {"QConv": "Conv", "QDense": "Gemm", "QAdd": "Add", "QAverage": "Ave
 
 RECOGNISED = frozenset({
     "QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear", "Conv", "ConvTranspose", "Gemm", "MatMul",
-    "Add", "Relu", "Clip", "MaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten", "Reshape", "Squeeze",
+    "Add", "Relu", "Clip", "MaxPool", "GlobalMaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten", "Reshape", "Squeeze",
     "Unsqueeze", "Identity", "Dropout", "Split"})
 """ONNX operators that may become integer operators."""
 
@@ -97,7 +97,8 @@ def moving_node(graph: Graph, node: Node, x: str, dtype: str, low: int | None, h
 
     ``low`` and ``high`` are the integer bounds of a Relu or Clip, None where it has none.
     """
-    if node.op == "MaxPool":
+    if node.op in ("MaxPool", "GlobalMaxPool"):
+        # Without a kernel, a window is the whole image.
         return with_bounds("QMaxPool", node, (x,), dtype, **window_attrs(node))
     if node.op in UNCHANGED_VIEWS:
         return with_bounds("QReshape", node, (x,), dtype, onnx_op=node.op, **_reshape_attrs(graph, node))

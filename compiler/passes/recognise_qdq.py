@@ -32,7 +32,7 @@ from tilewright.compiler.unary_tables import TableError
 
 _WEIGHTED = ("Conv", "Gemm", "MatMul")
 _AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
-_MOVING = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
+_MOVING = ("MaxPool", "GlobalMaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
 SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
 _FLOAT = (*_WEIGHTED, "ConvTranspose", "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES, "Mul")
 

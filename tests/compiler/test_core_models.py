@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.exactness import assert_exact
+from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.layers import CoreLayer
 
@@ -33,3 +33,32 @@ def test_squeeze_and_excitation(form, dtype, zero_point):
                                   *model.parameters(y)], y.name, "com.microsoft")
     network = assert_exact(model.finish(model.conv(y, 4)))
     assert core_ops(network) == ["QLinearMul"]
+
+
+@pytest.mark.parametrize("attrs", [{"kernel": 16, "strides": (16, 16)}, {"kernel": 8, "strides": (8, 8)}])
+@pytest.mark.parametrize("form", FORMS)
+def test_poolings_beyond_the_datapaths_windows(form, attrs):
+    model = ModelBuilder(form, seed=2)
+    x = model.conv(model.input((1, 3, 34, 34)), 4)
+    network = assert_layers(model.finish(model.conv(model.max_pool(x, **attrs), 4, kernel=1)))
+    assert "MaxPool" in core_ops(network)
+
+
+def test_an_average_of_a_large_image():
+    model = ModelBuilder("qdq", seed=3)
+    network = assert_layers(model.finish(model.average(model.conv(model.input((1, 3, 66, 66)), 4, kernel=1))))
+    assert core_ops(network) == ["DequantizeLinear", "GlobalAveragePool", "QuantizeLinear"]
+
+
+def test_a_product_with_a_large_image():
+    model = ModelBuilder("qdq", seed=4)
+    x = model.conv(model.input((1, 1, 65, 65)), 2, kernel=1)
+    network = assert_exact(model.finish(model.gemm(model.flatten(x), 3)))
+    assert core_ops(network) == ["Reshape"]
+
+
+def test_a_global_maximum_is_the_datapaths():
+    model = ModelBuilder("qdq", seed=5)
+    x = model.conv(model.input((1, 3, 8, 9)), 4)
+    network = assert_layers(model.finish(model.conv(model.moved("GlobalMaxPool", x, (1, 4, 1, 1)), 5, kernel=1)))
+    assert core_ops(network) == []
