@@ -219,7 +219,7 @@ def _build(proto: onnx.ModelProto) -> Graph:
     graph = proto.graph
     _check_operators(graph)
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.input, *graph.output)}
+    tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.output, *graph.input)}
     nodes: list[Node] = []
     for node in graph.node:
         attrs = {attribute.name: _plain(helper.get_attribute_value(attribute)) for attribute in node.attribute}

@@ -56,7 +56,8 @@ def _fuse_before_pool(graph: Graph, pool: Node, node: Node, table: np.ndarray) -
     after = graph.tensors[node.output]
     types = {**graph.tensors, inner: after.__class__(inner, before.shape, after.dtype, after.scale, after.zero_point,
                                                      after.unsigned)}
-    mapped = Node("QTable", pool.inputs, inner, {"low": -128, "high": 127, "table": table[bounded]}, node.onnx_nodes)
+    mapped = Node("QTable", pool.inputs, inner, {"low": -128, "high": 127, "table": table[bounded],
+                                                 "exact": both_exact(node)}, node.onnx_nodes)
     pooled = pool.with_(inputs=(inner,), output=node.output).with_attrs(low=-128, high=127)
     nodes = tuple(new for each in graph.nodes if each is not pool
                   for new in ((mapped, pooled) if each is node else (each,)))

@@ -27,7 +27,6 @@ BINARY = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "PRelu"}
 COMPUTED_IN_TABLES = frozenset(UNARY | BINARY)
 """ONNX operators that may become part of a table."""
 
-_RESCALE = ("DequantizeLinear", "QuantizeLinear")
 _CLAMPS = {"Relu", "Clip"}
 
 
@@ -131,11 +130,20 @@ def _replaced(graph: Graph, quantize: Node, found: _Function) -> Graph:
         raise UnsupportedNodeError(quantize.name, quantize.op, f"its input has the shape {list(shape)}", "")
     graph = quantisation.with_types(graph, x, y)
     node = table_node(graph, found.nodes, x, y)
-    source = graph.producer(root)
-    if len(found.nodes) == len(_RESCALE) and source is not None and source.op == "QuantizeLinear":
+    if any(_only_rescales(graph, found.nodes, each) for each in found.nodes):
         # ONNX Runtime makes one pair with a third quantisation of the two (double_qdq_pairs_remover.cc).
         node = node.with_attrs(exact=False)
     return graph.replaced((quantize,), node)
+
+
+def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantize: Node) -> bool:
+    """Tell whether a node quantises what another one has quantised, with nothing between but DequantizeLinear."""
+    made = {node.output: node for node in nodes}
+    dequantize = made.get(quantize.inputs[0])
+    if quantize.op != "QuantizeLinear" or dequantize is None or dequantize.op != "DequantizeLinear":
+        return False
+    source = made.get(dequantize.inputs[0]) or graph.producer(dequantize.inputs[0])
+    return source is not None and source.op in ("QuantizeLinear", "QTable")
 
 
 def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> Node:

@@ -63,7 +63,7 @@ def shrink(taken: Sequence[int], fails: Callable[[Sequence[int]], bool], tries: 
         for lower in (0, value // 2):
             if lower < value and left > 0:
                 left -= 1
-                if fails(best[:at] + [lower] + best[at + 1:]):
+                if fails([*best[:at], lower, *best[at + 1:]]):
                     best[at] = lower
                     break
     return best

@@ -179,7 +179,7 @@ class _Growth:
         attrs = {key: value for key, value in window.items() if key == "kernel" or any(
             each != (0 if key == "pads" else 1) for each in value)}
         return self.model.conv(x, outputs, groups=groups, bias=choices.pick(biases), clip=clip,
-                               per_channel=not choices.chance(30), **attrs) 
+                               per_channel=not choices.chance(30), **attrs)
 
     def pool(self, x: Value) -> Value:
         """Add pooling of any kind."""
@@ -194,7 +194,7 @@ class _Growth:
         window.pop("dilations")
         assert isinstance(kernel, tuple)
         size = min(kernel)
-        pads = [min(each, size - 1) for each in window["pads"]]  
+        pads = [min(each, size - 1) for each in window["pads"]]
         attrs: dict[str, object] = {"strides": window["strides"], "pads": pads}
         if choices.chance(20):
             attrs["ceil_mode"] = 1

@@ -102,15 +102,15 @@ def report(total: Verdict, engine: str, seconds: float) -> str:
     compiled = total.graphs - sum(total.refused.values()) - sum(total.rejected.values())
     kinds = Counter(name.split(" ")[0] for name in total.layers.elements())
     lines = [
-        f"{total.graphs:,} graphs in {seconds:,.0f} s ({total.graphs / seconds:.1f} a second), {compiled:,} compiled "
-        f"and run on engine {engine}, {sum(total.refused.values())} refused by the compiler, "
-        f"{sum(total.rejected.values())} by ONNX Runtime",
+        (f"{total.graphs:,} graphs in {seconds:,.0f} s ({total.graphs / seconds:.1f} a second), {compiled:,} compiled "
+         f"and run on engine {engine}, {sum(total.refused.values())} refused by the compiler, "
+         f"{sum(total.rejected.values())} by ONNX Runtime"),
         f"{sum(total.operators.values()):,} operators of {len(total.operators)} kinds; layers: " + ", ".join(
             f"{count:,} {name}" for name, count in kinds.most_common()),
         f"{total.engine:,} elements equal between engine and integer reference but for the mismatches",
-        f"{total.exact:,} integers compared with ONNX Runtime bit for bit; {total.loose:,} that may be one level off, "
-        f"{total.off:,} of them are; {total.floats:,} floats within 0.1 % of their range; "
-        f"{total.hidden:,} elements that ONNX Runtime does not show",
+        (f"{total.exact:,} integers compared with ONNX Runtime bit for bit; {total.loose:,} that may be one level off, "
+         f"{total.off:,} of them are; {total.floats:,} floats within 0.1 % of their range; "
+         f"{total.hidden:,} elements that ONNX Runtime does not show"),
     ]
     reasons = Counter(_kind(text) for text in total.refused.elements())
     lines += [f"refused {count} times: {text}" for text, count in reasons.most_common(12)]
