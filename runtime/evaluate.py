@@ -62,7 +62,7 @@ def evaluate(session: InferenceSession, model: Path, input_file: Path | None, st
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
         expected = with_parts(run_reference(model, inputs.arrays), session.tensor_infos)
-        comparison = compare(session.layers, session.tensors, expected)
+        comparison = compare(session.layers, session.tensors, expected, session.inexact)
     report = replace(session.report, matches_reference=comparison.matches,
                      notes=(*ranges_note(model), f"input: {inputs.origin}", str(comparison)))
     names = [output.name for output in session.get_outputs()]

@@ -13,6 +13,7 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare import compare
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.evaluate import Evaluation, ranges_note, require_folder, run_reference
+from tilewright.runtime.inexact import inexact_tensors
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
 from tilewright.runtime.placed import with_parts
@@ -122,7 +123,10 @@ def _evaluate(planned: _Planned, model: Path, input_file: Path | None, request: 
     outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]
     computed = {name: computed[name] for _, name in outputs}
     with steps.step("Comparing with ONNX Runtime"):
-        comparison = compare(outputs, computed, with_parts(run_reference(model, inputs.arrays), network.tensors))
+        expected = with_parts(run_reference(model, inputs.arrays), network.tensors)
+        inexact = inexact_tensors([(layer.reads, layer.writes, layer.exact) for layer in network.layers],
+                                  network.tensors)
+        comparison = compare(outputs, computed, expected, inexact)
     report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
                      notes=(*ranges_note(model), f"input: {inputs.origin}", describe(runs), str(comparison)))
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}

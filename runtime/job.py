@@ -11,6 +11,7 @@ from tilewright.compiler.layers import TensorInfo
 from tilewright.compiler.memory_plan import Window, root_of, tensor_bytes
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Program
+from tilewright.runtime.inexact import inexact_tensors
 from tilewright.runtime.inputs import ONNX_TYPES
 
 QUANTISED = ("float32", "int8", "uint8")
@@ -19,7 +20,7 @@ QUANTISED = ("float32", "int8", "uint8")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLayer:
-    """One layer: what it is, the tensor it computes, where its status record lies, and what it should take.
+    """One layer: what it is, the tensors it reads and writes, where its status record lies, and what it should take.
 
     ``algorithm`` is ``core`` for what the host core computes, and ``reason`` then says why it does. ``exact`` tells
     whether ONNX Runtime's result is reproducible.
@@ -30,17 +31,23 @@ class JobLayer:
     algorithm: str
     onnx_nodes: tuple[str, ...]
     macs: int
-    output: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     record: int
     predicted_cycles: int
     reason: str = ""
     exact: bool = True
 
+    @property
+    def output(self) -> str:
+        """The tensor that it computes: the first of those it stores its result to."""
+        return self.outputs[0]
+
     @classmethod
     def of(cls, entry: LayerEntry) -> "JobLayer":
         """Return what the manifest says of a layer."""
         return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
-                   macs=entry.macs, output=entry.outputs[0], record=entry.record,
+                   macs=entry.macs, inputs=entry.inputs, outputs=entry.outputs, record=entry.record,
                    predicted_cycles=entry.predicted_cycles, reason=entry.reason, exact=entry.exact)
 
 
@@ -99,6 +106,12 @@ class Job:
         outputs = {info.name for info in self.outputs}
         roots = {root_of(self.tensors[name][0]) for name in outputs}
         return [name for name, (info, _) in self.tensors.items() if root_of(info) not in shared - roots]
+
+    @property
+    def inexact(self) -> frozenset[str]:
+        """Tensors that need not be ONNX Runtime's; see `runtime.inexact`."""
+        infos = {name: info for name, (info, _) in self.tensors.items()}
+        return inexact_tensors([(layer.inputs, layer.outputs, layer.exact) for layer in self.layers], infos)
 
 
 def job_of_compiled(compiled: Compiled, name: str) -> Job:

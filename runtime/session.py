@@ -83,6 +83,11 @@ class InferenceSession:
         return [(layer.name, layer.output) for layer in self._job.layers]
 
     @property
+    def inexact(self) -> frozenset[str]:
+        """Tensors that need not be ONNX Runtime's, as it rounds in float what they come from."""
+        return self._job.inexact
+
+    @property
     def quantised_inputs(self) -> tuple[TensorInfo, ...]:
         """The int8 tensors that the inputs are turned into."""
         return self._job.inputs

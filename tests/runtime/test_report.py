@@ -24,8 +24,8 @@ PROGRAM = Program((Function("layer0", "", (LOADS, FENCE)), Function("layer1", ""
 
 
 def layer(name, macs):
-    return JobLayer(name=name, kind="conv", algorithm="conv23", onnx_nodes=(f"{name}/node",), macs=macs, output=name,
-                    record=0x8000_0000, predicted_cycles=1)
+    return JobLayer(name=name, kind="conv", algorithm="conv23", onnx_nodes=(f"{name}/node",), macs=macs, inputs=(),
+                    outputs=(name,), record=0x8000_0000, predicted_cycles=1)
 
 
 JOB = Job(name="net", machine=preset("base"), program=PROGRAM, elf=None, images=(), tensors={}, inputs=(), outputs=(),
