@@ -10,6 +10,7 @@ from tilewright.compiler.passes.base import Pass, Pipeline
 from tilewright.compiler.passes.build_layers import build_network
 from tilewright.compiler.passes.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.flatten_to_kernel import FlattenToKernel
+from tilewright.compiler.passes.fold_affine import FoldAffine
 from tilewright.compiler.passes.fold_pad import FoldPad
 from tilewright.compiler.passes.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.fuse_clamp import FuseClamp
@@ -30,7 +31,7 @@ from tilewright.compiler.passes.split_average import SplitAverage
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
-    SinkTransposes(), RemoveIdentity(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(), RecogniseTables(),
+    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(), RecogniseTables(),
     RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 

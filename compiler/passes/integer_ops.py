@@ -48,8 +48,8 @@ ONNX_NAMES = {"QConv": "Conv", "QDense": "Gemm", "QAdd": "Add", "QAverage": "Ave
 
 RECOGNISED = frozenset({
     "QLinearConv", "QLinearMatMul", "QuantizeLinear", "DequantizeLinear", "Conv", "ConvTranspose", "Gemm", "MatMul",
-    "Add", "Relu", "Clip", "MaxPool", "GlobalMaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten", "Reshape", "Squeeze",
-    "Unsqueeze", "Identity", "Dropout", "Split"})
+    "Add", "Relu", "Clip", "MaxPool", "GlobalMaxPool", "AveragePool", "GlobalAveragePool", "ReduceMean", "Flatten",
+    "Reshape", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Split"})
 """ONNX operators that may become integer operators."""
 
 UNCHANGED_VIEWS = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")

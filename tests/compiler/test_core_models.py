@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
@@ -62,3 +63,98 @@ def test_a_global_maximum_is_the_datapaths():
     x = model.conv(model.input((1, 3, 8, 9)), 4)
     network = assert_layers(model.finish(model.conv(model.moved("GlobalMaxPool", x, (1, 4, 1, 1)), 5, kernel=1)))
     assert core_ops(network) == []
+
+
+class FloatBuilder(ModelBuilder):
+    """Adds float operators one by one."""
+
+    def __init__(self, seed):
+        super().__init__("qdq", seed=seed)
+
+    def float_input(self, shape, name="x"):
+        """Add a float input and return its name."""
+        self.inputs.append(self.float_output(name, shape))
+        return name
+
+    def weights(self, *shape):
+        """Add normal weights and return their name."""
+        return self.constant((self.rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32))
+
+    def add_node(self, op, *inputs, **attrs):
+        """Add a node and return the name of its output."""
+        return self.node(op, inputs, f"{op.lower()}{len(self.nodes)}", **attrs)
+
+    def normalised(self, x, channels):
+        """Add a batch normalisation."""
+        rows = [self.rng.uniform(0.5, 1.5, channels), self.rng.standard_normal(channels),
+                self.rng.standard_normal(channels), self.rng.uniform(0.5, 2, channels)]
+        return self.add_node("BatchNormalization", x, *(self.constant(row.astype(np.float32)) for row in rows))
+
+    def of(self, *outputs):
+        """Return the model; ``outputs`` are (name, shape)."""
+        self.outputs += [self.float_output(name, shape) for name, shape in outputs]
+        return self.proto().SerializeToString()
+
+
+def test_a_model_of_floats_is_the_cores():
+    model = FloatBuilder(6)
+    x = model.add_node("Conv", model.float_input((1, 3, 8, 8)), model.weights(4, 3, 3, 3), pads=[1, 1, 1, 1])
+    x = model.add_node("Relu", model.normalised(x, 4))
+    y = model.add_node("ConvTranspose", x, model.weights(4, 2, 2, 2), strides=[2, 2])
+    z = model.add_node("Gemm", model.add_node("Flatten", model.add_node("GlobalAveragePool", x)), model.weights(4, 3))
+    network = assert_layers(model.of((y, (1, 2, 16, 16)), (model.add_node("Softmax", z), (1, 3))))
+    assert core_ops(network) == ["Conv", "Relu", "ConvTranspose", "GlobalAveragePool", "Flatten", "Gemm", "Softmax"]
+    assert network.inputs[0].onnx_dtype == network.inputs[0].dtype == "float32"
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "Gemm"])
+def test_affine_functions_behind_weights_are_folded(op):
+    model = FloatBuilder(7)
+    x = model.float_input((1, 3) if op == "Gemm" else (1, 3, 6, 6))
+    kernel = () if op == "Gemm" else (3, 3)
+    shape = (5, 3) if op == "Conv" else (3, 5)
+    y = model.normalised(model.add_node(op, x, model.weights(*shape, *kernel), model.weights(5)), 5)
+    per_channel = model.constant(model.rng.uniform(1, 2, (5, *(1,) * len(kernel))).astype(np.float32))
+    for each in ("Mul", "Add", "Div", "Sub"):
+        y = model.add_node(each, y, per_channel if each != "Sub" else model.constant(np.float32(0.3)))
+    size = {"Conv": (4, 4), "ConvTranspose": (8, 8), "Gemm": ()}[op]
+    assert core_ops(assert_layers(model.of((y, (1, 5, *size))))) == [op]
+
+
+@pytest.mark.parametrize(("pads", "left"), [((0, 0, 0, 0), ["Conv"]), ((1, 1, 1, 1), ["BatchNormalization", "Conv"])])
+def test_affine_functions_before_weights_are_folded_without_padding(pads, left):
+    model = FloatBuilder(8)
+    x = model.normalised(model.float_input((1, 3, 6, 6)), 3)
+    y = model.add_node("Conv", x, model.weights(4, 3, 3, 3), pads=pads)
+    extent = 4 + 2 * pads[0]
+    assert core_ops(assert_layers(model.of((y, (1, 4, extent, extent))))) == left
+
+
+def test_a_result_read_elsewhere_is_not_folded():
+    model = FloatBuilder(9)
+    y = model.add_node("Conv", model.float_input((1, 3, 6, 6)), model.weights(4, 3, 3, 3))
+    network = assert_layers(model.of((y, (1, 4, 4, 4)), (model.normalised(y, 4), (1, 4, 4, 4))))
+    assert core_ops(network) == ["Conv", "BatchNormalization"]
+
+
+def test_several_inputs_and_a_condition_known_while_compiling():
+    model = FloatBuilder(10)
+    total = model.add_node("Add", model.float_input((1, 3, 4, 4), "a"), model.float_input((1, 1, 1, 4), "b"))
+    condition = model.constant(np.array(True))
+    branches = {f"{name}_branch": helper.make_graph(
+        [helper.make_node(op, [total], [f"{op}_out"])], name, [], [model.float_output(f"{op}_out", (1, 3, 4, 4))])
+        for name, op in (("then", "Abs"), ("else", "Neg"))}
+    network = assert_layers(model.of((model.add_node("If", condition, **branches), (1, 3, 4, 4))))
+    assert core_ops(network) == ["Add", "Abs"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_operators_behind_the_last_quantised_one(dtype):
+    model = ModelBuilder("qdq", seed=11)
+    y = model.gemm(model.flatten(model.conv(model.input((1, 3, 6, 6)), 4)), 10)
+    probabilities = model.node("Softmax", [model.dequantized(y)], "probabilities", axis=-1)
+    model.outputs.append(model.float_output(probabilities, (1, 10)))
+    if dtype == "int8":
+        model.output(y, integer=True)
+    network = assert_layers(model.finish())
+    assert core_ops(network) == ["DequantizeLinear", "Softmax"]
