@@ -56,11 +56,12 @@ class Comparison:
             return str(self.difference)
         if not self.compared:
             return "No tensor was compared with ONNX Runtime"
-        said = f"{self.compared} of {self.layers} layers compared with ONNX Runtime: every element is equal"
+        held = self.compared - self.loose
+        said = f"{held} of {self.layers} layers compared with ONNX Runtime: every element is equal"
         if self.floats:
             said += f" but for {self.floats} float tensors, which differ by {self.deviation:.1g} of their range at most"
         if self.loose:
-            said += (f"; {self.loose} of them come from what ONNX Runtime rounds in float, and are up to {self.levels} "
+            said += (f"; {self.loose} more come from what ONNX Runtime rounds in float, and are up to {self.levels} "
                      f"levels off (tilewright compare holds each by itself)")
         return said
 
