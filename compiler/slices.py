@@ -3,8 +3,11 @@
 from collections.abc import Collection, Mapping
 from math import prod
 
+import numpy as np
+
 from tilewright.compiler.layers import Network, TensorInfo
 from tilewright.compiler.memory_plan import root_of
+from tilewright.compiler.values import Values
 
 
 def slice_network(network: Network, first: int, stop: int) -> Network:
@@ -50,3 +53,17 @@ def computed(whole: str, written: Collection[str], tensors: Mapping[str, TensorI
     places = {(info.place, info.shape) for info in (tensors[name] for name in written)
               if info.place is not None and info.place.parent == whole}
     return sum(prod(shape) for _, shape in places) == prod(tensors[whole].shape)
+
+
+def given(part: Network, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the inputs of ``part``, a range of layers, from the ``values`` of all tensors.
+
+    Of a tensor that the range writes some parts of, those are zero: it has to compute them itself.
+    """
+    inputs = Values(part.tensors)
+    for info in part.inputs:
+        inputs[info.name] = values[info.name]
+    for name in (name for layer in part.layers for name in layer.writes):
+        if part.tensors[name].place is not None:
+            inputs[name] = np.zeros_like(values[name])
+    return {info.name: inputs[info.name] for info in part.inputs}

@@ -19,7 +19,7 @@ import numpy as np
 from tilewright.compiler.backend import compile_layers, emit_elf
 from tilewright.compiler.layers import Network
 from tilewright.compiler.options import Options
-from tilewright.compiler.slices import slice_network
+from tilewright.compiler.slices import given, slice_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.accounting import account
 from tilewright.runtime.engines import Execution, execute, failures_as_run_errors
@@ -103,7 +103,7 @@ class RangeRunner:
         network = slice_network(self.network, layers.first, layers.stop)
         compiled = compile_layers(network, self.machine, keep_tensors=True, options=self.options)
         job = job_of_compiled(compiled, network.name)
-        inputs = {info.name: self.values[info.name] for info in network.inputs}
+        inputs = given(network, self.values)
         key = self.runs.key(job, inputs, self.timing, simulator)
         execution = None if self.fresh else self.runs.load(key)
         stored = execution is not None
@@ -113,8 +113,11 @@ class RangeRunner:
                 execution = execute(job, "rtl", inputs, job.lasting, self.timing, steps=bar)
             self.runs.save(key, execution)
         bar.done(layers, execution)
-        return RangeRun(layers=layers, report=account(job, "rtl", self.timing, execution),
-                        tensors=execution.tensors, stored=stored)
+        # What the range was given would hide what an earlier one has computed.
+        written = {name for layer in network.layers for name in layer.writes}
+        tensors = {name: tensor for name, tensor in execution.tensors.items() if name in written}
+        return RangeRun(layers=layers, report=account(job, "rtl", self.timing, execution), tensors=tensors,
+                        stored=stored)
 
 
 class _SharedBar(Silence):

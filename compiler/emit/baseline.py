@@ -51,7 +51,7 @@ class Baseline:
     image : bytes
         Weights and tables, at offset 0.
     tensors : mapping of str to int
-        Offset of every tensor, which lies there without gaps as `compiler.operands` says.
+        Offset of every tensor, which lies there as `compiler.operands` says.
     records : int
         Offset of the layers' records, in order.
     memory_bytes : int
