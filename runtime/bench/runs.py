@@ -57,8 +57,9 @@ class Figures:
         Of the simulation.
     matches : bool
         Every tensor compared with ONNX Runtime's equals it.
-    compared, nearly : int
-        Of how many layers; and how many of these are floats, which may differ in their last bits.
+    compared, nearly, loose : int
+        Of how many layers; how many of these are floats, which may differ in their last bits; and how many come from
+        what ONNX Runtime rounds in float, and are not held to it.
     tile_cycles : float or None
         Cycles per F(2x2,3x3) tile and pair of input and output channel in the ``conv23`` layer with most MACs.
     winograd_layers, fused_pools : int
@@ -85,6 +86,7 @@ class Figures:
     matches: bool
     compared: int
     nearly: int
+    loose: int
     tile_cycles: float | None
     winograd_layers: int
     fused_pools: int
@@ -108,7 +110,9 @@ class Figures:
         """How many layers were found equal to ONNX Runtime's, or that one was not."""
         if not self.matches:
             return "**no**"
-        return f"{self.compared} of {self.layers}" + (f", {self.nearly} of floats nearly" if self.nearly else "")
+        said = f"{self.compared - self.loose} of {self.layers}"
+        said += f", {self.nearly} of floats nearly" if self.nearly else ""
+        return said + (f", {self.loose} rounded in float there" if self.loose else "")
 
     @property
     def macs_per_multiplier_cycle(self) -> float:
@@ -147,6 +151,7 @@ def figures_of(evaluation: Evaluation, network: Network) -> Figures:
         technology=report.technology, seconds=report.wall_seconds,
         cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
         compared=evaluation.comparison.compared, nearly=evaluation.comparison.floats,
+        loose=evaluation.comparison.loose,
         tile_cycles=MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
         winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
         layer_cycles=tuple(layer.cycles for layer in report.layers),

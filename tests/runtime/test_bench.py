@@ -223,7 +223,7 @@ def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, 
 def figures(**changes):
     usual = Figures(cycles=1000, macs=64_000, multipliers=64, roofline_cycles=900, memory_bytes=1, bytes_moved=1,
                     buffer_bytes_read=1, energy_uj=2.0, energy_low_uj=1.0, energy_high_uj=4.0, technology="t",
-                    seconds=1.0, cycles_per_second=1000.0, matches=True, compared=2, nearly=0, tile_cycles=1.0,
+                    seconds=1.0, cycles_per_second=1000.0, matches=True, compared=2, nearly=0, loose=0, tile_cycles=1.0,
                     winograd_layers=1, fused_pools=1, layer_cycles=(100, 800), core_cycles=0, depthwise=())
     return dataclasses.replace(usual, **changes)
 
@@ -242,7 +242,9 @@ def test_the_page_shows_how_far_predictions_are_off_and_what_differs_from_onnx_r
 
 def test_the_page_says_how_many_layers_were_compared():
     for found, text in ((figures(), "| 2 of 2 |"), (figures(compared=1), "| 1 of 2 |"),
-                        (figures(nearly=1), "| 2 of 2, 1 of floats nearly |"), (figures(matches=False), "| **no** |")):
+                        (figures(nearly=1), "| 2 of 2, 1 of floats nearly |"),
+                        (figures(loose=1), "| 1 of 2, 1 rounded in float there |"),
+                        (figures(matches=False), "| **no** |")):
         networks = page({CASE: found}, {"lenet5_accel": ()}).split("## Networks")[1].split("\n## ")[0]
         assert networks.rstrip().endswith(text)
 
