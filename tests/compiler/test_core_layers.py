@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.core_networks import NETWORKS, CoreStack, inputs_of
+from tests.support.execute import execute as run_functional
 from tilewright.compiler.backend import Compiled, compile_layers, manifest_of
 from tilewright.compiler.check import RaceError, check
 from tilewright.compiler.commands import Access, Draft
@@ -87,6 +88,14 @@ def test_reports_count_what_the_core_moves_and_how_often_the_counters_wrap():
                    replace(execution, cycles=execution.cycles + (9 << 32))).layers[0]
     assert slow.cycles == layer.cycles + (3 << 32)
     assert sum(slow.stalls.values()) == slow.cycles
+
+
+def test_the_functional_engine_computes_the_same(network):
+    compiled = compile_layers(network, BASE, keep_tensors=True)
+    inputs = inputs_of(network)
+    found = run_functional(compiled, inputs)
+    for name, tensor in run_network(network, inputs).items():
+        np.testing.assert_array_equal(found[name], tensor, strict=True)
 
 
 # ---- fences

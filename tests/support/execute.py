@@ -5,14 +5,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilewright.compiler.backend import Compiled
+from tilewright.compiler.core.run import run_on_core
 from tilewright.compiler.memory_plan import tensor_bytes
 from tilewright.compiler.operands import from_memory, tensor_operand, view
+from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.program import Call
+from tilewright.sim.core_calls import execute_call
 from tilewright.sim.functional import Functional
 from tilewright.sim.memory import MAIN_BASE, MainMemory
 
 
 def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return every tensor in memory at the end, int8 (C, H, W) by name; one whose place was used again is garbage."""
+    """Return every tensor at the end by name, as the reference has it; one whose place was used again is garbage."""
     memory = MainMemory(compiled.memory_bytes, compiled.windows)
     # What no command has written must not matter.
     memory.bytes[:] = 0x55
@@ -20,13 +24,18 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
         memory.bytes[address - MAIN_BASE:][:len(data)] = np.frombuffer(data, np.int8)
     for name, array in inputs.items():
         info, address = compiled.tensors[name]
-        view(memory.bytes[address - MAIN_BASE:], tensor_operand(info, 0))[...] = array
+        operand = tensor_operand(info, 0)
+        view(memory.bytes[address - MAIN_BASE:], operand)[...] = array.reshape(operand.dims)
     engine = Functional(compiled.machine, memory)
     engine.activations[:] = 0x33
     engine.results[:] = 0x44
     engine.main[:] = 0x22
     engine.tables[:] = 0x11
-    engine.run(command for _, command in compiled.program.commands())
+    for _, each in compiled.program.actions():
+        if isinstance(each, Call):
+            execute_call(each, memory, MemoryTiming.default(compiled.machine), run_on_core)
+        else:
+            engine.execute(each)
     tensors = {}
     for name, (info, address) in compiled.tensors.items():
         tensors[name] = from_memory(memory.bytes[address - MAIN_BASE:][:tensor_bytes(info)].tobytes(), info)
