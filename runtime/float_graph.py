@@ -5,6 +5,7 @@ convolution before them. What it leaves is brought into forms that its quantiser
 the model computes.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,8 @@ import onnxruntime
 from onnx import NodeProto, helper, numpy_helper  # noqa: TID251
 from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
-from tilewright.compiler.frontend import read_model
+from tilewright.compiler.errors import ModelTooLargeError
+from tilewright.compiler.frontend import MAX_TENSOR_BYTES, read_model
 from tilewright.compiler.onnx_clean import clean
 from tilewright.compiler.onnx_shapes import first_line, fix_batch, infer_shapes
 from tilewright.runtime.errors import InputError
@@ -58,12 +60,23 @@ def prepare(model: Path) -> onnx.ModelProto:
     """
     proto = read_model(model)
     fix_batch(proto)
-    proto = _optimise(_upgrade(clean(infer_shapes(proto))))
+    proto = infer_shapes(clean(infer_shapes(proto)))
+    _check_sizes(proto)
+    proto = _optimise(_upgrade(proto))
     for rules in (_NORMALISATION, _SCALING):
         if _rewrite(proto, rules):
             proto = _optimise(proto)
     add_pre_process_metadata(proto)
     return infer_shapes(proto)
+
+
+def _check_sizes(proto: onnx.ModelProto) -> None:
+    """Raise :exc:`ModelTooLargeError` for a tensor that ONNX Runtime would better not be asked to make."""
+    for value in (*proto.graph.input, *proto.graph.value_info, *proto.graph.output):
+        count = math.prod(extent.dim_value for extent in value.type.tensor_type.shape.dim)
+        if count > MAX_TENSOR_BYTES:
+            raise ModelTooLargeError(f"Tensor {value.name!r} must have at most {MAX_TENSOR_BYTES} elements, "
+                                     f"not {count}")
 
 
 def behind_softmax(proto: onnx.ModelProto) -> list[str]:

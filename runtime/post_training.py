@@ -133,6 +133,9 @@ def _require_same(model: Path, prepared: Path, feed: Mapping[str, np.ndarray]) -
             raise InputError(f"Model {model.name!r} cannot be quantised, as ONNX Runtime cannot run it: "
                              f"{reason(error)}") from error
     for before, after in zip(*results, strict=True):
+        if not np.isfinite(before).all():
+            raise InputError(f"Model {model.name!r} cannot be quantised: of the first sample it makes numbers "
+                             f"that are not finite; give samples of its own kind with --calibrate, or --float")
         scale = float(np.abs(before).max(initial=1e-9))
         off = float(np.abs(before.astype(np.float64) - after).max(initial=0))
         if not off <= _TOLERANCE * scale:

@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 
 from tests.runtime.test_cli import invoke, refused
 from tests.support.float_models import FloatBuilder, classifier
-from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.errors import ModelTooLargeError, UnsupportedModelError
 from tilewright.runtime import calibration, inputs, post_training
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.float_graph import is_float, prepare
@@ -267,6 +267,23 @@ def test_dynamic_dimensions_besides_the_batch_are_refused(tmp_path):
     with pytest.raises(UnsupportedModelError, match=r"^Input 'image' must have a fixed shape, .* is 'rows'; fix it "
                                                     r"with onnxruntime.tools.make_dynamic_shape_fixed$"):
         quantise(tmp_path / "free.onnx", None, Silence())
+
+
+def test_a_tensor_that_is_too_large_is_refused_before_onnx_runtime_makes_it(tmp_path):
+    builder = FloatBuilder()
+    builder.input((1, 3, 1, 1))
+    huge = builder.node("Expand", "image", builder.constant(np.array([1, 3, 60000, 60000], np.int64)))
+    onnx.save(builder.finish(builder.conv(huge, 3, 4)), tmp_path / "huge.onnx")
+    with pytest.raises(ModelTooLargeError, match=r"must have at most \d+ elements, not 10800000000$"):
+        quantise(tmp_path / "huge.onnx", None, Silence())
+
+
+def test_samples_of_which_the_model_makes_no_numbers_are_refused(tmp_path):
+    builder = FloatBuilder()
+    logarithm = builder.node("Log", builder.conv(builder.input((1, *SHAPE)), 3, 4))
+    onnx.save(builder.finish(builder.conv(logarithm, 4, 4)), tmp_path / "log.onnx")
+    with pytest.raises(InputError, match="of the first sample it makes numbers that are not finite; give samples"):
+        quantise(tmp_path / "log.onnx", None, Silence())
 
 
 def test_an_input_of_integers_needs_samples(tmp_path):
