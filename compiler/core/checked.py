@@ -87,7 +87,7 @@ def axis_of(axis: int, rank: int) -> int:
     Refused
         If there is no such axis.
     """
-    if not -rank <= axis < rank:
+    if not isinstance(axis, int) or not -rank <= axis < rank:
         raise Refused(f"axis must be from {-rank} to {rank - 1}, not {axis!r}")
     return axis % rank
 

@@ -294,7 +294,8 @@ class Gather(Moving):
         at_most(call, 1)
         source = required(call, 0, ANY)
         axis = self._axis(call)
-        count = () if isinstance(call.attrs.get("indices"), int) else (len(self._indices(call)),)
+        indices = self._indices(call)
+        count = () if isinstance(call.attrs["indices"], int) else (len(indices),)
         return source.dtype, source.dims[:axis] + count + source.dims[axis + 1:]
 
     def moves(self, call: Call) -> list[Move]:

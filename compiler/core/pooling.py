@@ -42,6 +42,8 @@ class Pooling(CheckedKernel):
         if len(source.dims) < 3:
             raise Refused(f"{self.op} must have an image of rank 3 to 5, not {source.dims!r}")
         window = self._window(call)
+        if any(max(axis.before, axis.after) > axis.reach for axis in window.axes):
+            raise Refused(f"{self.op} must have pads no larger than its window, not {call.attrs.get('pads')!r}")
         if min(map(min, self._counts(call, window))) == 0:
             raise Refused(f"{self.op} must have something of the image in every window")
         self._step(call)

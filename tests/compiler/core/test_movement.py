@@ -138,6 +138,7 @@ def operand(*dims, dtype="float32"):
     (Call("Concat", (operand(2, 3), operand(2, 4)), operand(4, 3), {"axis": 0}), "Concat must have inputs equal in"),
     (Call("Pad", (operand(4),), operand(12), {"pads": [4, 4], "mode": "reflect"}), "Pad must have pads below 4 in"),
     (Call("Gather", (operand(4),), operand(1), {"indices": [4]}), "axis must be from -4 to 3, not 4"),
+    (Call("Gather", (operand(4),), operand(), {"indices": -5}), "axis must be from -4 to 3, not -5"),
     (Call("Gather", (operand(4),), operand(1, 1), {"indices": [[1]]}), "Gather must have a constant list of"),
     (Call("Resize", (operand(1, 1, 4, 4, dtype="int8"),), operand(1, 1, 8, 8, dtype="int8"), {"mode": "linear"}),
      "Resize takes float32 as input 0, not int8"),
