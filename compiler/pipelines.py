@@ -31,8 +31,8 @@ from tilewright.compiler.passes.split_average import SplitAverage
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
-    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(), RecogniseTables(),
-    RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(),
+    RecogniseTables(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

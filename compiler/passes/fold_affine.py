@@ -15,16 +15,17 @@ from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes.base import Pass
 
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm")
-_ARITHMETIC = ("Mul", "Add", "Sub", "Div")
+ARITHMETIC = ("Mul", "Add", "Sub", "Div")
+"""Operators that with a constant are affine."""
 
 
 class FoldAffine(Pass):
     """Replace ``affine(Conv(x))``, and ``Conv(affine(x))`` without padding, by one Conv; the same for Gemm."""
 
     def apply(self, graph: Graph) -> Graph:
-        for output in [node.output for node in graph.nodes if node.op in ("BatchNormalization", *_ARITHMETIC)]:
+        for output in [node.output for node in graph.nodes if node.op in ("BatchNormalization", *ARITHMETIC)]:
             node = graph.producer(output)
-            found = _affine(graph, node) if node is not None else None
+            found = affine_of(graph, node) if node is not None else None
             if node is None or found is None:
                 continue
             x, factor, offset = found
@@ -36,7 +37,7 @@ class FoldAffine(Pass):
         return graph
 
 
-def _affine(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | None:
+def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | None:
     """Return (x, s, t) of a node that computes s x + t per channel, with vectors of one element or one per channel."""
     constants = graph.constants
     if node.op == "BatchNormalization":
@@ -47,7 +48,7 @@ def _affine(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | No
         factor = scale / np.sqrt(variance + node.attrs.get("epsilon", 1e-5))
         return node.inputs[0], factor, bias - mean * factor
     fixed = [name in constants for name in node.inputs]
-    if node.op not in _ARITHMETIC or sum(fixed) != 1 or (node.op in ("Sub", "Div") and fixed[0]):
+    if node.op not in ARITHMETIC or sum(fixed) != 1 or (node.op in ("Sub", "Div") and fixed[0]):
         return None
     x, name = (node.inputs[1], node.inputs[0]) if fixed[0] else node.inputs
     value, shape = constants[name], graph.tensors[x].shape
@@ -101,7 +102,8 @@ def _behind(graph: Graph, node: Node, affine: Node, factor: np.ndarray, offset: 
     along = [1] * weights.ndim
     along[axis] = -1
     new = weights * np.broadcast_to(factor, weights.shape[axis]).reshape(along)
-    return _replaced(graph, node, affine, node.inputs[0], new, _bias(graph, node, weights.shape[axis]) * factor + offset)
+    bias = _bias(graph, node, weights.shape[axis]) * factor + offset
+    return _replaced(graph, node, affine, node.inputs[0], new, bias)
 
 
 def _before(graph: Graph, affine: Node, x: str, node: Node, factor: np.ndarray, offset: np.ndarray) -> Graph:

@@ -38,13 +38,13 @@ def _folded(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.op == "DequantizeLinear" and set(node.inputs) - {""} <= constants.keys() \
                 and not node.attrs.get("block_size"):
-            constants[node.output] = _dequantised(node, [constants[name] for name in node.inputs if name])
+            constants[node.output] = dequantised(node, [constants[name] for name in node.inputs if name])
         else:
             nodes.append(node)
     return graph.with_(nodes=tuple(nodes), constants=constants)
 
 
-def _dequantised(node: Node, values: list[np.ndarray]) -> np.ndarray:
+def dequantised(node: Node, values: list[np.ndarray]) -> np.ndarray:
     """Return (q - zero point) · scale in float32, as ONNX defines it."""
     levels, scale, *zero = values
     if scale.ndim and scale.size > 1:

@@ -13,6 +13,7 @@ from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass, PassError
+from tilewright.compiler.passes.fold_affine import ARITHMETIC, affine_of
 from tilewright.compiler.passes.infer_shapes import inferred
 from tilewright.compiler.passes.integer_moves import MOVES, move_node
 from tilewright.compiler.passes.integer_ops import (
@@ -26,6 +27,7 @@ from tilewright.compiler.passes.integer_ops import (
     window_attrs,
     with_bounds,
 )
+from tilewright.compiler.passes.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise_tables import table_node
 from tilewright.compiler.passes.transposed_windows import transposed_attrs, transposed_weights
 from tilewright.compiler.unary_tables import TableError
@@ -34,7 +36,7 @@ _WEIGHTED = ("Conv", "Gemm", "MatMul")
 _AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 _MOVING = ("MaxPool", "GlobalMaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
 SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
-_FLOAT = (*_WEIGHTED, "ConvTranspose", "Add", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES, "Mul")
+_FLOAT = (*_WEIGHTED, "ConvTranspose", *_AVERAGES, *_MOVING, *MOVES, *SHUFFLES, *ARITHMETIC, "BatchNormalization")
 
 
 class RecogniseQdq(Pass):
@@ -131,6 +133,8 @@ class _Group:
             return self._moved()
         if self.node.op in SHUFFLES:
             return self._shuffled()
+        if self.node.op in ("BatchNormalization", *ARITHMETIC) and (scaled := self._scaled()) is not None:
+            return scaled
         if self.node.op == "Mul" and self.clip is None:
             return self._multiplied()
         graph, node = self._integer()
@@ -154,6 +158,35 @@ class _Group:
         graph = quantisation.with_types(self.graph, x, self.kind)
         new = self.node.with_(inputs=(x.name, *self.node.inputs[1:]), output=self.kind.name,
                               reason="the datapath moves no elements one by one")
+        return graph, (new,)
+
+    def _scaled(self) -> tuple[Graph, tuple[Node, ...]] | None:
+        """Return a depthwise 1x1 convolution for s x + t with constants per channel; None if it is something else."""
+        fixed = {node.output: dequantised(node, [self.graph.constants[name] for name in node.inputs if name])
+                 for node in (self.graph.producer(name) for name in self.node.inputs)
+                 if node is not None and node.op == "DequantizeLinear" and set(node.inputs) - {""} <=
+                 self.graph.constants.keys()}
+        found = affine_of(quantisation.with_constants(self.graph, fixed), self.node)
+        if found is None:
+            return None
+        x, (name, factor, offset) = self._data_input(found[0]), found
+        channels = (self.graph.tensors[name].shape or (1, 1))[1]
+        if x.dtype != self.kind.dtype or not np.isfinite(factor).all():
+            raise self._refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+        # 64 levels of weight for one of x leave the offset six bits of fraction.
+        size = np.where(factor == 0, 1.0, np.abs(factor))
+        weights = np.broadcast_to(64 * np.sign(factor), channels).astype(np.int8).reshape(channels, 1, 1, 1)
+        scale = np.broadcast_to(size / 64, channels).astype(np.float32)
+        bias = np.rint(np.broadcast_to(offset, channels) / (x.parameters[0] * scale.astype(np.float64)))
+        if np.abs(bias).max() >= 2.0**31:
+            raise self._refusal("its constants do not fit int32 at the scale of its input", "use a larger scale")
+        graph, new = weighted_node(
+            quantisation.with_types(self.graph, x, self.kind), self.node.with_(output=self.kind.name), x.name,
+            self.kind.dtype, (weights, scale), bias.astype(np.int32), group=channels, exact=False)
+        if self.clip is not None and self.clamps:
+            clamp = moving_node(graph, self.clip, "", self.kind.dtype, *self._bounds(self.clip))
+            new = new.with_attrs(low=clamp.attrs["low"], high=clamp.attrs["high"])
+        inferred(graph, new)
         return graph, (new,)
 
     def _multiplied(self) -> tuple[Graph, tuple[Node, ...]]:
@@ -226,6 +259,8 @@ class _Group:
     def _integer(self) -> tuple[Graph, Node]:
         node = self.node.with_(output=self.quantize.output)
         inputs = [self._data_input(name) for name in self.node.inputs[:2 if node.op == "Add" else 1]]
+        if node.op in ("Sub", "Mul", "Div", "BatchNormalization"):
+            raise self._refusal("the datapath has no such operator", "replace it")
         if any(tensor.dtype != self.kind.dtype for tensor in inputs):
             raise self._refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
         graph = quantisation.with_types(self.graph, *inputs, self.kind)

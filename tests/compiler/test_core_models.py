@@ -158,3 +158,31 @@ def test_operators_behind_the_last_quantised_one(dtype):
         model.output(y, integer=True)
     network = assert_layers(model.finish())
     assert core_ops(network) == ["DequantizeLinear", "Softmax"]
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("op", ["Mul", "Add", "Sub", "Div", "BatchNormalization"])
+def test_constants_per_channel_between_quantisations_are_a_convolution(op, dtype, zero_point):
+    model = ModelBuilder("qdq", seed=12, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    rows = [model.rng.uniform(0.5, 2, 4).astype(np.float32) * [1, -1, 1, 1] for _ in range(4)]
+    if op == "BatchNormalization":
+        constants = [model.constant(np.abs(row).astype(np.float32)) for row in rows]
+    else:
+        constants = [model.constant(rows[0].astype(np.float32).reshape(1, 4, 1, 1))]
+    y = model.value(x.shape, np.float32(x.scale * 1.3))
+    model.quantized(model.node(op, [model.dequantized(x), *constants], "result"), y)
+    network = assert_layers(model.finish(model.conv(y, 4)), levels=3)
+    assert core_ops(network) == []
+    assert [layer.exact for layer in network.layers] == [True, False, True]
+
+
+def test_a_quantised_constant_per_channel():
+    model = ModelBuilder("qdq", seed=13)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    levels = [model.constant(np.array([90, -3, 0, 127], np.int8).reshape(4, 1, 1)), model.constant(np.float32(0.01)),
+              model.constant(np.int8(0))]
+    y = model.value(x.shape, x.scale)
+    factor = model.node("DequantizeLinear", levels, "factor")
+    model.quantized(model.node("Mul", [factor, model.dequantized(x)], "result"), y)
+    assert core_ops(assert_layers(model.finish(y))) == []
