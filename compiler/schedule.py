@@ -5,8 +5,8 @@ rest: loads overtake the computation as far as the buffers have room. While the 
 bus has left goes to the weights of later steps, piece by piece; before the input of the next layer, which has to
 wait for this step's results, and behind that of the next tile, which has not.
 
-What the host core computes itself stands behind a fence: then the coprocessor is idle, and memory has all of its
-writes. Weights of later layers may come in meanwhile.
+What the host core computes itself stands behind a fence if commands under way may touch the same tensors: then the
+coprocessor is idle, and memory has all of its writes. Weights of later layers may come in meanwhile.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ from tilewright.compiler.sync import synchronise
 from tilewright.compiler.weights import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
-from tilewright.isa.program import Call, Issue
+from tilewright.isa.program import Call, Issue, Operand
 
 LEAST_PIECE = 512
 """Bytes of weights that are worth a command of their own."""
@@ -95,8 +95,8 @@ class CoreCall:
 class Scheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
-    Every layer has either a plan or a call. ``settled`` tells that nothing but loads of weights has been sent since
-    the last fence.
+    Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
+    fence read and write.
     """
 
     machine: Machine
@@ -105,7 +105,7 @@ class Scheduler:
     images: Mapping[int, tuple[BlockImage, ...]]
     memory: MemoryPlan
     drafts: list[tuple[int, Draft | Call]] = field(default_factory=list)
-    settled: bool = True
+    touched: list[Access] = field(default_factory=list)
     configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
     steps: tuple[Step, ...] = field(init=False)
     inputs: Stock = field(init=False)
@@ -169,7 +169,7 @@ class Scheduler:
                     continue
                 self.configuration[key] = draft
             elif draft.mnemonic != "ldw" and draft.variant != "status":
-                self.settled = draft.variant == "fence"
+                self.touched += [access for access in draft.accesses if access.space == "memory"]
             self.drafts.append((layer, draft))
 
     # ---- load
@@ -318,13 +318,19 @@ class Scheduler:
             self.store_record(step.layer)
 
     def call(self, step: Step) -> None:
-        """Let the host core compute ``step`` when all before it is done, and weights of later layers come meanwhile."""
+        """Let the host core compute ``step`` when what it needs is done, and weights of later layers come meanwhile."""
         core = self.calls[step.layer]
-        if not self.settled:
+        if any(self.in_use(operand, write=operand is core.call.output) for operand in core.call.operands):
             self.emit(step.layer, iter([Draft("sta", "fence")]))
+            self.touched.clear()
         self.fetch_ahead(step.layer, core.cycles * self.machine.bus_bytes)
         self.drafts.append((step.layer, core.call))
         self.store_record(step.layer)
+
+    def in_use(self, operand: Operand, *, write: bool) -> bool:
+        """Tell whether a command that may be under way writes what the host core reads, or touches what it writes."""
+        start, stop = operand.address, operand.address + operand.span_bytes
+        return any(access.start < stop and start < access.stop and (write or access.write) for access in self.touched)
 
     def store_record(self, layer: int) -> None:
         """Store the counters at the end of ``layer``."""

@@ -18,7 +18,7 @@ from tilewright.runtime.engines import execute
 from tilewright.runtime.job import job_of_compiled
 from tilewright.runtime.progress import Silence
 
-TOLERANCE = 0.35
+TOLERANCE = 0.6
 """Of the cycles that the host core is predicted to take: floats take longer or shorter by their values."""
 
 

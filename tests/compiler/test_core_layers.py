@@ -72,7 +72,8 @@ def test_the_fast_engine_computes_what_the_reference_does(network, machine, keep
     assert report.cycles == sum(layer.cycles for layer in report.layers) + report.tail_cycles
     for plan, layer in zip(compiled.plans, report.layers, strict=True):
         if layer.kind == "core":
-            assert plan.cost.cycles <= layer.cycles <= plan.cost.cycles + 200
+            # Less where the layer before it was still being computed.
+            assert plan.cost.cycles - 600 <= layer.cycles <= plan.cost.cycles + 200
             assert layer.reason == "a test wants it there"
 
 
@@ -101,11 +102,12 @@ def test_the_functional_engine_computes_the_same(network):
 # ---- fences
 
 
-def test_fences_stand_where_the_coprocessor_has_worked(network):
-    """One fence does for several calls in a row, and none is needed before anything has been sent."""
+def test_fences_stand_where_the_core_needs_what_the_coprocessor_has_under_way(network):
+    """One fence does for several calls in a row, and none is needed for what is of before the last one."""
     shown = "".join("c" if isinstance(each, Call) else "f" if is_fence(each) else ""
                     for each in actions(compile_layers(network, BASE)))
-    expected = {"between convolutions": "fccf", "floats alone": "cccf", "core first and last": "cfcf"}
+    expected = {"between convolutions": "fccf", "floats alone": "cccf", "core first and last": "cfcf",
+                "parts of a tensor": "fccf"}
     assert shown == expected[network.name]
 
 
@@ -118,7 +120,7 @@ def test_a_missing_fence_is_a_race():
                 with pytest.raises(RaceError, match=r"^Call of \w+ to 0x8.* touch the same bytes of memory in any"):
                     check([*commands[:index], *commands[index + 1:]], BASE)
                 found += 1
-    assert found == 2
+    assert found == 3
 
 
 def test_a_fence_orders_what_no_semaphore_does():

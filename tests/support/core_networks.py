@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.stacks import Stack
-from tilewright.compiler.layers import CoreLayer, Network, TensorInfo
+from tilewright.compiler.layers import CoreLayer, Network, Place, TensorInfo
 
 
 @dataclass
@@ -85,6 +85,21 @@ def core_first_and_last() -> Network:
     return stack.network("core first and last")
 
 
+def parts_of_a_tensor() -> Network:
+    """Return a network in which the host core writes a part of a tensor beside a convolution's, and reads one."""
+    stack = CoreStack((4, 8, 7), seed=5)
+    first = stack.conv(4, 3, pad=1)
+    second = stack.core("Neg", ("input",), (1, 4, 8, 7), "int8")
+    stack.tensors["whole"] = TensorInfo(name="whole", shape=(8, 8, 7), scale=np.float32(1), zero_point=0)
+    for offset, part in ((0, first), (4, second)):
+        place = Place(parent="whole", offset=offset, row_step=56, pixel_step=8)
+        stack.tensors[part] = replace(stack.tensors[part], place=place)
+    last = stack.conv(5, 3, source="whole")
+    third = stack.core("Abs", (first,), (1, 4, 8, 7), "int8")
+    stack.handed_out = [last, third]
+    return stack.network("parts of a tensor")
+
+
 def inputs_of(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
     """Return random inputs."""
     rng = np.random.default_rng(seed)
@@ -101,4 +116,4 @@ def inputs_of(network: Network, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 NETWORKS = {"between convolutions": between_convolutions, "floats alone": floats_alone,
-            "core first and last": core_first_and_last}
+            "core first and last": core_first_and_last, "parts of a tensor": parts_of_a_tensor}
