@@ -26,7 +26,9 @@ def is_core(node: Node) -> bool:
 def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
     """Return the layer of a node that is the host core's."""
     kernel = KERNELS.get(node.op)
-    attrs = {**node.attrs, "opset": graph.opset} if graph.opset else node.attrs
+    # What QuantiseBetween notes is not ONNX's.
+    attrs = {name: value for name, value in node.attrs.items() if name != "rounded"}
+    attrs |= {"opset": graph.opset} if graph.opset else {}
     exact = (kernel is None or kernel.exactness == "exact") and not (
         node.op in _ROUNDED_ONCE and all(each.op == "QuantizeLinear" for each in graph.readers(node.output)))
     known = {**{each: graph.constants[each].shape for each in node.inputs if each in graph.constants},

@@ -138,6 +138,8 @@ class _Group:
         if self.node.op == "Mul" and self.clip is None:
             return self._multiplied()
         graph, node = self._integer()
+        if self.node.attrs.get("rounded", 0):
+            node = node.with_attrs(exact=False)
         if self.clip is not None and self.clamps:
             clamp = moving_node(graph, self.clip, "", self.kind.dtype, *self._bounds(self.clip))
             node = node.with_attrs(low=clamp.attrs["low"], high=clamp.attrs["high"], exact=False,

@@ -261,3 +261,17 @@ def test_reshapes_that_move_pixels_are_the_cores():
 def test_operators_are_left_with_a_reason():
     with pytest.raises(PassError, match=r"^Only integer operators may be left without a reason, not y$"):
         RecogniseQdq().ensures(graph_of(Node("Relu", ("x",), "y")))
+
+
+@pytest.mark.parametrize("op", ["Flatten", "MaxPool"])
+def test_what_follows_in_float_is_quantised_between(op):
+    """Conv → Relu → f → Q: the quantisation moves up to the convolution, which ONNX Runtime computes in float."""
+    model = ModelBuilder("qdq")
+    x = model.conv(model.input((1, 3, 8, 8)), 4, clip="Relu")
+    quantize = model.nodes.pop()
+    attrs = {"kernel_shape": [2, 2]} if op == "MaxPool" else {}
+    moved = model.node(op, [quantize.input[0]], "moved", **attrs)
+    y = Value("y", (1, 4, 5, 5) if op == "MaxPool" else (1, 144), x.scale, x.zero_point)
+    model.quantized(moved, y)
+    network = assert_layers(model.finish(model.conv(y, 3) if op == "MaxPool" else model.gemm(y, 3)), levels=3)
+    assert [(layer.kind, layer.exact) for layer in network.layers] == [("conv", False), ("conv", True)]

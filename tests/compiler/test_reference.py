@@ -76,6 +76,7 @@ def test_a_relu_that_saturation_already_does():
     model = ModelBuilder("qdq", zero_point=-128)
     network = assert_exact(model.finish(model.conv(model.input((1, 3, 8, 8)), 8, clip="Relu")))
     assert network.layers[0].onnx_nodes == ("Conv4",)
+    assert network.layers[0].exact
 
 
 def test_a_float_bias_is_quantised():
