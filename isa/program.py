@@ -282,9 +282,11 @@ def _operand(data: Mapping[str, Any] | None) -> Operand:
     return operand
 
 
-def _attribute(value: Any) -> Any:
+def _attribute(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
-        return [_attribute(each) for each in value]
+        if depth == MAX_RANK:
+            raise ProgramError(f"Attribute must have lists at most {MAX_RANK} deep")
+        return [_attribute(each, depth + 1) for each in value]
     if isinstance(value, dict) and value.keys() == {"float"}:
         return float(value["float"])
     if not isinstance(value, (int, float, str)):

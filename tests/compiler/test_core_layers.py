@@ -315,6 +315,7 @@ def call_json() -> dict:
     ({"inputs": []}, r"^Call of Mul cannot run: "),
     ({"inputs": [None, None]}, r"^Call of Mul cannot run: "),
     ({"attrs": {"x": {"y": 1}}}, r"Attribute must be a number, a string or a list of them, not "),
+    ({"attrs": {"x": [[[[[[[[[1]]]]]]]]]}}, r"Attribute must have lists at most 8 deep"),
     ({"output": {"dtype": "float64"}}, r"Operand must have a type of bool, int8, "),
     ({"output": {"address": -4}}, r"Operand must have an address, sizes and strides of 0\.\.2\*\*32 - 1, not "),
     ({"output": {"address": 1.5}}, r"Operand must have an address, sizes and strides of "),
