@@ -213,7 +213,7 @@ class _Placement:
             part = self.homes.get(name)
             while part is not None and part.whole in self.homes:
                 part = part.inside(self.homes[part.whole])
-            found[name] = replace(info, place=part.place(self.tensors[part.whole].shape) if part else None)
+            found[name] = replace(info, place=part.place(self.tensors[part.whole].shape)) if part else info
         return found
 
 

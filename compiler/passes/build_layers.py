@@ -55,8 +55,9 @@ def build_network(graph: Graph) -> Network:
         layers, tensors = found.layers, found.tensors
     tensors |= {name: replace(tensors[name], place=_whole(tensors[source], tensors[name].shape))
                 for name, source in aliases.items()}
-    inputs = tuple(replace(info, place=tensors[info.name].place) for info in inputs)
-    outputs = tuple(replace(info, place=tensors[info.name].place) for info in outputs)
+    inputs, outputs = (tuple(info if info.place == tensors[info.name].place else
+                             replace(info, place=tensors[info.name].place) for info in border)
+                       for border in (inputs, outputs))
     constants = core_constants(graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
