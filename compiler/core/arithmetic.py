@@ -19,6 +19,7 @@ from tilewright.isa.program import Call
 
 NUMBERS = ("float32", *INTEGERS)
 FLOAT = ("float32",)
+NEAR = "relative 1e-6, absolute 3e-7 near 0"
 MANY = 1000
 """More inputs than any n-ary operator has."""
 
@@ -147,7 +148,8 @@ TWO = (2, 2)
 ARITHMETIC = (
     *(Elementwise(op, _pair(name), [NUMBERS], inputs=TWO)
       for op, name in (("Add", "add"), ("Sub", "subtract"), ("Mul", "multiply"), ("Div", "divide"))),
-    Elementwise("Pow", _power, [FLOAT, ("float32", "int32", "int64")], inputs=TWO, same=False, exactness="1 ulp"),
+    Elementwise("Pow", _power, [FLOAT, ("float32", "int32", "int64")], inputs=TWO, same=False, exactness="1 ulp",
+                limits="float32, exponents also int32 int64"),
     Elementwise("PRelu", lambda call, x, slope: where(x < 0, x * slope, x), [FLOAT], inputs=TWO),
     Elementwise("Min", _fold(least), [NUMBERS], inputs=(1, MANY)),
     Elementwise("Max", _fold(greatest), [NUMBERS], inputs=(1, MANY)),
@@ -163,7 +165,8 @@ LOGIC = (
       for op, name in (("And", "and"), ("Or", "or"), ("Xor", "xor"))),
     Elementwise("Not", _unary(lambda x: Expression("logical_not", "bool", (x,))), [("bool",)]),
     Elementwise("IsNaN", _unary(is_nan), [FLOAT]),
-    Elementwise("Where", lambda call, choice, a, b: where(choice, a, b), [("bool",), ALL], inputs=(3, 3), same=False),
+    Elementwise("Where", lambda call, choice, a, b: where(choice, a, b), [("bool",), ALL], inputs=(3, 3), same=False,
+                limits="any dtype"),
 )
 UNARY = (
     *(Elementwise(op, _unary(formula), [("float32", "int8", "int32", "int64")])
@@ -181,18 +184,18 @@ UNARY = (
     Elementwise("Dropout", lambda call, x, ratio=None, training=None: x, [FLOAT], inputs=(1, 1),
                 limits="float32, inference only"),
     Elementwise("Cast", _cast, [ALL]),
-    Elementwise("HardSigmoid", _hard_sigmoid, [FLOAT], exactness="1 ulp"),
-    Elementwise("HardSwish", _hard_swish, [FLOAT], exactness="1 ulp"),
+    Elementwise("HardSigmoid", _hard_sigmoid, [FLOAT], exactness=NEAR),
+    Elementwise("HardSwish", _hard_swish, [FLOAT], exactness=NEAR),
 )
 TRANSCENDENTAL = (
     *(Elementwise(op, _unary(formula), [FLOAT], exactness=f"{bound} ulp")
       for op, formula, bound in (("Exp", f.exp, 1), ("Log", f.log, 1), ("Tanh", f.tanh, 3), ("Sigmoid", f.sigmoid, 3),
                                  ("Softplus", f.softplus, 4), ("Erf", f.erf, 3))),
-    *(Elementwise(op, formula, [FLOAT], exactness="relative 1e-6, absolute 2e-7")
+    *(Elementwise(op, formula, [FLOAT], exactness=NEAR)
       for op, formula in (("Elu", _elu), ("Selu", _selu), ("Celu", _celu), ("Gelu", _gelu))),
-    Elementwise("Mish", _unary(lambda x: x * f.tanh(f.softplus(x))), [FLOAT], exactness="8 ulp"),
+    Elementwise("Mish", _unary(lambda x: x * f.tanh(f.softplus(x))), [FLOAT], exactness="4 ulp"),
     Elementwise("Swish", lambda call, x: x * f.sigmoid(x * _number(call, "alpha", 1)), [FLOAT], exactness="4 ulp"),
     Elementwise("QuickGelu", lambda call, x: x * f.sigmoid(x * _number(call, "alpha", 1.702)), [FLOAT],
-                exactness="relative 1e-6"),
+                exactness="relative 2e-6"),
 )
 KERNELS = (*ARITHMETIC, *LOGIC, *UNARY, *TRANSCENDENTAL)

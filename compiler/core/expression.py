@@ -139,6 +139,8 @@ def variable(name: str, dtype: str) -> Expression:
 
 def constant(value: Number, dtype: str) -> Expression:
     """Return ``value`` rounded to ``dtype``."""
+    if not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"Constant of an expression must be a number, not {value!r}")
     with np.errstate(all="ignore"):
         return Expression("constant", dtype, (), np.dtype(dtype).type(value))
 

@@ -259,22 +259,25 @@ def _zero(dtype: str) -> Number:
     return 0
 
 
-SUM = "relative 1e-5 (sums in another order)"
+SUM = "float32 relative 1e-5 (sums in another order), integers exact"
+FLOAT_SUM = "relative 1e-5 (sums in another order)"
 MEAN = _simple(_zero, lambda total, x: total + x, lambda total, count: total / float(count))
 MAXIMUM = _simple(lowest, greatest)
 KERNELS = (
     Reduction("ReduceSum", _simple(_zero, lambda total, x: total + x), ("float32", "int32", "int64"), exactness=SUM),
-    Reduction("ReduceMean", MEAN, exactness=SUM),
+    Reduction("ReduceMean", MEAN, exactness=FLOAT_SUM),
     Reduction("ReduceMax", MAXIMUM, NUMBERS),
     Reduction("ReduceMin", _simple(highest, least), NUMBERS),
     Reduction("ReduceProd", _simple(lambda dtype: 1, lambda total, x: total * x), ("float32", "int32", "int64"),
               exactness=SUM),
-    Reduction("ReduceSumSquare", _simple(_zero, lambda total, x: total + x * x), exactness=SUM),
-    Reduction("ReduceL1", _simple(_zero, lambda total, x: total + abs(x)), exactness=SUM),
-    Reduction("ReduceL2", _simple(_zero, lambda total, x: total + x * x, lambda total, _: sqrt(total)), exactness=SUM),
-    Reduction("ReduceLogSum", _simple(_zero, lambda total, x: total + x, lambda total, _: f.log(total)), exactness=SUM),
-    Reduction("ReduceLogSumExp", _log_sum_exp, exactness=SUM),
-    Reduction("GlobalAveragePool", MEAN, spatial=True, exactness=SUM),
+    Reduction("ReduceSumSquare", _simple(_zero, lambda total, x: total + x * x), exactness=FLOAT_SUM),
+    Reduction("ReduceL1", _simple(_zero, lambda total, x: total + abs(x)), exactness=FLOAT_SUM),
+    Reduction("ReduceL2", _simple(_zero, lambda total, x: total + x * x, lambda total, _: sqrt(total)),
+              exactness=FLOAT_SUM),
+    Reduction("ReduceLogSum", _simple(_zero, lambda total, x: total + x, lambda total, _: f.log(total)),
+              exactness=FLOAT_SUM),
+    Reduction("ReduceLogSumExp", _log_sum_exp, exactness=FLOAT_SUM),
+    Reduction("GlobalAveragePool", MEAN, spatial=True, exactness=FLOAT_SUM),
     Reduction("GlobalMaxPool", MAXIMUM, spatial=True),
     Position("ArgMax", ">"),
     Position("ArgMin", "<"),

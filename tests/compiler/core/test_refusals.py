@@ -16,8 +16,9 @@ from tilewright.isa.program import Call, Operand
 DTYPES = ("float32", "int8", "uint8", "int32", "int64", "bool")
 NAMES = ("axis", "axes", "perm", "pads", "strides", "kernel_shape", "dilations", "group", "auto_pad", "ceil_mode",
          "mode", "shape", "starts", "ends", "steps", "scales", "sizes", "roi", "repeats", "indices", "blocksize", "to",
-         "alpha", "beta", "p", "size", "epsilon", "keepdims", "opset", "num_groups", "transA", "output_shape", "output_padding",
-         "count_include_pad", "value", "min", "max", "approximate", "nearest_mode", "coordinate_transformation_mode")
+         "alpha", "beta", "p", "size", "epsilon", "keepdims", "opset", "num_groups", "transA", "output_shape",
+         "output_padding", "count_include_pad", "value", "min", "max", "approximate", "nearest_mode",
+         "coordinate_transformation_mode")
 INTEGERS = st.integers(-3, 4)
 JUNK = st.one_of(INTEGERS, st.lists(INTEGERS, max_size=8), st.floats(), st.text(max_size=3), st.none(), st.booleans(),
                  st.just(10**30), st.lists(st.lists(INTEGERS, max_size=2), max_size=2),
