@@ -93,8 +93,11 @@ class _Build:
     def info(self, name: str) -> TensorInfo:
         """Return what the back end knows of a tensor."""
         tensor = self.graph.tensors[name]
-        if name in self.flat or (name in self.aliased and len(tensor.shape or ()) not in (2, 4)):
+        shape = tensor.shape or ()
+        if name in self.flat:
             return flat_info(tensor)
+        if name in self.aliased and (len(shape) not in (2, 4) or shape[0] != 1):
+            return core_info(tensor)
         return core_info(tensor) if name in self.core else tensor_info(tensor)
 
     def border(self, name: str, border: Tensor) -> TensorInfo:

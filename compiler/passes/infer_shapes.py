@@ -32,10 +32,12 @@ class InferShapes(Pass):
     def apply(self, graph: Graph) -> Graph:
         tensors = dict(graph.tensors)
         nodes = []
+        integers = any(node.op in INTEGER for node in graph.nodes)
         for name in graph.inputs:
             shape = tensors[name].shape or ()
             quantised = any(node.op == "Quantize" for node in graph.readers(name))
-            if (len(shape) == 4 or (len(shape) == 2 and quantised)) and shape[0] != 1:
+            # The host core takes any batch, the datapath one image.
+            if ((len(shape) == 4 and integers) or (len(shape) == 2 and quantised)) and shape[0] != 1:
                 raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
                                             "run larger batches one by one")
         for node in graph.nodes:
@@ -68,6 +70,8 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node) -> tuple[Nod
     shape = tensors[node.inputs[0]].shape
     if shape is None:
         raise BadModelError(f"Shape of tensor {node.inputs[0]!r} must be known, and nothing tells it")
+    if node.op == "QAlias":
+        return node, tensors[node.output].shape or ()
     if node.op not in ("QReshape", "Quantize", "Dequantize") and (len(shape) not in (2, 4) or shape[0] != 1):
         raise _refusal(node, f"its input has the shape {list(shape)}",
                        "use tensors of the shape (1, channels) or (1, channels, height, width)")

@@ -12,6 +12,7 @@ from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass
+from tilewright.compiler.passes.flat_views import viewed
 from tilewright.compiler.passes.integer_ops import with_bounds
 from tilewright.compiler.unary_tables import TableError, table_of
 
@@ -126,14 +127,20 @@ def _replaced(graph: Graph, quantize: Node, found: _Function) -> Graph:
                           if node.op == "DequantizeLinear" and node.inputs[0] == root), root)
     y = _kind(graph, quantize, quantize.output)
     shape = graph.tensors[root].shape or ()
-    if graph.tensors[quantize.output].shape != shape or len(shape) not in (2, 4) or shape[0] != 1:
+    if graph.tensors[quantize.output].shape != shape or not shape:
         raise UnsupportedNodeError(quantize.name, quantize.op, f"its input has the shape {list(shape)}", "")
     graph = quantisation.with_types(graph, x, y)
     node = table_node(graph, found.nodes, x, y)
     if any(_only_rescales(graph, found.nodes, each) for each in found.nodes):
         # ONNX Runtime makes one pair with a third quantisation of the two (double_qdq_pairs_remover.cc).
         node = node.with_attrs(exact=False)
-    return graph.replaced((quantize,), node)
+    if len(shape) in (2, 4) and shape[0] == 1:
+        return graph.replaced((quantize,), node)
+    found_view = viewed(graph, graph.tensors[x.name], graph.tensors[y.name], node)
+    if found_view is None:
+        raise UnsupportedNodeError(quantize.name, quantize.op, f"its input has the shape {list(shape)}", "")
+    graph, views = found_view
+    return graph.with_(nodes=tuple(new for each in graph.nodes for new in (views if each is quantize else (each,))))
 
 
 def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantize: Node) -> bool:

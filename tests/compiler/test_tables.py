@@ -153,3 +153,20 @@ def test_operators_that_onnx_runtime_does_not_take_make_no_table():
              Node("QuantizeLinear", ("e", "s"), "y")]
     with pytest.raises(TableError):
         table_of(nodes, "x", "int8", 4, "y", "int8", {"s": np.float32(1)})
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("shape", [(1, 12, 16), (1, 3, 4, 2, 8), (192,), (2, 96)])
+def test_tensors_of_other_ranks_are_looked_at_as_images(shape, dtype, zero_point):
+    model = ModelBuilder("qdq", seed=12, dtype=dtype, zero_point=zero_point)
+    x = model.reshape(model.conv(model.input((1, 3, 6, 6)), 12), shape)
+    network = assert_layers(model.finish(activated(model, "Sigmoid", x, np.float32(1 / 256))))
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["Reshape"]
+    assert sum(layer.table is not None for layer in network.layers if not isinstance(layer, CoreLayer)) == 1
+
+
+def test_a_prime_number_of_elements_is_the_cores():
+    model = ModelBuilder("qdq", seed=13)
+    x = model.input((1, 1, 10007))
+    network = assert_layers(model.finish(activated(model, "Sigmoid", x, np.float32(1 / 256))))
+    assert [layer.op for layer in network.layers] == ["DequantizeLinear", "Sigmoid", "QuantizeLinear"]
