@@ -27,6 +27,7 @@ from tilewright.runtime.cli_options import (
     Model,
     machine_named,
     model_named,
+    say_ranges,
     write_json,
 )
 from tilewright.runtime.errors import InputError
@@ -83,8 +84,9 @@ def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine
         calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
     by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--explain": explain})
-    file, size = model_named(model, calibrate, keep_float), machine_named(machine)
+    size = machine_named(machine)
     require_place(json_file)
+    file = model_named(model, calibrate, keep_float)
     from tilewright.runtime.evaluate import evaluate_model
     from tilewright.runtime.evaluate_ranges import Request, evaluate_ranges
     from tilewright.runtime.progress import Steps
@@ -108,8 +110,9 @@ def compile_(model: Model,
     """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
     if output is None and not explain:
         raise InputError("Compiled model must be given a folder with -o DIR, or be only explained with --explain")
-    file, size = model_named(model, calibrate, keep_float), machine_named(machine)
+    size = machine_named(machine)
     require_place(json_file)
+    file = model_named(model, calibrate, keep_float)
     from tilewright.compiler.backend import compile_file, emit_artifact
     from tilewright.compiler.explain import explain as explanation_of
     from tilewright.runtime.plan_tables import print_plan
@@ -124,6 +127,7 @@ def compile_(model: Model,
         print_plan(explanation_of(compiled), console())
     if json_file is not None:
         write_json(json_file, explanation_of(compiled).to_json())
+    say_ranges(file)
     if output is not None:
         typer.echo(output)
 
@@ -173,8 +177,8 @@ def baseline(model: Model,
 
     Large models are run in parts, and their cycles scaled.
     """
-    file = model_named(model, calibrate, keep_float)
     require_place(json_file)
+    file = model_named(model, calibrate, keep_float)
     from tilewright.runtime.evaluate import evaluate_baseline
     from tilewright.runtime.progress import Steps
     from tilewright.runtime.tables import baseline_table, console
@@ -182,6 +186,7 @@ def baseline(model: Model,
     result = evaluate_baseline(file, input_file, core=core.value, steps=Steps())
     out = console()
     out.print(baseline_table(file.stem, result))
+    say_ranges(file)
     out.print(f"every layer equal to the integer reference: {'yes' if result.matches else 'NO'}", highlight=False)
     if json_file is not None:
         write_json(json_file, {

@@ -44,6 +44,14 @@ def model_named(name: str, calibrate: Path | None = None, keep_float: bool = Fal
     return ready_model(model_file(name, steps), calibrate, keep_float, steps)
 
 
+def say_ranges(model: Path) -> None:
+    """Say on standard error what the ranges of a model are from, if it was quantised here: where no report does."""
+    from tilewright.runtime.quantised import calibration_note, quantised_here
+
+    if quantised_here(model) is not None:
+        typer.echo(calibration_note(model), err=True)
+
+
 def machine_named(name: str) -> Machine:
     """Return the machine that is the preset ``name``."""
     try:

@@ -65,7 +65,8 @@ def test_a_float_model_runs_as_a_quick_look_that_says_so(model):
 def test_a_compiled_model_still_says_what_its_ranges_are_from(model, tmp_path):
     np.save(tmp_path / "samples.npy", samples())
     done = invoke("compile", model, "-o", tmp_path / "out", "--calibrate", tmp_path / "samples.npy")
-    assert done.exit_code == 0, done.output
+    assert (done.exit_code, done.stdout) == (0, f"{tmp_path / 'out'}\n"), done.output
+    assert "quantised here, ranges from 4 samples of samples.npy" in done.stderr
     done = invoke("simulate", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "quantised here, ranges from 4 samples of samples.npy" in done.stdout

@@ -1,0 +1,28 @@
+"""Published structures in float, quantised, compiled and run: every layer equals ONNX Runtime or is off as it may."""
+
+import onnx
+import pytest
+
+from tilewright.isa.machine import PRESETS
+from tilewright.models.light import light
+from tilewright.runtime.layer_comparison import compare_layers
+from tilewright.runtime.post_training import quantise
+from tilewright.runtime.progress import Silence
+
+# Not those whose fully connected layers take half a gigabyte as floats: bvlc_alexnet, vgg19, zfnet512.
+STRUCTURES = ("squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "densenet121")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_a_published_structure_runs_from_float_to_the_engine(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    onnx.save(light(name), tmp_path / f"{name}.onnx")
+    quantised = quantise(tmp_path / f"{name}.onnx", None, Silence())
+    comparison = compare_layers(quantised.model, PRESETS["base"], "fast", None, steps=Silence())
+    assert comparison.matches, comparison.found.divergence
+    rows = comparison.found.rows
+    assert {row.engine for row in rows} == {"equal"}
+    # All that the core has to do is Softmax, and in inception_v1 two LRN, and what brings these to float and back.
+    assert sum(row.kind == "core" for row in rows) <= 8
+    assert len(comparison.error.layers) > len(rows) // 4
