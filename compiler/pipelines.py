@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from tilewright.compiler.frontend import load
 from tilewright.compiler.graph import Graph
 from tilewright.compiler.layers import Network
@@ -20,6 +22,7 @@ from tilewright.compiler.passes.fuse_table import FuseTable
 from tilewright.compiler.passes.infer_shapes import InferShapes
 from tilewright.compiler.passes.leave_to_core import LeaveToCore
 from tilewright.compiler.passes.merge_moves import MergeMoves
+from tilewright.compiler.passes.place_depth_to_space import PlaceDepthToSpace
 from tilewright.compiler.passes.quantise_between import QuantiseBetween
 from tilewright.compiler.passes.recognise_qdq import RecogniseQdq
 from tilewright.compiler.passes.recognise_qoperators import RecogniseQOperators
@@ -36,7 +39,8 @@ RECOGNITION = (
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), MergeMoves(), LeaveToCore())
+    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), MergeMoves(), PlaceDepthToSpace(),
+    LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())
@@ -58,7 +62,9 @@ def lower(graph: Graph, options: Options = BEST) -> Network:
     CompileError
         If it has something that is not compiled; the message names the node, the reason and a way out.
     """
-    return build_network(Pipeline(passes(options))(graph))
+    # Scales that overflow or are none are refused where they are used, not warned about.
+    with np.errstate(all="ignore"):
+        return build_network(Pipeline(passes(options))(graph))
 
 
 def compile_network(model: str | Path | bytes, options: Options = BEST) -> Network:

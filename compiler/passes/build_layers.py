@@ -23,7 +23,7 @@ from tilewright.compiler.passes.build_core import (
 )
 from tilewright.compiler.passes.integer_ops import PLACED
 from tilewright.compiler.passes.quantisation import tensor_info
-from tilewright.compiler.places import Concat, Slice, Step, Upsample, copy_layer, place_tensors
+from tilewright.compiler.places import Concat, Part, Slice, Step, Upsample, copy_layer, place_tensors
 from tilewright.compiler.transposed import transposed_convolution
 from tilewright.isa.numerics import pack_scale, wrap
 
@@ -139,7 +139,21 @@ class _Build:
 
     def steps(self, node: Node, name: str) -> list[Step]:
         """Return what the back end has for a node: layers, or the movement of a tensor."""
-        return self.transposed(node, name) if node.op == "QConvTranspose" else [self.step(node, name)]
+        if node.op == "QConvTranspose":
+            return self.transposed(node, name)
+        return self.interleaved(node, name) if node.op == "QInterleave" else [self.step(node, name)]
+
+    def interleaved(self, node: Node, name: str) -> list[Step]:
+        """Return the layers that copy tensors to the phases of another one."""
+        output, (rows, columns) = self.info(node.output), node.attrs["steps"]
+        steps: list[Step] = []
+        for index, source in enumerate(node.inputs):
+            info, start = self.info(source), divmod(index, columns)
+            part = replace(info, name=f"{output.name}[{start[0]}::{rows}, {start[1]}::{columns}]", dims=None,
+                           place=Part(output.name, (0, *start), (rows, columns)).place(output.shape))
+            self.parts[part.name] = part
+            steps.append(copy_layer(f"{name}[{start[0]}, {start[1]}]", node.onnx_nodes, info, part.name))
+        return steps
 
     def transposed(self, node: Node, name: str) -> list[Step]:
         """Return the layers of a transposed convolution; what they write are parts of its result."""

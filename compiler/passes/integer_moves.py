@@ -7,6 +7,7 @@ QConcat     any number         ``axis`` of (channels, height, width)
 QSlice      x                  ``starts`` (channel, row, column), ``steps`` (rows, columns)
 QUpsample   x                  ``factors`` (rows, columns)
 QPad        x                  ``pads`` (top, left, bottom, right), ``value``: a level of the model's type
+QInterleave phases, row by row ``steps`` (rows, columns): as many phases as their product
 =========== ================== ======================================================================
 """
 

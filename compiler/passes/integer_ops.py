@@ -35,7 +35,7 @@ COMPUTING = ("QConv", "QDense", "QAdd", "QAverage")
 MOVING = ("QMaxPool", "QClamp", "QReshape")
 """Operators whose output is quantised as their input."""
 
-PLACED = ("QConcat", "QSlice", "QUpsample", "QPad")
+PLACED = ("QConcat", "QSlice", "QUpsample", "QPad", "QInterleave")
 """Operators that only move, so that addresses do what they do; see ``integer_moves``."""
 
 INTEGER = frozenset({

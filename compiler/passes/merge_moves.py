@@ -1,8 +1,7 @@
 """Chains of transposes and reshapes of integers by what they do in all: nothing, or another order of the channels.
 
 Tensors lie as NHWC, so between (1, H, W, C) of a model's border and (1, C, H, W) no byte moves; nor does it when a
-tensor is flattened in NHWC. A shuffle of channels (reshape, transpose, reshape) is a 1x1 convolution with one 1 per
-output channel, which is exact, and many times as fast as the host core.
+tensor is flattened in NHWC. A shuffle of channels (reshape, transpose, reshape) is an order of weights.
 """
 
 import math
@@ -12,14 +11,14 @@ import numpy as np
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass
 from tilewright.compiler.passes.integer_ops import INTEGER, PLACED
-from tilewright.compiler.passes.quantisation import with_constants
+from tilewright.compiler.passes.permute_channels import permuted
 
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 _MAX_ELEMENTS = 2**23
 
 
 class MergeMoves(Pass):
-    """Replace such chains by a QAlias, or a QConv; others stay the host core's."""
+    """Replace such chains by a QAlias, or by ``permuted``; others stay the host core's."""
 
     def apply(self, graph: Graph) -> Graph:
         for output in [node.output for node in graph.nodes if _is_move(graph, node)]:
@@ -50,7 +49,7 @@ class MergeMoves(Pass):
         if x.shape == y.shape and len(x.shape) == 4 and x.shape[0] == 1 and x.quantised:
             order = after[0, :, 0, 0] // math.prod(x.shape[2:])
             if np.array_equal(before[0, order], after[0]):
-                return _permuted(graph, chain, order, names)
+                return permuted(graph, chain, x.name, y.name, order, names)
         return graph
 
 
@@ -93,13 +92,3 @@ def _can_be_placed(graph: Graph, name: str) -> bool:
     """Tell whether nothing else decides where a tensor lies."""
     source = graph.producer(name)
     return not any(node is not None and node.op in (*PLACED, "QAlias") for node in (source, *graph.readers(name)))
-
-
-def _permuted(graph: Graph, chain: list[Node], order: np.ndarray, names: tuple[str, ...]) -> Graph:
-    x, y = chain[0].inputs[0], chain[-1].output
-    weights = np.zeros((order.size, order.size, 1, 1), np.int8)
-    weights[np.arange(order.size), order] = 1
-    constants: dict[str, np.ndarray] = {f"{y}:weights": weights, f"{y}:scale": np.ones(1, np.float32)}
-    attrs: dict[str, object] = {"low": -128, "high": 127, "kernel": (1, 1), "strides": (1, 1), "dilations": (1, 1),
-             "pads": (0, 0, 0, 0), "groups": 1}
-    return with_constants(graph, constants).replaced(chain, Node("QConv", (x, *constants, ""), y, attrs, names))

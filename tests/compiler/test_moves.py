@@ -177,7 +177,7 @@ def test_flattening_in_nhwc_moves_nothing():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_channel_shuffle_is_a_convolution(form):
     model = ModelBuilder(form, seed=11, zero_point=5)
-    x = model.conv(model.input((1, 3, 6, 6)), 12)
+    x = model.conv(model.input((1, 4, 6, 6)), 12, groups=2)
     y = model.reshape(x, (1, 3, 4, 4, 4))
     y = model.moved("Transpose", y, (1, 4, 3, 4, 4), perm=(0, 2, 1, 3, 4))
     y = model.reshape(y, x.shape)
@@ -210,4 +210,25 @@ def test_padding_of_the_least_is_the_poolings_own():
     x = model.conv(model.input((1, 3, 6, 6)), 4)
     extra = (model.constant(np.array([0, 0, 0, 0, 0, 0, 1, 1])), model.constant(np.int8(-128)))
     network = on_datapath(model, model.conv(model.max_pool(model.moved("Pad", x, (1, 4, 5, 5), extra=extra)), 3))
+    assert [layer.kind for layer in network.layers] == ["conv", "conv"]
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_depth_to_space_stores_each_phase_to_its_place(mode, form, grouped):
+    model = ModelBuilder(form, seed=15, zero_point=-9)
+    x = model.conv(model.input((1, 4, 6, 7)), 12, groups=2 if grouped else 1)
+    y = model.moved("DepthToSpace", x, (1, 3, 8, 10), blocksize=2, mode=mode)
+    network = on_datapath(model, model.conv(y, 3))
+    convolutions = 3 if grouped and mode == "CRD" else 2
+    assert sorted(layer.kind for layer in network.layers) == ["conv"] * convolutions + ["pass"] * 4
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_shuffle_behind_a_convolution_is_an_order_of_its_weights(form):
+    model = ModelBuilder(form, seed=16)
+    x = model.conv(model.input((1, 3, 6, 6)), 12, per_channel=form == "qdq")
+    y = model.moved("Transpose", model.reshape(x, (1, 2, 6, 4, 4)), (1, 6, 2, 4, 4), perm=(0, 2, 1, 3, 4))
+    network = on_datapath(model, model.conv(model.reshape(y, x.shape), 4))
     assert [layer.kind for layer in network.layers] == ["conv", "conv"]
