@@ -6,7 +6,7 @@ from math import inf, log10
 
 import numpy as np
 
-from tilewright.compiler.layers import Network, TensorInfo
+from tilewright.compiler.layers import Network, Shape, TensorInfo
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantised import Quantised
 from tilewright.runtime.quantization import as_int8
@@ -66,20 +66,20 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
     network : Network
         What it compiles to: names and scales of tensors.
     """
-    tensors = {layer.writes[0]: network.tensors[layer.writes[0]] for layer in network.layers}
+    tensors = [network.tensors[layer.writes[0]] for layer in network.layers]
+    views = {info.name: _View.of(info, network) for info in tensors if info.dtype == "int8"}
     reference = Reference(quantised.model)
-    plain = FloatReference(quantised.float_model, map(float_name, tensors))
-    compared = {name: info for name, info in tensors.items()
-                if float_name(name) in plain.names and info.dtype == "int8"}
+    plain = FloatReference(quantised.float_model, (float_name(view.whole) for view in views.values()))
+    compared = {name: view for name, view in views.items() if float_name(view.whole) in plain.names}
     feeds = quantised.feeds(MOST_SAMPLES)
     sums = {name: np.zeros(2) for name in compared}
     agreeing = answers = 0
     with steps.count(f"Comparing with {quantised.float_model.name} in float", len(feeds)) as advance:
         for feed in feeds:
             rounded, exact = reference.run(feed), plain.run(feed)
-            for name, info in compared.items():
-                if name in rounded:
-                    sums[name] += _powers(exact[float_name(name)], _dequantised(rounded[name], info))
+            for name, view in compared.items():
+                if view.whole in rounded:
+                    sums[name] += view.powers(exact[float_name(view.whole)], rounded[view.whole])
             same, count = _agreement(plain.outputs, exact, rounded)
             agreeing, answers = agreeing + same, answers + count
             advance()
@@ -94,14 +94,36 @@ def float_name(tensor: str) -> str:
     return tensor.removesuffix(_SUFFIX)
 
 
-def _dequantised(array: np.ndarray, info: TensorInfo) -> np.ndarray:
-    return (as_int8(array).astype(np.float64) - info.zero_point) * np.float64(info.scale)
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A tensor as the models have it: a name, the elements if it is a part of that one, and what its values mean."""
 
+    whole: str
+    places: np.ndarray | None
+    shape: Shape
+    scale: np.float64
+    zero_point: int
 
-def _powers(exact: np.ndarray, rounded: np.ndarray) -> np.ndarray:
-    """Return the power of a signal and of its noise."""
-    signal = exact.astype(np.float64)
-    return np.array([np.sum(signal**2), np.sum((signal - rounded.reshape(signal.shape))**2)])
+    @classmethod
+    def of(cls, info: TensorInfo, network: Network) -> "_View":
+        scale, place = np.float64(info.scale), info.place
+        if place is None:
+            return cls(info.name, None, info.shape, scale, info.zero_point)
+        channels, height, width = info.shape
+        places = (place.offset + np.arange(channels)[:, None, None] + place.row_step * np.arange(height)[:, None]
+                  + place.pixel_step * np.arange(width))
+        return cls(place.parent, places, network.tensors[place.parent].shape, scale, info.zero_point)
+
+    def powers(self, exact: np.ndarray, rounded: np.ndarray) -> np.ndarray:
+        """Return the power of the signal and of its noise."""
+        signal = self._cut(exact).astype(np.float64)
+        noise = signal - (self._cut(as_int8(rounded)).astype(np.float64) - self.zero_point) * self.scale
+        return np.array([np.sum(signal**2), np.sum(noise**2)])
+
+    def _cut(self, array: np.ndarray) -> np.ndarray:
+        if self.places is None:
+            return array.ravel()
+        return array.reshape(self.shape).transpose(1, 2, 0).ravel()[self.places.ravel()]
 
 
 def _decibels(signal: float, noise: float) -> float:

@@ -288,6 +288,34 @@ def test_the_noise_measured_is_that_of_the_definition(tmp_path):
     assert error.agreeing == np.count_nonzero(signal.argmax(axis=2) == other.argmax(axis=2))
 
 
+def test_of_a_part_of_a_concatenation_the_noise_is_that_of_its_channels(tmp_path):
+    from tilewright.runtime.post_training import quantise
+    from tilewright.runtime.quantisation_error import quantisation_error
+
+    builder = FloatBuilder(seed=6)
+    x = builder.input((1, 3, 8, 8))
+    joined = builder.node("Concat", builder.conv(x, 3, 5), builder.node("Relu", builder.conv(x, 3, 7)), axis=1)
+    onnx.save(builder.finish(builder.conv(joined, 12, 4)), tmp_path / "net.onnx")
+    quantised = quantise(tmp_path / "net.onnx", None, Silence())
+    network, *_ = prepared(quantised.model, BASE)
+    ratios = {each.layer: each.sqnr for each in quantisation_error(quantised, network, Silence()).layers}
+    signal, noise = np.zeros(2), np.zeros(2)
+    for feed in quantised.feeds():
+        exact = layer_comparison.FloatReference(quantised.float_model, [joined]).run(feed)[joined][0]
+        rounded = Reference(quantised.model).run(feed)[f"{joined}_QuantizeLinear_Output"][0]
+        scale = np.float64(network.tensors[f"{joined}_QuantizeLinear_Output"].scale)
+        for part, channels in enumerate((slice(0, 5), slice(5, 12))):
+            signal[part] += np.sum(exact[channels].astype(np.float64)**2)
+            noise[part] += np.sum((exact[channels] - rounded[channels] * scale)**2)
+    expected = 10 * np.log10(signal / noise)
+    written = {name: layer.name for layer in network.layers for name in layer.writes}
+    for name, info in network.tensors.items():
+        if info.place is not None:
+            part = 0 if info.place.offset == 0 else 1
+            assert ratios[written[name]] == pytest.approx(expected[part], abs=1e-3)
+    assert sum(info.place is not None for info in network.tensors.values()) >= 2
+
+
 def test_an_output_that_is_a_tensor_under_another_shape_is_compared(tmp_path):
     builder = FloatBuilder()
     x = builder.node("GlobalAveragePool", builder.conv(builder.input((1, 3, 8, 8)), 3, 8))
