@@ -142,8 +142,8 @@ class _Printer:
             return f"tw_sqrt({args[0][0]})", PRIMARY
         if node.op == "logical_not":
             return f"!{_closed(args[0], UNARY)}", UNARY
-        if node.dtype not in FLOATS and node.op in WRAPPING:
-            return self._wrapping(node, args)
+        if node.dtype not in FLOATS and node.op in OF_INTEGERS:
+            return self._integer(node, args)
         if node.op == "absolute":
             return f"__builtin_fabs{'f' if node.dtype == 'float32' else ''}({args[0][0]})", PRIMARY
         if node.op == "negative":
@@ -151,28 +151,32 @@ class _Printer:
         operator, binding = BINARY[node.op]
         if node.dtype == "bool" and node.op in LAZY:
             operator = LAZY[node.op]
-        if binding < COMPARISON:  # C's binding of these surprises: C compilers ask for parentheses
+        if binding < COMPARISON or operator == ">>":  # C's binding of these surprises: C compilers ask for parentheses
             return f"{_closed(args[0], UNARY)} {operator} {_closed(args[1], UNARY)}", binding
         return f"{_closed(args[0], binding)} {operator} {_closed(args[1], binding + 1)}", binding
 
-    def _wrapping(self, node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
-        """Return integer arithmetic that wraps around: unsigned, for signed overflow is undefined in C."""
-        unsigned = "uint64_t" if node.dtype in ("int64", "uint64") else "uint32_t"
+    def _integer(self, node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
+        """Return integer arithmetic: compiled with -fwrapv, which lets it wrap around as NumPy's does."""
+        value = args[0][0]
         if node.op == "divide":
-            return f"tw_divide_{node.dtype}({args[0][0]}, {args[1][0]})", PRIMARY
-        if node.op == "absolute":
-            value = _closed(args[0], UNARY)
-            return (f"({ctype(node.dtype)})({value} < 0 ? 0 - ({unsigned}){value} : ({unsigned}){value})", UNARY)
-        if node.op == "negative":
-            return f"({ctype(node.dtype)})(0 - ({unsigned}){_closed(args[0], UNARY)})", UNARY
+            return f"tw_divide_{node.dtype}({value}, {args[1][0]})", PRIMARY
         if node.op == "left_shift":
-            return f"({ctype(node.dtype)})(({unsigned}){_closed(args[0], UNARY)} << {_closed(args[1], UNARY)})", UNARY
-        operator, _ = BINARY[node.op]
-        left, right = (f"({unsigned}){_closed(arg, UNARY)}" for arg in args)
-        return f"({ctype(node.dtype)})({left} {operator} {right})", UNARY
+            unsigned = "uint64_t" if "64" in node.dtype else "uint32_t"
+            text = f"({unsigned}){_closed(args[0], UNARY)} << {_closed(args[1], UNARY)}"
+            return f"({ctype(node.dtype)})({text})", UNARY
+        if node.op == "absolute":
+            text, binding = f"{_closed(args[0], UNARY)} < 0 ? -{_closed(args[0], PRIMARY)} : {value}", TERNARY
+        elif node.op == "negative":
+            text, binding = f"-{_closed(args[0], PRIMARY)}", UNARY
+        else:
+            operator, binding = BINARY[node.op]
+            text = f"{_closed(args[0], binding)} {operator} {_closed(args[1], binding + 1)}"
+        # Narrow operands are added as int.
+        return (text, binding) if node.dtype in WORDS else (f"({ctype(node.dtype)})({text})", UNARY)
 
 
-WRAPPING = {"add", "subtract", "multiply", "divide", "negative", "absolute", "left_shift"}
+WORDS = ("int32", "uint32", "int64", "uint64")
+OF_INTEGERS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "left_shift"}
 
 
 def _closed(arg: tuple[str, int], binding: int) -> str:

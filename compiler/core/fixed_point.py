@@ -61,8 +61,8 @@ def exp(x: Expression) -> Expression:
     n = (signed >> 31).cast("int32").named("n")
     f = (signed.cast("uint32") << 1).named("f")
     total = constant(EXP2[0], "uint32")
-    for each in EXP2[1:]:
-        total = high(total, f) + each
+    for power, each in enumerate(EXP2[1:], 1):
+        total = (high(total, f) + each).named(f"p{len(EXP2) - power}")
     fraction = ((high(total, f) + 128) >> 8).cast("int32").named("fraction")
     tiny = (((n + 191) << 23) + fraction).view("float32") * 2.0**-64
     result = where(n > 127, INFINITY, where(n < -126, tiny, (((n + 127) << 23) + fraction).view("float32")))
@@ -82,8 +82,8 @@ def log(x: Expression) -> Expression:
     mantissa = ((m & FRACTION_MASK) | LEADING_ONE).named("mantissa")
     r = where(m >= ONE, (mantissa - LEADING_ONE) << 8, (mantissa - 2 * LEADING_ONE) << 7).named("r")
     total = constant(LOG[0], "int32")
-    for each in LOG[1:]:
-        total = (high(total, r) << 1) + each
+    for power, each in enumerate(LOG[1:], 1):
+        total = ((high(total, r) << 1) + each).named(f"p{len(LOG) - power}")
     exponent = e - where(small, constant(24, "int32"), constant(0, "int32"))
     fixed = ((r.cast("int64") * total.cast("int64")) >> 6) + exponent.cast("int64") * LN_2
     size = bits & SIZE_MASK

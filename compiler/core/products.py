@@ -124,7 +124,7 @@ class Products:
             return f"total = total + {x} * {w};"
         left = f"({x} - x_zero)" if self.x_zero is not None and self._present(call, self.x_zero) else x
         right = f"({w} - w_zero)" if self.w_zero is not None and self._present(call, self.w_zero) else w
-        return f"total = (int32_t)((uint32_t)total + (uint32_t)({left} * {right}));"
+        return f"total = total + {left} * {right};"
 
     def after(self, call: Call) -> tuple[list[str], str]:
         """Return declarations, and the C text of the result."""

@@ -16,9 +16,9 @@ FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-fno-sanitize=all", "-fomi
 ALONE = ("-nostdlib",)
 """Link with nothing: programs that call no function of the C compiler's run-time library."""
 
-LIBRARY = ("-ffp-contract=off", "-Wno-unused-parameter", "-Wl,--gc-sections", "-Wl,-s")
+LIBRARY = ("-ffp-contract=off", "-fwrapv", "-Wno-unused-parameter", "-Wl,--gc-sections", "-Wl,-s")
 """Link with clang's compiler-rt, where 64-bit divisions and memcpy are, less what is not used. A product and a sum are
-two operations: NumPy, which kernels are compared with, rounds after each."""
+two operations: NumPy, which kernels are compared with, rounds after each; and its integers wrap around."""
 
 TOO_LARGE = ("will not fit in region", "leaves less than")
 """What the linker says of a program that RAM has no room for."""

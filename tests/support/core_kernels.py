@@ -22,10 +22,11 @@ from tilewright.compiler.core.registry import KERNELS
 from tilewright.isa.program import Call, Operand
 
 ABSENT = Operand(0, "", (), ())
-FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", "-fno-sanitize=all", "-shared", "-fPIC", "-Wall", "-Wextra",
+FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", "-fwrapv", "-fno-sanitize=all", "-shared", "-fPIC", "-Wall", "-Wextra",
          "-Werror", "-Wno-unused-function")
 TYPES = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8,
-         "int16": TensorProto.INT16, "uint16": TensorProto.UINT16, "int32": TensorProto.INT32, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+         "int16": TensorProto.INT16, "uint16": TensorProto.UINT16,
+         "int32": TensorProto.INT32, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
 
 
 def strides_of(dims: Sequence[int], *, channels_last: bool) -> tuple[int, ...]:
