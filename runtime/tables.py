@@ -70,6 +70,7 @@ def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
     work = f"{layer.macs / (report.multipliers * layer.cycles):.2f}" if layer.macs and layer.cycles else "–"
     stall: Text | str = "–"
     if layer.algorithm == "core":
+        work = "–"      # no multiplier of the array works
         stall = plain(f"core, {100 * layer.cycles / report.cycles:.0f} % of all cycles: {layer.reason}")
     elif layer.main_stall is not None:
         name = layer.main_stall.removeprefix("mac_").replace("_", " ")
