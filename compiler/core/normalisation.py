@@ -164,6 +164,9 @@ class RowNormalisation(CheckedKernel):
         return (strides[0], strides[1] * rows.dims[2], *strides[1:])
 
 
+MAX_NEIGHBOURS = 1 << 16
+
+
 class LocalResponse(CheckedKernel):
     """LRN: x / (bias + alpha / size * Σ x²) ** beta, the sum over neighbouring channels."""
 
@@ -174,9 +177,9 @@ class LocalResponse(CheckedKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, FLOAT)
-        if len(source.dims) < 3 or self._size(call) < 1:
-            raise Refused(f"LRN must have an input of rank 3 or more and a size from 1, not {source.dims!r} and "
-                          f"{call.attrs.get('size')!r}")
+        if len(source.dims) < 3 or not 1 <= self._size(call) <= MAX_NEIGHBOURS:
+            raise Refused(f"LRN must have an input of rank 3 or more and a size from 1 to {MAX_NEIGHBOURS}, "
+                          f"not {source.dims!r} and {call.attrs.get('size')!r}")
         self._last(call)
         return source.dtype, source.dims
 

@@ -15,6 +15,8 @@ from tilewright.compiler.core.checked import Refused, attribute, integers
 from tilewright.isa.program import Call
 
 MAX_ELEMENTS = 1 << 31
+MAX_REACH = 1 << 20
+"""Of a window along an axis, and taps of a kernel: far more than any network has, and no work to check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,12 @@ class Axis:
     def counts(self, *, padding: bool) -> list[int]:
         """Return how many taps of each output lie inside the image, or inside it and its padding."""
         low, high = (-self.before, self.size + self.after) if padding else (0, self.size)
-        starts = (output * self.stride - self.before for output in range(self.outputs))
-        return [sum(low <= start + tap * self.dilation < high for tap in range(self.kernel)) for start in starts]
+        counts = []
+        for start in range(-self.before, self.outputs * self.stride - self.before, self.stride):
+            first = max(0, -((start - low) // self.dilation))
+            last = min(self.kernel - 1, (high - 1 - start) // self.dilation)
+            counts.append(max(0, last - first + 1))
+        return counts
 
     def lines(self, axis: int, output: str, body: Iterable[str]) -> list[str]:
         """Return the C loop over the taps, around ``body``, which finds the input's index in ``y<axis>``."""
@@ -147,6 +153,8 @@ def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False
         If they make none.
     """
     rank = len(sizes)
+    if math.prod(kernel) > MAX_REACH:
+        raise Refused(f"{call.kernel} must have a kernel of at most {MAX_REACH} taps, not {kernel!r}")
     given = integers(call, "kernel_shape")
     if rank not in (1, 2, 3) or len(kernel) != rank or (given is not None and tuple(given) != kernel):
         raise Refused(f"{call.kernel} must have a kernel of 1 to 3 dims, as many as its image, "
@@ -165,6 +173,8 @@ def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False
         axis = Axis(sizes[k], kernel[k], strides[k], dilations[k], before, after, ceil, transposed, extra[k])
         if min(kernel[k], strides[k], dilations[k]) < 1 or min(before, after, extra[k]) < 0:
             raise Refused(f"{call.kernel} must have kernel, strides and dilations from 1 and pads from 0, not {axis}")
+        if axis.reach > MAX_REACH:
+            raise Refused(f"{call.kernel} must have windows over at most {MAX_REACH} elements, not {axis.reach}")
         axes.append(_padded(axis, auto, wanted[-rank:][k] if wanted and transposed else None))
         if not 0 < axes[-1].outputs < MAX_ELEMENTS:
             raise Refused(f"{call.kernel} must have an image as large as its kernel, not {sizes!r} for {kernel!r}")

@@ -195,6 +195,13 @@ def operand(*dims, dtype="float32"):
     (Call("Gemm", (operand(3, 4), operand(4, 5), operand(4)), operand(3, 5)), "Gemm must have inputs that broadcast"),
     (Call("BatchNormalization", (operand(1, 3, 4, 4), *[operand(2)] * 4), operand(1, 3, 4, 4)),
      "BatchNormalization must have a vector of 3 as input 1, not (2,)"),
+    (Call("MaxPool", (operand(1, 4, 8, 8),), operand(1, 4, 8, 8), {"kernel_shape": [2**11, 2**11]}),
+     "MaxPool must have a kernel of at most 1048576 taps, not (2048, 2048)"),
+    (Call("AveragePool", (operand(1, 4, 8, 8),), operand(1, 4, 8, 8),
+          {"kernel_shape": [1, 2], "dilations": [1, 2**30], "pads": [0, 2**30, 0, 2**30]}),
+     "AveragePool must have windows over at most 1048576 elements, not 1073741825"),
+    (Call("LRN", (operand(1, 4, 8, 8),), operand(1, 4, 8, 8), {"size": 2**40}),
+     "LRN must have an input of rank 3 or more and a size from 1 to 65536, not"),
     (Call("LpPool", (operand(1, 4, 8, 8),), operand(1, 4, 7, 7), {"kernel_shape": [2, 2], "p": 3}),
      "LpPool must have p 1 or 2, not 3"),
 ])
