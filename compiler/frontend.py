@@ -36,6 +36,9 @@ MAX_MODEL_BYTES = 2**31 - 1
 MAX_TENSOR_BYTES = 2**30
 """Limit of one tensor."""
 
+MAX_EXTENT = 2**14
+"""Limit of an image's height and width: tilings of larger ones are too many to compare."""
+
 # onnx's checker does not know these operators: the inputs that must be there, and the attributes.
 _INTS, _INT, _FLOAT, _STRING = (onnx.AttributeProto.INTS, onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT,
                                 onnx.AttributeProto.STRING)
@@ -82,9 +85,11 @@ def load(model: str | Path | bytes) -> Graph:
     proto = read_model(model)
     _check_contribs(proto)
     fix_batch(proto)
-    cleaned = clean(infer_shapes(proto))
-    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows.
-    return _build(infer_shapes(cleaned))
+    cleaned, count = infer_shapes(clean(infer_shapes(proto))), len(proto.graph.node)
+    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
+    while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:
+        cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)
+    return _build(cleaned)
 
 
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
@@ -133,8 +138,8 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
         if folder is None:
             raise BadModelError(f"Tensor {tensor.name!r} has external data; give the model as a file, not as bytes")
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-        target = (folder / location).resolve()
-        if not location or not target.is_relative_to(folder) or not target.is_file():
+        target = _within(folder, location)
+        if target is None:
             raise BadModelError(f"External data of tensor {tensor.name!r} must be a file in the model's folder, "
                                 f"not {location!r}")
         size += min(target.stat().st_size, _tensor_bytes(tensor))
@@ -147,6 +152,15 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
                                 f"{first_line(error)}") from error
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def _within(folder: Path, location: str) -> Path | None:
+    """Return the file ``location`` of ``folder``, or None if there is none such in it."""
+    try:
+        target = (folder / location).resolve()
+        return target if location and target.is_relative_to(folder) and target.is_file() else None
+    except (ValueError, OSError):
+        return None     # no name that a file can have
 
 
 def _tensor_bytes(tensor: TensorProto) -> int:
@@ -190,6 +204,11 @@ def _check_contribs(proto: onnx.ModelProto) -> None:
     for node in proto.graph.node:
         if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
             _check_contrib(node)
+        # ONNX's own inference ends the process if it is told a smaller number.
+        told = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), None)
+        if node.op_type == "Split" and told is not None and told != len(node.output):
+            raise BadModelError(f"Node {_name(node)!r} (Split) must have as many outputs as it says, {told}, "
+                                f"not {len(node.output)}")
 
 
 def _check_operators(graph: onnx.GraphProto) -> None:
@@ -217,8 +236,9 @@ def _check_contrib(node: onnx.NodeProto) -> None:
 
 def _build(proto: onnx.ModelProto) -> Graph:
     graph = proto.graph
+    _copy_constant_outputs(graph)
     _check_operators(graph)
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
     tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.output, *graph.input)}
     nodes: list[Node] = []
     for node in graph.node:
@@ -236,6 +256,38 @@ def _build(proto: onnx.ModelProto) -> Graph:
                  tuple(value.name for value in graph.input), tuple(value.name for value in graph.output), opset)
 
 
+def _copy_constant_outputs(graph: onnx.GraphProto) -> None:
+    """Make constants that are outputs of the model copies of constants that are none."""
+    outputs = {value.name: value for value in graph.output}
+    for node in [node for node in graph.node if node.op_type == "Constant" and node.domain in ("", "ai.onnx")]:
+        if (tensor := _constant_value(node)) is not None:
+            graph.initializer.append(tensor)
+            graph.node.remove(node)
+    for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
+        outputs[tensor.name].type.CopyFrom(helper.make_tensor_type_proto(tensor.data_type, tensor.dims))
+        copied = helper.make_node("Identity", [f"{tensor.name}:constant"], [tensor.name])
+        for node in graph.node:
+            node.input[:] = [copied.input[0] if name == tensor.name else name for name in node.input]
+        tensor.name = copied.input[0]
+        graph.node.insert(0, copied)
+
+
+def _constant_value(node: onnx.NodeProto) -> TensorProto | None:
+    """Return the value of a Constant of numbers."""
+    attribute = node.attribute[0]
+    value = helper.get_attribute_value(attribute)
+    tensor = TensorProto()
+    if attribute.name == "value":
+        tensor.CopyFrom(value)
+    elif attribute.name in ("value_float", "value_floats", "value_int", "value_ints"):
+        dtype = np.float32 if "float" in attribute.name else np.int64
+        tensor.CopyFrom(numpy_helper.from_array(np.array(value, dtype)))
+    else:
+        return None
+    tensor.name = node.output[0]
+    return tensor
+
+
 def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tensor],
             constants: dict[str, np.ndarray]) -> Iterator[Node]:
     """Yield one Slice for each output of a Split, and add their bounds to ``constants``."""
@@ -249,6 +301,14 @@ def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tens
         start += shape[axis]
         label = _name(node) if index == 0 else f"{_name(node)}:{index}"
         yield Node("Slice", (node.input[0], *bounds), name, {}, (label,))
+
+
+def _array(tensor: TensorProto) -> np.ndarray:
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise BadModelError(f"Tensor {tensor.name!r} must have as many values as its shape "
+                            f"{list(tensor.dims)!r} says: {first_line(error)}") from error
 
 
 def _tensor(value: onnx.ValueInfoProto) -> Tensor:
@@ -265,6 +325,9 @@ def _check_activation(tensor: Tensor) -> None:
         count *= extent
     if count > MAX_TENSOR_BYTES:
         raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_TENSOR_BYTES} elements, not {count}")
+    if len(tensor.shape or ()) == 4 and max((tensor.shape or ())[2:]) > MAX_EXTENT:
+        raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_EXTENT} rows and columns, "
+                                 f"not the shape {list(tensor.shape or ())!r}")
 
 
 def _plain(value: Any) -> Any:

@@ -36,16 +36,63 @@ def fix_batch(proto: onnx.ModelProto) -> None:
 def infer_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with the type of every value that ONNX's rules can tell.
 
-    com.microsoft's operators have no rules there. Where there are some, the rules are asked about a model that has
-    operators of the same shapes in their place.
+    com.microsoft's operators and GroupNormalization have no rules there. Where there are some, the rules are asked
+    about a model that has operators of the same shapes in their place.
 
     Raises
     ------
     BadModelError
         If types or shapes contradict each other.
     """
+    while True:
+        inferred = _inferred(proto)
+        pads = _without_empty_windows(inferred.graph)
+        if not pads:
+            return inferred
+        changed = onnx.ModelProto()
+        changed.CopyFrom(proto)
+        for index, values in pads.items():
+            node = changed.graph.node[index]
+            kept = [each for each in node.attribute if each.name not in ("ceil_mode", "pads")]
+            del node.attribute[:]
+            node.attribute.extend([*kept, helper.make_attribute("pads", values)])
+        proto = changed
+
+
+def _without_empty_windows(graph: onnx.GraphProto) -> dict[int, list[int]]:
+    """Return the pads, by index, with which nodes that pool need no ceil_mode, where ONNX has another idea of it.
+
+    By its rule the last window may begin behind the image. Those that compute it leave such windows out
+    (pool_attributes.h of ONNX Runtime).
+    """
+    shapes = {value.name: value.type.tensor_type.shape.dim for value in (*graph.value_info, *graph.input)}
+    found = {}
+    for index, node in enumerate(graph.node):
+        attrs = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        kernel, count = attrs.get("kernel_shape", []), len(attrs.get("kernel_shape", []))
+        if attrs.get("ceil_mode", 0) != 1 or attrs.get("auto_pad", b"NOTSET") != b"NOTSET":
+            continue
+        sizes = [extent.dim_value for extent in shapes.get(node.input[0], ())][2:]
+        strides, dilations = attrs.get("strides", [1] * count), attrs.get("dilations", [1] * count)
+        pads = list(attrs.get("pads", [0] * 2 * count))
+        if not count == len(sizes) == len(strides) == len(dilations) == len(pads) / 2 or min((*sizes, *strides)) < 1:
+            continue
+        empty = False
+        for i, size in enumerate(sizes):
+            extent = dilations[i] * (kernel[i] - 1) + 1
+            steps = -(-(size + pads[i] + pads[i + count] - extent) // strides[i])
+            if steps * strides[i] >= size + pads[i] and steps > 0:
+                empty, steps = True, steps - 1
+            pads[i + count] = max(pads[i + count], steps * strides[i] + extent - size - pads[i])
+        # A mean that counts padding does not count what is added here.
+        if empty and (pads == list(attrs.get("pads", pads)) or not attrs.get("count_include_pad")):
+            found[index] = pads
+    return found
+
+
+def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     inferred = _infer(proto, check_type=True)
-    if any(node.op_type in _ALIKE for node in proto.graph.node if node.domain == "com.microsoft"):
+    if any(map(_has_alike, proto.graph.node)):
         known = {value.name for value in inferred.graph.value_info}
         alike = _infer(_with_operators_alike(inferred), check_type=False)
         inferred.graph.value_info.extend(value for value in alike.graph.value_info if value.name not in known)
@@ -100,8 +147,15 @@ def _gemm(node: onnx.NodeProto, _: str) -> onnx.NodeProto:
 _ALIKE: dict[str, Callable[[onnx.NodeProto, str], onnx.NodeProto]] = {
     "QLinearAdd": _broadcast, "QLinearMul": _broadcast, "QLinearConcat": _concat, "QLinearSigmoid": _same,
     "QLinearLeakyRelu": _same, "QLinearSoftmax": _same, "QLinearGlobalAveragePool": _pool,
-    "QLinearAveragePool": _pool, "QGemm": _gemm, "Gelu": _same,
+    "QLinearAveragePool": _pool, "QGemm": _gemm, "Gelu": _same, "GroupNormalization": _same,
 }
+
+# Operators of ONNX's own that its inference does not know.
+_WITHOUT_RULES = {"GroupNormalization"}
+
+
+def _has_alike(node: onnx.NodeProto) -> bool:
+    return node.op_type in _ALIKE and (node.domain == "com.microsoft" or node.op_type in _WITHOUT_RULES)
 
 
 def _with_operators_alike(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -110,7 +164,7 @@ def _with_operators_alike(proto: onnx.ModelProto) -> onnx.ModelProto:
     condition = "tilewright:condition"
     alike.graph.initializer.append(helper.make_tensor(condition, TensorProto.BOOL, (), [True]))
     for node in alike.graph.node:
-        if node.domain == "com.microsoft" and node.op_type in _ALIKE:
+        if _has_alike(node):
             node.CopyFrom(_ALIKE[node.op_type](node, condition))
     return alike
 

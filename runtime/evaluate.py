@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
 from tilewright.compiler.explain import Explanation
 from tilewright.compiler.options import BEST, Options
@@ -22,15 +21,11 @@ from tilewright.runtime.placed import with_parts
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantised import calibration_note
 from tilewright.runtime.quantization import quantize_input
-from tilewright.runtime.reference import Reference
+from tilewright.runtime.reference import ONNX_RUNTIME_ERRORS, Reference
 from tilewright.runtime.report import Report
 from tilewright.runtime.session import InferenceSession
 from tilewright.runtime.statistics import TensorStatistics, tensor_statistics
 from tilewright.sim.verilator import CoreName, build_simulator
-
-ONNX_RUNTIME_ERRORS = (onnx_runtime.Fail, onnx_runtime.InvalidArgument, onnx_runtime.InvalidGraph,
-                       onnx_runtime.InvalidProtobuf, onnx_runtime.NotImplemented, onnx_runtime.RuntimeException)
-"""They have no base class of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

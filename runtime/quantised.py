@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
+from tilewright.runtime.reference import ONNX_RUNTIME_ERRORS
 from tilewright.sim.toolchain import cache_folder
 
 METADATA_KEY = "tilewright.calibration"
@@ -55,7 +56,10 @@ def calibration_note(model: Path) -> str | None:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except ONNX_RUNTIME_ERRORS:
+        return None     # it was not quantised by ONNX Runtime, which does not take it
     return session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
 
 

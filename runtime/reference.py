@@ -17,10 +17,15 @@ from pathlib import Path
 import numpy as np
 import onnx  # noqa: TID251
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
 _INTEGERS = ("tensor(int8)", "tensor(uint8)")
 _EXACT_IN_FLOAT = {"Relu", "Clip", "MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity"}
 """Operators that neither round nor add: exact between a DequantizeLinear and a QuantizeLinear."""
+
+ONNX_RUNTIME_ERRORS = (onnx_runtime.Fail, onnx_runtime.InvalidArgument, onnx_runtime.InvalidGraph,
+                       onnx_runtime.InvalidProtobuf, onnx_runtime.NotImplemented, onnx_runtime.RuntimeException)
+"""They have no base class of their own."""
 
 _PROVIDERS = ["CPUExecutionProvider"]
 

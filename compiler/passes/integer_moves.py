@@ -104,7 +104,7 @@ def _resize(graph: Graph, node: Node, shape: tuple[int, ...]) -> dict[str, objec
     if node.attrs.get("mode", "nearest") != "nearest":
         raise _refusal(node, f"its mode is {node.attrs['mode']}")
     if len(target) != len(shape) or target[:2] != shape[:2] or len(shape) != 4 or \
-            any(new % old for new, old in zip(target, shape, strict=True)):
+            any(new % old or not new for new, old in zip(target, shape, strict=True)):
         raise _refusal(node, f"it makes {list(target)} of {list(shape)}")
     factors = target[2] // shape[2], target[3] // shape[3]
     if "axes" in node.attrs or not all(_repeats(node, old, factor)

@@ -6,6 +6,7 @@ zero point that is 128 less too, or only moves them.
 
 import numpy as np
 
+from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.integer_ops import INTEGER
@@ -47,9 +48,14 @@ def _folded(graph: Graph) -> Graph:
 def dequantised(node: Node, values: list[np.ndarray]) -> np.ndarray:
     """Return (q - zero point) · scale in float32, as ONNX defines it."""
     levels, scale, *zero = values
-    if scale.ndim and scale.size > 1:
+    axis = int(node.attrs.get("axis", 1))
+    if any(each.size != scale.size for each in zero) or (scale.size != 1 and (
+            not -levels.ndim <= axis < levels.ndim or scale.ndim != 1 or scale.size != levels.shape[axis])):
+        raise BadModelError(f"Node {node.name!r} ({node.op}) must have one scale and zero point, or one for each of "
+                            f"axis {axis}, not {scale.size} for the shape {list(levels.shape)!r}")
+    if scale.size > 1:
         shape = [1] * levels.ndim
-        shape[node.attrs.get("axis", 1)] = -1
+        shape[axis] = -1
         scale, zero = scale.reshape(shape), [each.reshape(shape) for each in zero]
     difference = levels.astype(np.int64) - (zero[0].astype(np.int64) if zero else 0)
     return (difference.astype(np.float32) * scale.astype(np.float32)).astype(np.float32)

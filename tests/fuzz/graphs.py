@@ -70,16 +70,16 @@ class _FloatBuilder(ModelBuilder):
         return out
 
 
-def random_graph(choices: Choices, form: str) -> FuzzGraph:
-    """Return a graph in ``form``: ``qdq``, ``qoperator`` or ``float``."""
-    return _Growth(choices, form).grow()
+def random_graph(choices: Choices, form: str, *, transposed: bool = True) -> FuzzGraph:
+    """Return a graph in ``form``: ``qdq``, ``qoperator`` or ``float``; with ConvTranspose, or without."""
+    return _Growth(choices, form, transposed).grow()
 
 
 class _Growth:
     """One graph while it grows: values that exist, and those that nothing has read."""
 
-    def __init__(self, choices: Choices, form: str) -> None:
-        self.choices, self.form = choices, form
+    def __init__(self, choices: Choices, form: str, transposed: bool) -> None:
+        self.choices, self.form, self.transposed = choices, form, transposed
         self.dtype, zero_point = choices.pick(_TYPES)
         builder = _FloatBuilder if form == "float" else ModelBuilder
         self.model = builder("qdq" if form == "float" else form, seed=choices.below(1 << 16), dtype=self.dtype,
@@ -208,7 +208,7 @@ class _Growth:
 
     def transposed_conv(self, x: Value) -> Value | None:
         """Add a ConvTranspose; only QDQ and float have one."""
-        if self.form == "qoperator":
+        if self.form == "qoperator" or not self.transposed:
             return None
         choices, model = self.choices, self.model
         stride, outputs = choices.pick((2, 1, 3)), choices.pick((4, 3, 1))
@@ -429,6 +429,8 @@ class _Growth:
         elif op == "LRN":
             attrs = {"size": self.choices.pick((3, 5)), "alpha": 0.01}
         else:
+            # A channel of one value has no variance: then rounding errors over the root of epsilon are the result.
+            attrs = {"epsilon": 0.01} if op == "InstanceNormalization" else {}
             extra = list(map(model.constant, drawn[:4 if op == "BatchNormalization" else 2]))
         out = model.value(x.shape, np.float32(1 / 40))
         result = model.node(op, [model.dequantized(x), *extra], f"float{len(model.nodes)}", **attrs)
