@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tilewright.compiler.backend import fit_network
 from tilewright.compiler.core_plan import CorePlan, pack_constants, plan_core
-from tilewright.compiler.errors import CompileError, UnsupportedNodeError
+from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.layout import LayerLayouts
@@ -119,6 +119,8 @@ def check_model(model: Path, machine: Machine, memory_limit: int | None = None) 
         network = compile_network(model)
     except UnsupportedNodeError as error:
         return _refused(model, machine, list(map(_refusal, (error, *error.others))))
+    if not network.layers:
+        raise UnsupportedModelError(f"Model {model.name!r} must have a layer to compile, and has none")
     try:
         network, plans = fit_network(network, machine)
     except CompileError:

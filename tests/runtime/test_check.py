@@ -165,6 +165,14 @@ def test_refusals_of_one_error_are_all_shown(monkeypatch):
     assert [each.node for each in check_model(builtin("lenet5"), BASE).refusals] == ["a", "b"]
 
 
+def test_a_model_without_layers_is_refused(tmp_path):
+    builder = ModelBuilder("qdq")
+    builder.output(builder.input((1, 2, 4, 4)))
+    (tmp_path / "none.onnx").write_bytes(builder.finish())
+    assert "must have a layer to compile, and has none" in refused(2, "check", tmp_path / "none.onnx")
+    assert "must have a layer to compile, and has none" in refused(2, "compare", tmp_path / "none.onnx")
+
+
 def test_what_is_no_model_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "net.onnx").write_bytes(b"nothing")
     assert refused(2, "check", tmp_path / "net.onnx") == "Model must be an ONNX file; this one is none, or is cut short"
