@@ -25,6 +25,7 @@ from tilewright.compiler.errors import (
 )
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.onnx_clean import clean, inline_functions
+from tilewright.compiler.onnx_faults import check_order, check_types, no_model
 from tilewright.compiler.onnx_shapes import first_line, fix_batch, infer_shapes
 from tilewright.compiler.passes.integer_moves import MOVES
 from tilewright.compiler.passes.integer_ops import RECOGNISED
@@ -105,29 +106,32 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
 
 def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     """Return the checked model with its external data in it."""
-    folder = None
+    folder, subject = None, "Model"
     if isinstance(model, (str, Path)):
         path = Path(model)
+        subject = f"Model {path.name!r}"
         try:
             size, folder = path.stat().st_size, path.resolve().parent
             if size > MAX_MODEL_BYTES:
                 raise ModelTooLargeError(f"Model must have at most {MAX_MODEL_BYTES} bytes, not {size}")
             model = path.read_bytes()
         except OSError as error:
-            raise BadModelError(f"Model {str(path)!r} cannot be read: {error.strerror}") from error
+            raise BadModelError(f"Model {str(path)!r} cannot be read: {error.strerror}", way_out="") from error
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(model)
     except google.protobuf.message.DecodeError as error:
-        raise BadModelError("Model must be an ONNX file; this one is none, or is cut short") from error
+        raise no_model(model, subject) from error
     if not proto.graph.node:
-        raise BadModelError("Model must be an ONNX file with at least one node; this one has none")
+        raise no_model(model, subject)
+    check_types(proto, subject)
+    check_order(proto.graph)
     _load_external(proto, folder, len(model))
     _check_tensor_sizes(proto)
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise BadModelError(f"Model must be valid ONNX; the checker says: {first_line(error)}") from error
+        raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
     return proto
 
 
@@ -136,12 +140,13 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
         if tensor.data_location != TensorProto.EXTERNAL:
             continue
         if folder is None:
-            raise BadModelError(f"Tensor {tensor.name!r} has external data; give the model as a file, not as bytes")
+            raise BadModelError(f"Tensor {tensor.name!r} has external data; give the model as a file, not as bytes",
+                                way_out="")
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
         target = _within(folder, location)
         if target is None:
             raise BadModelError(f"External data of tensor {tensor.name!r} must be a file in the model's folder, "
-                                f"not {location!r}")
+                                f"not {location!r}", way_out="put it there, and export the model with that name")
         size += min(target.stat().st_size, _tensor_bytes(tensor))
         if size > MAX_MODEL_BYTES:
             raise ModelTooLargeError(f"Model and external data must have at most {MAX_MODEL_BYTES} bytes together")

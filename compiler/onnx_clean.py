@@ -58,7 +58,9 @@ def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
     """
     try:
         return ir.to_proto(_cleaned(ir.from_proto(proto)))
-    except (ir.serde.SerdeError, ir.passes.PassError) as error:
+    except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError,
+            RuntimeError) as error:
+        # The last ones are of NumPy, on what the folded nodes make of broken constants.
         raise BadModelError(f"Model must be valid ONNX; the reader says: {first_line(error)}") from error
 
 

@@ -309,3 +309,8 @@ def test_identities_and_weights_quantised_in_the_model_are_folded():
                        helper.make_node("Identity", ["after"], [graph.output[0].name])])
     network = assert_exact(content.SerializeToString())
     np.testing.assert_array_equal(network.layers[0].weights, levels)
+
+
+def test_a_split_has_as_many_outputs_as_it_says():
+    model = of_nodes(helper.make_node("Split", ["x"], ["y", "z"], "halves", axis=1, num_outputs=1), opset=18)
+    refuse(model, BadModelError, r"Node 'halves' \(Split\) must have as many outputs as it says, 1, not 2")
