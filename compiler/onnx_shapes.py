@@ -96,8 +96,8 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
         known = {value.name for value in inferred.graph.value_info}
         alike = _infer(_with_operators_alike(inferred), check_type=False)
         inferred.graph.value_info.extend(value for value in alike.graph.value_info if value.name not in known)
-        shaped = {value.name: value for value in alike.graph.output}
-        for value in inferred.graph.output:
+        shaped = {value.name: value for value in (*alike.graph.value_info, *alike.graph.output)}
+        for value in (*inferred.graph.value_info, *inferred.graph.output):
             value.CopyFrom(_merged(value, shaped[value.name]))
     return inferred
 

@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -55,8 +55,12 @@ def node_arg(tensor: TensorInfo) -> NodeArg:
     return NodeArg(tensor.onnx_name, tensor.onnx_shape, ONNX_TYPES[tensor.onnx_dtype])
 
 
-def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg]) -> None:
-    """Raise :exc:`InputError` unless ``inputs`` are those that are ``expected``, of the right types and shapes."""
+def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg],
+                 unquantised: Collection[str] = ()) -> None:
+    """Raise :exc:`InputError` unless ``inputs`` are those that are ``expected``, of the right types and shapes.
+
+    NaN may only stand in those that are ``unquantised``, by their names.
+    """
     names = [argument.name for argument in expected]
     if set(inputs) != set(names):
         raise InputError(f"Inputs must be {', '.join(names)}, not {', '.join(inputs) or 'none'}")
@@ -65,7 +69,7 @@ def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg]) 
         if array.dtype != argument.dtype or array.shape != argument.shape:
             raise InputError(f"Input {argument.name!r} must be {argument.dtype} of shape {argument.shape}, "
                              f"not {array.dtype} of shape {array.shape}")
-        if np.isnan(array).any():
+        if argument.name not in unquantised and np.isnan(array).any():
             place = tuple(map(int, np.argwhere(np.isnan(array))[0]))
             raise InputError(f"Input {argument.name!r} must hold numbers, not NaN as at index {place}")
 

@@ -20,7 +20,7 @@ from tilewright.runtime.errors import InputError, RunError
 from tilewright.runtime.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.job import Job, job_of_artifact, job_of_compiled
 from tilewright.runtime.progress import Silence, Steps
-from tilewright.runtime.quantization import dequantize_output, quantize_input
+from tilewright.runtime.quantization import dequantize_output, is_raw, quantize_input
 from tilewright.runtime.report import Report
 
 DEFAULT_MACHINE = "base"
@@ -149,7 +149,7 @@ class InferenceSession:
         Raises
         ------
         InputError
-            If inputs are missing or of another type or shape, hold NaN, or a name is unknown.
+            If inputs are missing or of another type or shape, one that is quantised holds NaN, or a name is unknown.
         RunError
             If the program does not end as it must.
         """
@@ -159,8 +159,9 @@ class InferenceSession:
             raise InputError(f"Outputs must be of {', '.join(known)}, not {unknown[0]!r}")
         if wave is not None and self._engine != "rtl":
             raise InputError(f"Engine must be rtl to write waveforms, not {self._engine!r}")
-        check_inputs(input_feed, self._inputs)
         job = self._job
+        quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
+        check_inputs(input_feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
         tensors = {info.name: quantize_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
         execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave, steps=self._steps)
         self._tensors = execution.tensors

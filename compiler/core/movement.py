@@ -354,6 +354,8 @@ class SpaceToDepth(Moving):
         count, channels, height, width = source.dims
         if block < 1 or height % block or width % block:
             raise Refused(f"SpaceToDepth must have height and width that {block} divides, not {height} and {width}")
+        if attribute(call, "mode", "DCR") not in ("DCR", "CRD"):
+            raise Refused(f"SpaceToDepth must have mode DCR or CRD, not {call.attrs['mode']!r}")
         return source.dtype, (count, channels * block**2, height // block, width // block)
 
     def moves(self, call: Call) -> list[Move]:
@@ -362,8 +364,12 @@ class SpaceToDepth(Moving):
         tn, tc, th, tw = target.strides
         channels = source.dims[1]
         _, _, height, width = target.dims
+        if attribute(call, "mode", "DCR") == "DCR":
+            own, row, column = tc, tc * channels * block, tc * channels
+        else:
+            own, row, column = tc * block**2, tc * block, tc
         return [Move(0, (source.dims[0], block, block, channels, height, width),
-                     (tn, tc * channels * block, tc * channels, tc, th, tw), (n, h, w, c, h * block, w * block))]
+                     (tn, row, column, own, th, tw), (n, h, w, c, h * block, w * block))]
 
 
 KERNELS = (

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
+
+from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node
 from tilewright.compiler.passes.base import Pass, PassError
 
 _IDENTITIES = ("Identity", "Dropout")
+_TRAINING = 2   # the input of Dropout that tells it to drop
 
 
 class RemoveIdentity(Pass):
@@ -16,6 +20,7 @@ class RemoveIdentity(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         while (node := next((n for n in graph.nodes if n.op in _IDENTITIES and not n.reason), None)) is not None:
+            _check(graph, node)
             if node.output not in graph.outputs:
                 graph = rename(graph, {node.output: node.inputs[0]}, without=node)
             elif graph.producer(node.inputs[0]) is not None and node.inputs[0] not in graph.outputs:
@@ -29,6 +34,14 @@ class RemoveIdentity(Pass):
     def ensures(self, graph: Graph) -> None:
         if left := [node.name for node in graph.nodes if node.op in _IDENTITIES and not node.reason]:
             raise PassError(f"Identities must all be removed, not left as {', '.join(left)}")
+
+
+def _check(graph: Graph, node: Node) -> None:
+    """Raise :exc:`UnsupportedNodeError` for a Dropout that drops, or may."""
+    training = node.inputs[_TRAINING] if node.op == "Dropout" and len(node.inputs) > _TRAINING else ""
+    if training and bool(np.any(graph.constants.get(training, True))):
+        raise UnsupportedNodeError(node.name, node.op, "it drops values, as in training",
+                                   "export the model for inference")
 
 
 def rename(graph: Graph, names: dict[str, str], *, without: Node) -> Graph:

@@ -1,5 +1,9 @@
 """Carry scales and zero points over operators that do not change them: ``QMaxPool``, ``QConcat``, ``Transpose`` …."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from tilewright.compiler.graph import Graph
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass
@@ -19,7 +23,18 @@ class SpreadQuantisation(Pass):
         moves = [(source, node.output) for node in graph.nodes if node.op in _SPREADING
                  for source in (node.inputs if node.op in ("QConcat", "Concat") else node.inputs[:1])
                  if graph.tensors[node.output].dtype in quantisation.INTEGERS]
-        for source, target in [*moves, *((b, a) for a, b in reversed(moves))]:
-            if graph.tensors[source].quantised:
-                graph = quantisation.with_types(graph, moved_type(graph, source, target))
+        graph = _spread(graph, moves)
+        for node in [node for node in graph.nodes if node.op in (*MOVING, *PLACED)]:
+            if not (tensor := graph.tensors[node.inputs[0]]).quantised:
+                # Nothing tells what these integers stand for, so they stand for themselves.
+                graph = graph.with_(tensors={
+                    **graph.tensors, tensor.name: replace(tensor, scale=np.float32(1), zero_point=0)})
+                graph = _spread(graph, moves)
         return graph
+
+
+def _spread(graph: Graph, moves: list[tuple[str, str]]) -> Graph:
+    for source, target in [*moves, *((b, a) for a, b in reversed(moves))]:
+        if graph.tensors[source].quantised:
+            graph = quantisation.with_types(graph, moved_type(graph, source, target))
+    return graph

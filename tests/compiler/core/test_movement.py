@@ -80,6 +80,13 @@ def test_c_moves_as_numpy_does():
     check_c(cases)
 
 
+def test_blocks_to_channels_by_column_are_what_depth_to_space_undoes():
+    x, attrs = tensor(2, 3, 4, 6), {"blocksize": 2, "mode": "CRD"}
+    result = compute(call_of("SpaceToDepth", [x], (2, 12, 2, 3), "float32", attrs), [x])
+    np.testing.assert_array_equal(onnx_runtime("DepthToSpace", [result], attrs), x)
+    check_c([("SpaceToDepth", [x], (2, 12, 2, 3), "float32", attrs)])
+
+
 MODES = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"]
 
 
@@ -139,6 +146,8 @@ def operand(*dims, dtype="float32"):
     (Call("Pad", (operand(4),), operand(12), {"pads": [4, 4], "mode": "reflect"}), "Pad must have pads below 4 in"),
     (Call("Gather", (operand(4),), operand(1), {"indices": [4]}), "axis must be from -4 to 3, not 4"),
     (Call("Gather", (operand(4),), operand(), {"indices": -5}), "axis must be from -4 to 3, not -5"),
+    (Call("SpaceToDepth", (operand(1, 1, 2, 2),), operand(1, 4, 1, 1), {"blocksize": 2, "mode": "RDC"}),
+     "SpaceToDepth must have mode DCR or CRD, not 'RDC'"),
     (Call("Gather", (operand(4),), operand(1, 1), {"indices": [[1]]}), "Gather must have a constant list of"),
     (Call("Resize", (operand(1, 1, 4, 4, dtype="int8"),), operand(1, 1, 8, 8, dtype="int8"), {"mode": "linear"}),
      "Resize takes float32 as input 0, not int8"),
