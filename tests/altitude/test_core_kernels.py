@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.core_kernels import same_bits
 from tests.support.core_networks import CoreStack, inputs_of
 from tilewright.compiler.backend import compile_layers, emit_elf
 from tilewright.compiler.reference import run_network
@@ -90,3 +91,35 @@ def test_kernels_in_rtl_give_numpys_bits_in_the_predicted_cycles(staged, tmp_pat
     errors = {name: reports["fast"][name] / cycles - 1 for name, cycles in reports["rtl"].items()}
     shown = "\n".join(f"{name:24} {reports['rtl'][name]:9} {errors[name]:+.2f}" for name in errors)
     assert max(map(abs, errors.values())) <= TOLERANCE, shown
+
+
+EDGES = np.array([0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 3e38, -3e38, 1e-40, -3e-39, 1.17549435e-38, np.inf, -np.inf,
+                  np.nan, 8388607.5, -8388608, 1e-30, -104.2, -87.5, -100, 88.7, 88.8, 2147483648, -2147483648, 3e9,
+                  1e20, 1e-45], np.float32)
+"""Zeros, halves, subnormals, infinities, NaN, and where exponentials and casts leave their range."""
+
+
+def test_floats_at_the_edges_are_numpys_in_rtl(tmp_path):
+    stack, count = CoreStack((1, 1, 1), seed=1), len(EDGES)
+    del stack.tensors["input"]
+    stack.tensor("x", (count,))
+    stack.tensor("y", (count, 1))
+    stack.handed_in = ["x", "y"]
+    stack.constants |= {"scale": np.array(0.5, np.float32), "zero": np.array(3, np.int8)}
+    for op in ("Add", "Sub", "Mul", "Div", "Max", "Pow"):
+        stack.core(op, ("x", "y"), (count, count))
+    stack.core("Less", ("x", "y"), (count, count), "bool")
+    for op in ("Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf", "Softplus", "Round", "Floor"):
+        stack.core(op, ("x",), (count,))
+    for code, dtype in ((3, "int8"), (6, "int32"), (7, "int64")):
+        stack.core("Cast", ("x",), (count,), dtype, {"to": code})
+    stack.core("QuantizeLinear", ("x", "scale", "zero"), (count,), "int8")
+    stack.handed_out = [layer.output for layer in stack.layers]
+    network, size = stack.network("edges"), PRESETS["base"]
+    compiled = compile_layers(network, size, keep_tensors=True)
+    job = replace(job_of_compiled(compiled, "edges"), elf=emit_elf(compiled, "edges", tmp_path))
+    inputs = {"x": EDGES, "y": EDGES[::-1].reshape(count, 1).copy()}
+    execution = execute(job, "rtl", inputs, job.lasting, MemoryTiming.default(size), steps=Silence())
+    wrong = [name for name, values in run_network(network, inputs).items()
+             if not same_bits(execution.tensors[name], np.ascontiguousarray(values))]
+    assert not wrong
