@@ -8,15 +8,39 @@ from collections.abc import Sequence
 
 
 class CompileError(Exception):
-    """A model cannot be compiled; the message is one sentence for the person who has the model."""
+    """A model cannot be compiled; the message is one sentence for the person who has the model.
+
+    Parameters
+    ----------
+    message : str
+        The sentence, without a full stop.
+    way_out : str or None
+        What to do about it, as the end of the sentence: the class's own if None, empty where ``message`` says it.
+    """
+
+    way_out: str = ""
+
+    def __init__(self, message: str, way_out: str | None = None) -> None:
+        super().__init__(message)
+        if way_out is not None:
+            self.way_out = way_out
+
+    @property
+    def sentence(self) -> str:
+        """The message, and what to do about it."""
+        return f"{self}; {self.way_out}" if self.way_out else str(self)
 
 
 class BadModelError(CompileError):
     """The file is no valid ONNX model, or its contents contradict each other."""
 
+    way_out = "export or quantise the model again"
+
 
 class ModelTooLargeError(CompileError):
     """The file or one of its tensors is larger than the compiler takes."""
+
+    way_out = "make the model or its input smaller, or cut it in parts"
 
 
 class UnsupportedModelError(CompileError):
@@ -44,9 +68,14 @@ class UnsupportedNodeError(CompileError):
     """
 
     def __init__(self, node: str, op: str, reason: str, way_out: str) -> None:
-        super().__init__(f"Node {node!r} ({op}) is not supported: {reason}; {way_out}")
-        self.node, self.op, self.reason, self.way_out = node, op, reason, way_out
+        super().__init__(f"Node {node!r} ({op}) is not supported: {reason}; {way_out}", way_out)
+        self.node, self.op, self.reason = node, op, reason
         self.others: tuple[UnsupportedNodeError, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The message, which says what to do."""
+        return str(self)
 
 
 def raise_all(refusals: Sequence[UnsupportedNodeError]) -> None:

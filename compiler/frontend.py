@@ -123,7 +123,7 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     except google.protobuf.message.DecodeError as error:
         raise no_model(model, subject) from error
     if not proto.graph.node:
-        raise no_model(model, subject)
+        raise no_model(model, subject, has_graph=proto.HasField("graph"))
     check_types(proto, subject)
     check_order(proto.graph)
     _load_external(proto, folder, len(model))

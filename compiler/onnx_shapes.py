@@ -5,7 +5,8 @@ from collections.abc import Callable
 import onnx  # noqa: TID251
 from onnx import TensorProto, helper  # noqa: TID251
 
-from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.onnx_faults import contradiction
 
 
 def fix_batch(proto: onnx.ModelProto) -> None:
@@ -106,7 +107,7 @@ def _infer(proto: onnx.ModelProto, *, check_type: bool) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=check_type, strict_mode=True, data_prop=True)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
-        raise BadModelError(f"Shapes of the model contradict each other: {first_line(error)}") from error
+        raise contradiction(first_line(error)) from error
 
 
 def _merged(value: onnx.ValueInfoProto, other: onnx.ValueInfoProto) -> onnx.ValueInfoProto:

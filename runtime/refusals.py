@@ -29,7 +29,9 @@ class OneSentence(TyperGroup):
         extra["standalone_mode"] = False
         try:
             status = super().main(args, **extra)
-        except (InputError, CompileError, ArtifactError) as error:
+        except CompileError as error:
+            refuse(error.sentence, BAD_INPUT)
+        except (InputError, ArtifactError) as error:
             refuse(str(error), BAD_INPUT)
         except OSError as error:
             place = f"{error.filename!r} cannot be used: " if error.filename else ""

@@ -27,7 +27,7 @@ FLOORS = {
 DOORS = {
     "google": ("compiler/frontend.py",),
     "amaranth": ("rtl", "sim/elaborate.py"),
-    "onnx": ("compiler/frontend.py", "compiler/onnx_clean.py", "compiler/onnx_shapes.py",
+    "onnx": ("compiler/frontend.py", "compiler/onnx_clean.py", "compiler/onnx_faults.py", "compiler/onnx_shapes.py",
              "compiler/unary_tables.py", "models",
              "runtime/float_graph.py", "runtime/reference.py"),
     "onnx_ir": ("compiler/onnx_clean.py",),

@@ -340,5 +340,4 @@ def test_of_a_model_kept_in_float_every_tensor_is_compared(tmp_path):
 def test_bad_input_is_refused(tmp_path):
     assert "Machine must be one of" in refused(2, "compare", "lenet5", "--machine", "huge")
     (tmp_path / "net.onnx").write_bytes(b"nothing")
-    assert refused(2, "compare", tmp_path / "net.onnx") == (
-        "Model must be an ONNX file; this one is none, or is cut short")
+    assert "must be an ONNX file" in refused(2, "compare", tmp_path / "net.onnx")

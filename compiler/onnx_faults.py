@@ -1,0 +1,109 @@
+"""What is wrong with an ONNX file, in sentences that name file, node and tensor: onnx's own checker does not.
+
+Each function raises a :exc:`BadModelError` or :exc:`UnsupportedModelError`, or returns where nothing is wrong.
+"""
+
+import re
+from collections.abc import Mapping
+
+import onnx  # noqa: TID251
+from onnx import helper  # noqa: TID251
+
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.isa.program import DTYPES
+
+_SHOWN = 16
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_FIRST_FIELD = b"\x08"
+"""Begins nearly every ONNX file: ir_version comes first, and is a number."""
+
+_TYPE = re.compile(r"(\w+) typestr: \w+, has unsupported type: tensor\((\w+)\)")
+_INFERENCE = re.compile(r"(?:\[\w+\] )?\(op_type:(\w+), node name: ([^)]*)\): (?:\[\w+\] )?(.*)")
+
+
+def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadModelError:
+    """Return what to raise for the ``content`` of a file that protobuf does not take, or that has no nodes.
+
+    ``subject`` begins the sentence: ``Model 'net.onnx'``. ``has_graph`` tells that there is at least a graph.
+    """
+    if has_graph:
+        return BadModelError(f"{subject} must be an ONNX file with at least one node, and has none", "export it again")
+    if not content:
+        return BadModelError(f"{subject} must be an ONNX file, and is empty", "copy or export it again")
+    if content.startswith(_POINTER):
+        return BadModelError(f"{subject} must be an ONNX file, not a pointer to one in Git LFS",
+                             "fetch the file itself with git lfs pull")
+    if content.startswith(_FIRST_FIELD):
+        return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is cut short "
+                             "or damaged", "copy or export it again")
+    return BadModelError(f"{subject} must be an ONNX file, and this one begins with {content[:_SHOWN]!r}",
+                         "give the file that the exporter has written")
+
+
+def check_order(graph: onnx.GraphProto) -> None:
+    """Refuse nodes that read what nothing computes, or what only comes behind them."""
+    makers = {name: node for node in graph.node for name in node.output if name}
+    known = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    known |= {tensor.values.name for tensor in graph.sparse_initializer}
+    for node in graph.node:
+        for name in node.input:
+            if not name or name in known:
+                continue
+            if name not in makers:
+                raise BadModelError(f"{_node(node)} must read what is an input, a constant or computed, and tensor "
+                                    f"{name!r} is none of them")
+            if _needs(makers[name], node, makers):
+                raise BadModelError(f"{_node(node)} must not need its own result, and does: it reads {name!r}, which "
+                                    f"{_node(makers[name], start=False)} computes from it")
+            raise BadModelError(f"{_node(node)} must stand behind {_node(makers[name], start=False)}, which computes "
+                                f"its input {name!r}")
+        known.update(node.output)
+
+
+def check_types(proto: onnx.ModelProto, subject: str) -> None:
+    """Refuse operators newer than any that are known, and inputs of types that no machine here has."""
+    newest = onnx.defs.onnx_opset_version()
+    opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), newest)
+    if opset > newest:
+        raise UnsupportedModelError(f"{subject} must be of an ONNX opset up to {newest}, not {opset}",
+                                    "export it again with an older opset, 17 for one")
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    for value in proto.graph.input:
+        kind = value.type.tensor_type.elem_type
+        if value.name in constants or not kind or kind not in helper.get_all_tensor_dtypes():
+            continue
+        name = "string" if kind == onnx.TensorProto.STRING else onnx.TensorProto.DataType.Name(kind).lower()
+        name = {"float": "float32", "double": "float64"}.get(name, name)
+        if name not in DTYPES:
+            raise UnsupportedModelError(f"Input {value.name!r} must be one of {', '.join(DTYPES)}, not {name}",
+                                        "export the model with float32")
+
+
+def contradiction(message: str) -> BadModelError:
+    """Return what to raise for what onnx says when types or shapes contradict each other."""
+    if (found := _INFERENCE.search(message)) is None:
+        return BadModelError(f"Shapes of the model contradict each other: {message}")
+    op, name, reason = found.groups()
+    if (kind := _TYPE.fullmatch(reason)) is not None:
+        reason = f"its input {kind[1]!r} has the type {kind[2]}, which the operator does not take"
+    return BadModelError(f"Shapes and types of the model contradict each other at node {name!r} ({op}): {reason}")
+
+
+def _needs(node: onnx.NodeProto, other: onnx.NodeProto, makers: Mapping[str, onnx.NodeProto]) -> bool:
+    """Tell whether ``node`` needs a result of ``other``, directly or not."""
+    seen: set[str] = set()
+    names = [*node.input]
+    while names:
+        name = names.pop()
+        if name in seen or name not in makers:
+            continue
+        seen.add(name)
+        if name in other.output:
+            return True
+        names += makers[name].input
+    return False
+
+
+def _node(node: onnx.NodeProto, start: bool = True) -> str:
+    name = node.name or (node.output[0] if node.output else node.op_type)
+    return f"{'N' if start else 'n'}ode {name!r} ({node.op_type})"
