@@ -232,3 +232,21 @@ def test_a_shuffle_behind_a_convolution_is_an_order_of_its_weights(form):
     y = model.moved("Transpose", model.reshape(x, (1, 2, 6, 4, 4)), (1, 6, 2, 4, 4), perm=(0, 2, 1, 3, 4))
     network = on_datapath(model, model.conv(model.reshape(y, x.shape), 4))
     assert [layer.kind for layer in network.layers] == ["conv", "conv"]
+
+
+@pytest.mark.parametrize("op", ["Concat", "Resize"])
+def test_a_clamp_behind_a_move(op):
+    """Concat → Relu → Q, with no quantisation between."""
+    model = ModelBuilder("qdq", seed=17)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    if op == "Concat":
+        parts = [x, model.conv(x, 5, kernel=1)]
+        real = model.node("Concat", [model.dequantized(part) for part in parts], "joined", axis=1)
+        y = model.value((1, 9, 4, 4), np.float32(0.3))
+    else:
+        scales = model.constant(np.array([1, 1, 2, 2], np.float32))
+        real = model.node("Resize", [model.dequantized(x), "", scales], "large", mode="nearest")
+        y = model.value((1, 4, 8, 8), x.scale)
+    model.quantized(model.node("Relu", [real], "clamped"), y)
+    network = on_datapath(model, model.conv(y, 3))
+    assert min(layer.requantize.low for layer in network.layers) == -128
