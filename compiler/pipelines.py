@@ -24,6 +24,7 @@ from tilewright.compiler.passes.leave_to_core import LeaveToCore
 from tilewright.compiler.passes.merge_moves import MergeMoves
 from tilewright.compiler.passes.place_depth_to_space import PlaceDepthToSpace
 from tilewright.compiler.passes.quantise_between import QuantiseBetween
+from tilewright.compiler.passes.quantise_inputs import QuantiseInputs
 from tilewright.compiler.passes.recognise_qdq import RecogniseQdq
 from tilewright.compiler.passes.recognise_qoperators import RecogniseQOperators
 from tilewright.compiler.passes.recognise_tables import RecogniseTables
@@ -34,8 +35,8 @@ from tilewright.compiler.passes.split_average import SplitAverage
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
-    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseBetween(),
-    RecogniseTables(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
+    QuantiseBetween(), RecogniseTables(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

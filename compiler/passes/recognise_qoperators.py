@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.compiler.core.registry import KERNELS
 from tilewright.compiler.errors import UnsupportedNodeError
-from tilewright.compiler.graph import Graph, Node
+from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.base import Pass, PassError
 from tilewright.compiler.passes.expand_qlinear import expanded
@@ -45,7 +45,8 @@ class RecogniseQOperators(Pass):
                     inferred(graph, new)
                     graph = graph.replaced((node,), new)
                 except UnsupportedNodeError as error:
-                    graph = graph.replaced((node,), node.with_(reason=error.reason))
+                    graph = _interpolated(graph, node, error.reason) if node.op in ("Resize", "Upsample") else \
+                        graph.replaced((node,), node.with_(reason=error.reason))
         return graph
 
     def ensures(self, graph: Graph) -> None:
@@ -105,7 +106,10 @@ class RecogniseQOperators(Pass):
                 int(quantisation.constant(graph, node, name, "bound").astype(np.int64).item()) if name else None
                 for name in (*node.inputs[1:], "", "")[:2])
         new = moving_node(graph, node, x, dtype, low, high)
-        return quantisation.with_types(graph, moved_type(graph, x, node.output)), new
+        kind = moved_type(graph, x, node.output)
+        if not kind.quantised and graph.tensors[node.output].quantised:
+            return graph, new   # what reads the result has told already
+        return quantisation.with_types(graph, kind), new
 
 
 def _left(graph: Graph, node: Node, reason: str) -> Graph:
@@ -119,3 +123,18 @@ def _left(graph: Graph, node: Node, reason: str) -> Graph:
     except UnsupportedNodeError as error:
         reason = error.reason
     return graph.replaced((node,), node.with_(reason=reason))
+
+
+def _interpolated(graph: Graph, node: Node, reason: str) -> Graph:
+    """Return the graph with a Resize of integers in floats: DequantizeLinear and QuantizeLinear of a scale of one."""
+    dtype = graph.tensors[node.output].dtype or "uint8"
+    names = [f"{node.output}:{what}" for what in ("before", "behind", "one", "zero")]
+    before, behind, one, zero = names
+    types = {name: Tensor(name, graph.tensors[source].shape, "float32")
+             for name, source in ((before, node.inputs[0]), (behind, node.output))}
+    nodes = (Node("DequantizeLinear", (node.inputs[0], one, zero), before, {}, (), reason),
+             node.with_(inputs=(before, *node.inputs[1:]), output=behind, reason=reason),
+             Node("QuantizeLinear", (behind, one, zero), node.output, {}, (), reason))
+    graph = graph.with_(nodes=tuple(new for each in graph.nodes for new in (nodes if each is node else (each,))),
+                        tensors={**graph.tensors, **types})
+    return quantisation.with_constants(graph, {one: np.ones((), np.float32), zero: np.zeros((), dtype)})

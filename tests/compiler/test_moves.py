@@ -250,3 +250,32 @@ def test_a_clamp_behind_a_move(op):
     model.quantized(model.node("Relu", [real], "clamped"), y)
     network = on_datapath(model, model.conv(y, 3))
     assert min(layer.requantize.low for layer in network.layers) == -128
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_input_is_quantised_before_it_is_cut(same):
+    """As some detectors begin: every second row and column, four times, side by side."""
+    model = ModelBuilder("qdq", seed=18)
+    model.inputs.append(model.float_output("image", (1, 3, 8, 8)))
+    parts = []
+    for row in range(2):
+        axes = [model.constant(np.array([value])) for value in (row, 2**31, 2, 2)]
+        rows = model.node("Slice", ["image", *axes], f"rows{row}")
+        for column in range(2):
+            axes = [model.constant(np.array([value])) for value in (column, 2**31, 3, 2)]
+            part = model.value((1, 3, 4, 4), np.float32(0.02 if same else 0.02 + 0.003 * (row + column)))
+            model.quantized(model.node("Slice", [rows, *axes], f"part{row}{column}"), part)
+            parts.append(part)
+    joined = model.concat(parts, np.float32(0.02))
+    network = on_datapath(model, model.conv(joined, 4))
+    assert {info.onnx_name for info in network.inputs} == {"image"}
+
+
+def test_interpolation_of_integers_is_the_cores():
+    model = ModelBuilder("qoperator", seed=19, dtype=np.uint8, zero_point=130)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    scales = model.constant(np.array([1, 1, 2, 2], np.float32))
+    y = model.moved("Resize", x, (1, 4, 8, 8), extra=("", scales), mode="linear")
+    network = assert_layers(model.finish(y), levels=2)
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == [
+        "DequantizeLinear", "Resize", "QuantizeLinear"]
