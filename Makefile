@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-full lint cocotb docs clean
+.PHONY: help setup tools demo test test-full lint cocotb backend-test docs clean
 
 BIN := .venv/bin
 
@@ -29,7 +29,7 @@ define install
 endef
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: tools $(INSTALLED)  ## create .venv with everything in it (again only when pyproject.toml changed)
 
@@ -49,8 +49,17 @@ lint: setup  ## ruff and mypy
 cocotb: setup  ## the cocotb testbenches alone
 	@$(BIN)/pytest -q tests/bench
 
-docs: setup  ## write docs/isa.md again from isa/
-	@$(BIN)/python -m tilewright.isa.emit_doc > docs/isa.md
+backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
+	@$(BIN)/pytest -q tests/backend -m "not slow"
+
+fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files; GRAPHS=, MUTANTS= and SEED= change that
+	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
+
+docs: setup  ## write docs/isa.md, operators.md and errors.md again from the code
+	@for page in isa=tilewright.isa.emit_doc operators=tilewright.compiler.emit_doc errors=tests.support.emit_errors; do \
+	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
+	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
 
 clean:  ## remove what the tools wrote; .venv stays
 	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -58,6 +58,7 @@ _CONTRIB: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "QuantizeLinear": ((0, 1), {"axis": _INT}),
     "DequantizeLinear": ((0, 1), {"axis": _INT}),
     "Gelu": ((0,), {}),
+    "QuickGelu": ((0,), {"alpha": _FLOAT}),
 }
 _OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | set(MOVES) | KERNELS.keys()
 

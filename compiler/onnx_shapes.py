@@ -148,7 +148,7 @@ def _gemm(node: onnx.NodeProto, _: str) -> onnx.NodeProto:
 _ALIKE: dict[str, Callable[[onnx.NodeProto, str], onnx.NodeProto]] = {
     "QLinearAdd": _broadcast, "QLinearMul": _broadcast, "QLinearConcat": _concat, "QLinearSigmoid": _same,
     "QLinearLeakyRelu": _same, "QLinearSoftmax": _same, "QLinearGlobalAveragePool": _pool,
-    "QLinearAveragePool": _pool, "QGemm": _gemm, "Gelu": _same, "GroupNormalization": _same,
+    "QLinearAveragePool": _pool, "QGemm": _gemm, "Gelu": _same, "QuickGelu": _same, "GroupNormalization": _same,
 }
 
 # Operators of ONNX's own that its inference does not know.

@@ -1,0 +1,100 @@
+"""What recognition makes of ONNX's operators between quantised tensors, for the manual: where, limits, exactness.
+
+It stands beside the passes and takes names and bounds from them; tests compile an example of every operator and hold
+it to its line. What is beyond the limits is the host core's (`compiler.core.registry`), with the reason in the plan.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.compiler.forms import MAX_WINDOW_STRIDE
+from tilewright.compiler.passes.integer_ops import UNCHANGED_VIEWS
+from tilewright.compiler.passes.recognise_tables import BINARY, UNARY
+from tilewright.compiler.plan import MAX_KERNEL, MAX_PADDING, MAX_WINDOW
+
+RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]
+
+RUNS_ON: dict[RunsOn, str] = {
+    "conv23": "convolutions 3x3 by Winograd F(2x2, 3x3)",
+    "conv": "products of any other window; what is per channel too",
+    "pool": "`pool.sum`: sums over windows",
+    "act": "requantisation and what follows it: bounds, addition, maximum; part of the layer before, where it can be",
+    "table": "`act` with a table of 256 values; part of the layer before, where it can be",
+    "placement": "addresses alone: nothing is copied, or a copy where two uses exclude each other",
+    "nothing": "no cycle of its own: it disappears while compiling",
+}
+"""What computes, and what that is."""
+
+_FLOAT = "within one level: ONNX Runtime computes it in float"
+_ONE_TYPE = "activations all int8 or all uint8"
+_WINDOW = f"kernel at most {MAX_KERNEL}x{MAX_KERNEL}, pads at most {MAX_PADDING}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """ONNX operators that become the same thing.
+
+    Attributes
+    ----------
+    operators : tuple of str
+        By ONNX's or com.microsoft's names.
+    runs_on : tuple of RunsOn
+        Where, one or several by size; keys of ``RUNS_ON``.
+    limits : str
+        Within what; beyond, the host core computes it.
+    exactness : str
+        Against ONNX Runtime's own kernels; begins with ``exact`` where all elements are equal always.
+    """
+
+    operators: tuple[str, ...]
+    runs_on: tuple[RunsOn, ...]
+    limits: str
+    exactness: str = "exact"
+
+
+DATAPATH: tuple[Coverage, ...] = (
+    Coverage(operators=("Conv", "QLinearConv"), runs_on=("conv23", "conv"),
+             limits=f"images of two dimensions; {_WINDOW}; any strides, dilations and groups; weights constant and in "
+                    f"int8 less their zero point, a scale per tensor or output channel; {_ONE_TYPE}",
+             exactness=f"exact; where a Relu or Clip behind it does more than saturate, {_FLOAT}"),
+    Coverage(operators=("ConvTranspose",), runs_on=("conv23", "conv"),
+             limits=f"as Conv, one convolution per phase of the strides; {_WINDOW} each", exactness=_FLOAT),
+    Coverage(operators=("Gemm", "MatMul", "QLinearMatMul", "QGemm"), runs_on=("conv",),
+             limits="one row times a constant matrix; transA 0, beta 1; weights as of Conv"),
+    Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
+             limits=f"two tensors of one shape; {_ONE_TYPE}"),
+    Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),
+             limits="with constants, one or one per channel: folded into float weights beside it, else a depthwise "
+                    "convolution 1x1 between its quantisations", exactness=_FLOAT),
+    Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
+             limits=f"image at most {MAX_KERNEL}x{MAX_KERNEL}"),
+    Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),
+             limits=f"{_WINDOW}; no dilations; where padding does not count, one layer per number of pixels counted",
+             exactness=f"exact where that is provable from the scales; else {_FLOAT}"),
+    Coverage(operators=("ReduceMean",), runs_on=("pool",), limits="over height and width", exactness=_FLOAT),
+    Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
+             limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}; no "
+                    "dilations, no indices; one quantisation before and behind"),
+    Coverage(operators=("Relu", "Clip"), runs_on=("act",),
+             limits="constant bounds; one quantisation before and behind, else a table"),
+    Coverage(operators=(*sorted(UNARY - {"Relu", "Clip"}), "QLinearSigmoid", "QLinearLeakyRelu"),
+             runs_on=("table",),
+             limits="of one int8 or uint8 tensor, in any arrangement up to the next QuantizeLinear; ONNX Runtime "
+                    "itself fills the table"),
+    Coverage(operators=tuple(sorted(BINARY)), runs_on=("table",),
+             limits="with constants of one element, or of functions of the same tensor: SiLU is x · Sigmoid(x)"),
+    Coverage(operators=("Concat", "QLinearConcat", "Split", "Slice", "Pad", "DepthToSpace"), runs_on=("placement",),
+             limits="batch 1; constant bounds, steps of rows and columns only, pads of rows and columns with a "
+                    "constant; inputs of another scale pass a table first"),
+    Coverage(operators=("Resize",), runs_on=("placement",),
+             limits="mode nearest, each pixel repeated equally often"),
+    Coverage(operators=UNCHANGED_VIEWS, runs_on=("nothing",),
+             limits="before a fully connected layer, between shapes of one layout in memory, or at the border"),
+    Coverage(operators=("Identity", "Dropout"), runs_on=("nothing",), limits="of inference"),
+    Coverage(operators=("Transpose",), runs_on=("nothing",),
+             limits="between NHWC and NCHW, where it meets its inverse further down"),
+    Coverage(operators=("QuantizeLinear", "DequantizeLinear"), runs_on=("nothing", "act", "table"),
+             limits="per tensor: part of the layers; a change of scale is a table; at the model's border, the host's",
+             exactness="exact; a change of scale within one level, as ONNX Runtime makes one step of two"),
+)
+"""Every operator that may run on the datapath; an operator may stand in two lines."""
