@@ -29,7 +29,7 @@ DOORS = {
     "amaranth": ("rtl", "sim/elaborate.py"),
     "onnx": ("compiler/frontend.py", "compiler/onnx_clean.py", "compiler/onnx_faults.py", "compiler/onnx_shapes.py",
              "compiler/unary_tables.py", "models",
-             "runtime/float_graph.py", "runtime/reference.py"),
+             "runtime/backend.py", "runtime/float_graph.py", "runtime/reference.py"),
     "onnx_ir": ("compiler/onnx_clean.py",),
     "onnxscript": ("compiler/onnx_clean.py",),
     "onnxruntime": ("compiler/unary_tables.py", "models", "runtime"),

@@ -76,7 +76,9 @@ def _describe(tensor: Tensor) -> str:
 
 def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, axis: int,
             ) -> tuple[np.ndarray, np.ndarray]:
-    """Return int8 weights, output channels first, and their float32 scales: one, or one per output channel.
+    """Return weights less their zero point, output channels first, and their float32 scales: one, or one per channel.
+
+    They are int8, or int16 of nine bits where they do not fit.
 
     ``axis`` is that of the output channels. Weights of two dimensions are transposed where it is 1.
     """
@@ -84,6 +86,9 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
     if values.dtype.name not in INTEGERS:
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype}",
                                    "quantise weights to int8, symmetric (weight_type=QuantType.QInt8)")
+    if node.op in ("MatMul", "QLinearMatMul") and values.ndim != 2:
+        raise UnsupportedNodeError(node.name, node.op, f"its weights have the shape {list(values.shape)}",
+                                   "use weights of two dimensions")
     if values.ndim < 2 or (axis and values.ndim != 2) or not values.size:
         raise BadModelError(f"Weights {name!r} of node {node.name!r} must have output and input channels, "
                             f"not the shape {list(values.shape)}")
@@ -95,10 +100,8 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
     zero = zero_points(graph, node, zero_point, found.size, values.dtype.name).astype(np.int16)
     # Sums of (x - z) · (w - zero) want w - zero, whatever w itself is.
     levels = values.astype(np.int16) - zero.reshape(-1, *(1,) * (values.ndim - 1))
-    if levels.min() < -128 or levels.max() > 127:
-        raise UnsupportedNodeError(node.name, node.op, "its weights less their zero point do not fit int8",
-                                   "quantise weights symmetrically (WeightSymmetric=True)")
-    return np.ascontiguousarray(levels, np.int8), found
+    fits = levels.min() >= -128 and levels.max() <= 127
+    return np.ascontiguousarray(levels, np.int8 if fits else np.int16), found
 
 
 def tensor_info(tensor: Tensor) -> TensorInfo:

@@ -94,6 +94,20 @@ def test_group_normalisation_has_the_shape_of_its_input(tmp_path):
     assert_as_onnx_runtime(model, {"x": floats(1, 4, 3, 3)}, tmp_path, 1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 3), (4,)])
+def test_matrix_products_of_other_ranks_are_the_cores(shape, tmp_path):
+    scale, zero, weights = np.float32(0.05), np.int8(3), RNG.integers(-128, 128, shape).astype(np.int8)
+    constants = {"s": np.array(scale), "z": np.array(zero), "w": weights}
+    node = helper.make_node("QLinearMatMul", ["x", "s", "z", "w", "s", "z", "s", "z"], ["y"])
+    result = [2, 2, 3] if len(shape) == 3 else [2, 2]
+    model = model_of([node], {"x": (INT8, [2, 2, 4])}, {"y": (INT8, result)}, constants)
+    feed = {"x": RNG.integers(-128, 128, (2, 2, 4)).astype(np.int8)}
+    if len(shape) == 3:     # the runtime's own kernel takes no vector
+        assert_as_onnx_runtime(model, feed, tmp_path)
+    assert [layer.reason for layer in compile_network(model.SerializeToString()).layers] == [
+        f"its weights have the shape {list(shape)}"]
+
+
 def test_a_float_that_is_no_number_goes_through_what_is_not_quantised(tmp_path):
     model = model_of([helper.make_node("IsNaN", ["x"], ["y"])], {"x": (FLOAT, [3])}, {"y": (TensorProto.BOOL, [3])})
     assert_as_onnx_runtime(model, {"x": np.array([1, np.nan, np.inf], np.float32)}, tmp_path)

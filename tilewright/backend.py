@@ -1,0 +1,13 @@
+"""Tilewright as an ONNX backend: ``prepare``, ``run_model``, ``run_node``; see `runtime.backend`."""
+
+from tilewright.runtime.backend import (
+    Backend,
+    BackendRep,
+    is_compatible,
+    prepare,
+    run_model,
+    run_node,
+    supports_device,
+)
+
+__all__ = ["Backend", "BackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
