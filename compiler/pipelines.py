@@ -32,6 +32,7 @@ from tilewright.compiler.passes.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.split_average import SplitAverage
+from tilewright.compiler.passes.split_weights import SplitWeights
 from tilewright.compiler.passes.spread_quantisation import SpreadQuantisation
 
 RECOGNITION = (
@@ -40,8 +41,8 @@ RECOGNITION = (
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), MergeMoves(), PlaceDepthToSpace(),
-    LeaveToCore())
+    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(), MergeMoves(),
+    PlaceDepthToSpace(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
@@ -186,3 +186,19 @@ def test_a_quantised_constant_per_channel():
     factor = model.node("DequantizeLinear", levels, "factor")
     model.quantized(model.node("Mul", [factor, model.dequantized(x)], "result"), y)
     assert core_ops(assert_layers(model.finish(y))) == []
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_unsigned_weights_of_any_zero_point(groups):
+    model = ModelBuilder("qoperator", seed=14, dtype=np.uint8, zero_point=None)
+    x = model.conv(model.input((1, 4, 8, 8)), 6)
+    y = model.conv(x, 6, groups=groups, pads=(1, 1, 1, 1), per_channel=False)
+    conv = model.nodes[-1]
+    weights = next(each for each in model.initializers if each.name == conv.input[3])
+    shape = tuple(weights.dims)
+    weights.CopyFrom(numpy_helper.from_array(model.rng.integers(0, 256, shape).astype(np.uint8), weights.name))
+    zero = next(each for each in model.initializers if each.name == conv.input[5])
+    zero.CopyFrom(numpy_helper.from_array(np.uint8(90), zero.name))
+    network = assert_layers(model.finish(model.conv(y, 3)))
+    assert all(layer.exact for layer in network.layers)
+    assert core_ops(network) == []
