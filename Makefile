@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-full lint cocotb backend-test docs clean
+.PHONY: help setup tools demo test test-full lint cocotb backend-test fuzz docs clean
 
 BIN := .venv/bin
 
@@ -52,7 +52,7 @@ cocotb: setup  ## the cocotb testbenches alone
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
 	@$(BIN)/pytest -q tests/backend -m "not slow"
 
-fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files; GRAPHS=, MUTANTS= and SEED= change that
+fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files; GRAPHS=, MUTANTS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 

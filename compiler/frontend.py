@@ -147,7 +147,7 @@ def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> No
         target = _within(folder, location)
         if target is None:
             raise BadModelError(f"External data of tensor {tensor.name!r} must be a file in the model's folder, "
-                                f"not {location!r}", way_out="put it there, and export the model with that name")
+                                f"not {location!r:.100}", way_out="put it there, and export the model with that name")
         size += min(target.stat().st_size, _tensor_bytes(tensor))
         if size > MAX_MODEL_BYTES:
             raise ModelTooLargeError(f"Model and external data must have at most {MAX_MODEL_BYTES} bytes together")

@@ -182,6 +182,13 @@ def _differing(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.asarray(left != right)
 
 
+def _levels(layer: AnyLayer) -> int:
+    """Return by how much a layer that is not exact may be off: a level, or what its table makes of one."""
+    if isinstance(layer, CoreLayer) or layer.table is None:
+        return 1
+    return max(1, int(np.abs(np.diff(layer.table.astype(np.int64))).max()))
+
+
 class _Judge:
     """Holds the integer reference to ONNX Runtime, in the order of the layers."""
 
@@ -215,22 +222,23 @@ class _Judge:
         if self._parted:
             alone = self._alone(layer)
             if alone is None:  # what it follows from cannot be told from what it does itself
-                return ("hidden" if self._beyond(ours, self._theirs[tensor], exact=False).any() else "near"), differs
+                far = self._beyond(ours, self._theirs[tensor], False, _levels(layer))
+                return ("hidden" if far.any() else "near"), differs
             ours = alone
-        wrong = self._beyond(ours, self._theirs[tensor], exact)
+        wrong = self._beyond(ours, self._theirs[tensor], exact, _levels(layer))
         alone_equal = self._parted and not _differing(ours, self._theirs[tensor]).any()
         self._parted = True
         if wrong.any():
             return "differs", wrong
         return ("alone" if alone_equal else "near"), differs
 
-    def _beyond(self, ours: np.ndarray, theirs: np.ndarray, exact: bool) -> np.ndarray:
-        """Return where two tensors differ by more than is allowed."""
+    def _beyond(self, ours: np.ndarray, theirs: np.ndarray, exact: bool, levels: int) -> np.ndarray:
+        """Return where two tensors differ by more than is allowed: integers, where not exact, by ``levels``."""
         if exact:
             return _differing(ours, theirs)
         if ours.dtype == np.float32:
             return float_differences(ours, theirs)[0]
-        return np.abs(ours.astype(np.int64) - theirs) > 1
+        return np.abs(ours.astype(np.int64) - theirs) > levels
 
     def _alone(self, layer: AnyLayer) -> np.ndarray | None:
         """Return what the reference makes of ONNX Runtime's own inputs; None if that does not show them."""

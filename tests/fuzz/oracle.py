@@ -86,12 +86,13 @@ def judge(model: bytes, *, seed: int = 0, engine: str = "fast", machine: Machine
         return verdict, given
     given = given or random_inputs(network, np.random.default_rng(seed))
     try:
-        references = _EveryTensor(model), session(model)
+        theirs = _EveryTensor(model).run(given)
+        outputs = session(model).run([info.onnx_name for info in network.outputs], given)
     except ONNX_RUNTIME_ERRORS as error:
         verdict.rejected[str(error)[:200]] += 1
         return verdict, given
     try:
-        _compare(verdict, network, references, given, engine, machine or preset("base"))
+        _compare(verdict, network, (theirs, outputs), given, engine, machine or preset("base"))
     except CompileError as error:
         verdict.refused[str(error)] += 1
     except Exception as error:  # noqa: BLE001
@@ -99,8 +100,9 @@ def judge(model: bytes, *, seed: int = 0, engine: str = "fast", machine: Machine
     return verdict, given
 
 
-def _compare(verdict: Verdict, network: Network, references: tuple, given: Mapping[str, np.ndarray], engine: str,
-             machine: Machine) -> None:
+def _compare(verdict: Verdict, network: Network, theirs: tuple[dict, list], given: Mapping[str, np.ndarray],
+             engine: str, machine: Machine) -> None:
+    """Compile, run, and compare with ``theirs``: ONNX Runtime's tensors by name, and its outputs."""
     compiled = compile_layers(network, machine, keep_tensors=True)
     network = compiled.network
     tensors = {info.name: quantize_input(info, given[info.onnx_name]) for info in network.inputs}
@@ -110,16 +112,14 @@ def _compare(verdict: Verdict, network: Network, references: tuple, given: Mappi
         verdict.engine += found[name].size
         if not _same(found[name], reference[name]):
             verdict.mismatches.append(f"Engine {engine} differs from the integer reference in tensor {name}")
-    theirs = references[0].run(given)
-    compared = side_by_side(network, job, theirs, reference, found)
+    compared = side_by_side(network, job, theirs[0], reference, found)
     if compared.divergence is not None:
         verdict.mismatches.append(str(compared.divergence))
     for row, layer in zip(compared.rows, network.layers, strict=False):
         _count(verdict, row, reference[row.tensor])
         verdict.layers[f"core {layer.op}" if isinstance(layer, CoreLayer) else row.kind] += 1
     loose = inexact_tensors(network)
-    wanted = references[1].run([info.onnx_name for info in network.outputs], dict(given))
-    for info, expected in zip(network.outputs, wanted, strict=True):
+    for info, expected in zip(network.outputs, theirs[1], strict=True):
         ours = dequantize_output(info, reference[info.name])
         if (ours.dtype, ours.shape) != (expected.dtype, expected.shape):
             verdict.mismatches.append(f"Output {info.onnx_name} is {ours.dtype} {ours.shape}, and in ONNX Runtime "
