@@ -7,7 +7,7 @@ ContribOperators.md.
 
 import numpy as np
 
-from tilewright.compiler.errors import UnsupportedNodeError
+from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes.base import Pass
 from tilewright.compiler.passes.quantisation import constant, with_constants
@@ -36,6 +36,9 @@ def expanded(graph: Graph, node: Node, reason: str = "") -> Graph:
         raise UnsupportedNodeError(node.name, node.op, "its tensors are NHWC", "export it with NCHW tensors")
     output = i[3:5]
     if node.op == "QLinearConcat":
+        if len(node.inputs) % 3 != 2:
+            raise BadModelError(f"Node {node.name!r} (QLinearConcat) must have two inputs and three for each tensor, "
+                                f"not {len(node.inputs)}")
         inputs = [build.real(node.inputs[k:k + 3]) for k in range(2, len(node.inputs), 3)]
         output = i[0:2]
     elif node.op in _WITH_WEIGHTS:

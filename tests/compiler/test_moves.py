@@ -8,7 +8,9 @@ from tests.support.execute import execute
 from tests.support.onnx_models import FORMS, ModelBuilder, Value
 from tilewright.compiler.backend import compile_layers
 from tilewright.compiler.check import check
+from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.layers import CoreLayer
+from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.reference import run_network
 from tilewright.isa.machine import preset
 
@@ -43,6 +45,15 @@ def test_channels_are_concatenated_without_a_layer(same, form, dtype, zero_point
     network = on_datapath(model, model.conv(y, 5))
     assert [layer.kind for layer in network.layers] == ["conv"] * 4
     assert all(network.tensors[layer.output].place is not None for layer in network.layers[:3])
+
+
+def test_a_concatenation_needs_three_inputs_for_each_tensor():
+    model = ModelBuilder("qoperator", seed=2)
+    x = model.input((1, 3, 6, 6))
+    y = model.concat([x, x], np.float32(0.05))
+    del model.nodes[-1].input[-1]
+    with pytest.raises(BadModelError, match=r"^Node 'QLinearConcat1' .* must have two inputs and three for each tensor"):
+        compile_network(model.finish(y))
 
 
 @pytest.mark.parametrize("form", FORMS)
