@@ -253,6 +253,8 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
           rtl_cycles: Annotated[float | None, typer.Option("--rtl-cycles", metavar="N", show_default=False,
                                                            help="Only predict what takes more cycles than this.")]
           = None,
+          all_baselines: Annotated[bool, typer.Option(
+              "--all-baselines", help="The baselines of every network, not only of the main ones.")] = False,
           fresh: Annotated[bool, typer.Option("--fresh", help="Run again what has been run before.")] = False) -> None:
     """Run networks on machines with and without each optimisation, beside the baselines, and write a page of tables.
 
@@ -271,9 +273,10 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
     given = {"--engine": None if engine is Engine.rtl else engine.value, "--only": only, "--machines": machines,
              "--rtl-cycles": rtl_cycles}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    command = shlex.join(["tilewright", "bench", *(["--quick"] if quick else []), *words])
+    flags = [flag for flag, given in (("--quick", quick), ("--all-baselines", all_baselines)) if given]
+    command = shlex.join(["tilewright", "bench", *flags, *words])
     if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh), command=command,
-                     rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
+                     all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
         raise typer.Exit(FAILED)
 
 

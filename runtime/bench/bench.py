@@ -10,7 +10,7 @@ from pathlib import Path
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.options import BEST
 from tilewright.runtime.bench.baselines import BaselineFigures, baselines_of
-from tilewright.runtime.bench.cases import Case
+from tilewright.runtime.bench.cases import BASELINES, Case
 from tilewright.runtime.bench.page import page
 from tilewright.runtime.bench.runs import Figures, Store, matters, run_case
 from tilewright.runtime.files import write_file
@@ -18,7 +18,7 @@ from tilewright.runtime.progress import Steps
 
 
 def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rtl_cycles: float = math.inf,
-          command: str = "tilewright bench") -> bool:
+          all_baselines: bool = False, command: str = "tilewright bench") -> bool:
     """Run ``cases``, write the page to ``output``, and return whether all ran and equal their references.
 
     A case without an optimisation that finds nothing to do in its network is left out. What the compiler refuses is
@@ -28,6 +28,8 @@ def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rt
     ----------
     rtl_cycles
         Leave out what engine ``rtl`` would simulate longer than this, as far as ``fast`` has predicted it before.
+    all_baselines
+        Run the baselines of every network, not only of the main ones.
     command
         How all this was asked for.
 
@@ -53,6 +55,9 @@ def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rt
                 refused[what] = str(error)
     baselines: dict[str, tuple[BaselineFigures, ...]] = {}
     for network in dict.fromkeys(case.network for case in results):
+        if not all_baselines and network not in BASELINES:
+            baselines[network] = ()
+            continue
         with steps.step(f"Baselines of {network}"):
             baselines[network] = baselines_of(network, store, steps)
     write_file(output, page(results, baselines, command=command, host=host(), refused=refused).encode())

@@ -27,6 +27,9 @@ FULL = (
 )
 """Networks of the whole page, from the shortest run to the longest."""
 
+BASELINES = (*(name for name in FULL if name.startswith(("lenet5", "vgg16-", "resnet18-"))), "resnet50-224")
+"""Networks beside which both baselines are run unless all are asked for: the others' take many minutes each."""
+
 SIDES = dict.fromkeys(BUILTIN, "1×32×32") | {
     name: "×".join(("3", *[name.rpartition("-")[2]] * 2)) for name in LARGE}
 """Input of each network: figures of different sizes are not comparable."""

@@ -78,6 +78,17 @@ def test_an_option_that_changes_nothing_is_not_run(store, tmp_path, monkeypatch)
     assert asked == [BEST, UNFUSED]
 
 
+def test_baselines_are_those_of_the_main_networks_unless_all_are_asked_for(store, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tilewright.runtime.bench.bench.baselines_of", lambda name, *_: asked.append(name) or ())
+    monkeypatch.setattr("tilewright.runtime.bench.bench.run_case", lambda *_: figures())
+    cases = matrix(["lenet5", "squeezenet-64"], ["base"], "fast")
+    bench(cases, tmp_path / "page.md", Silence(), store=store)
+    assert asked == ["lenet5"]
+    bench(cases, tmp_path / "page.md", Silence(), store=store, all_baselines=True)
+    assert asked[1:] == ["lenet5", "squeezenet-64"]
+
+
 def test_what_would_simulate_too_long_is_only_predicted(store, tmp_path, monkeypatch):
     monkeypatch.setattr("tilewright.runtime.bench.bench.baselines_of", lambda *_: ())
     asked = []
