@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewright.compiler.errors import UnsupportedNodeError
+from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import Graph, Node, Tensor
 from tilewright.compiler.passes import quantisation
 from tilewright.compiler.passes.integer_ops import UNCHANGED_VIEWS, moving_node
@@ -72,15 +72,16 @@ class Group:
             return None, None
         found = []
         for name, attribute in zip((*node.inputs[1:], "", "")[:2], ("min", "max"), strict=True):
-            source = self.graph.producer(name)
-            if name and source is not None:
+            if name and name not in self.graph.constants:
                 raise self.refusal(f"its bound {name!r} is computed while the model runs", "make it a constant")
-            value = self.graph.constants[name].item() if name else node.attrs.get(attribute)
+            value = quantisation.number(self.graph, node, name, "bound") if name else node.attrs.get(attribute)
             found.append(None if value is None else np.float32(value))
         return found[0], found[1]
 
     def level(self, value: np.float32) -> int:
         """Return the integer that a number is quantised to."""
+        if np.isnan(value):
+            raise BadModelError(f"Node {self.node.name!r} ({self.node.op}) must have numbers as constants, not NaN")
         bounds = np.iinfo(self.kind.dtype)
         with np.errstate(over="ignore"):
             level = np.rint(value / self.scale) + self.zero_point

@@ -53,7 +53,7 @@ def moved(group: Group) -> tuple[Graph, tuple[Node, ...]]:
     value = 0.0
     if node.op == "Pad":
         constant = node.inputs[2] if len(node.inputs) > 2 else ""
-        value = quantisation.constant(graph, node, constant, "value").item() if constant else \
+        value = quantisation.number(graph, node, constant, "value") if constant else \
             node.attrs.get("value", 0.0)
     moved = move_node(graph, node, tuple(names), group.level(np.float32(value))).with_(output=group.kind.name)
     known = graph.tensors[moved.output].shape

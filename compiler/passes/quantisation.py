@@ -57,6 +57,20 @@ def activation(graph: Graph, node: Node, tensor: str, scale: str, zero_point: st
     return replace(graph.tensors[tensor], dtype=zero.dtype.name, scale=np.float32(values[0]), zero_point=int(zero[0]))
 
 
+def number(graph: Graph, node: Node, name: str, what: str) -> int | float:
+    """Return a constant of one element.
+
+    Raises
+    ------
+    BadModelError
+        If it has another number of them.
+    """
+    values = constant(graph, node, name, what)
+    if values.size != 1:
+        raise BadModelError(f"The {what} of node {node.name!r} ({node.op}) must be one number, not {values.size}")
+    return values.item()
+
+
 def with_types(graph: Graph, *types: Tensor) -> Graph:
     """Return ``graph`` with quantised types for some tensors; one that has another already is an error."""
     tensors = dict(graph.tensors)

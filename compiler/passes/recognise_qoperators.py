@@ -96,14 +96,14 @@ class RecogniseQOperators(Pass):
                 raise UnsupportedNodeError(node.name, node.op, "one of its inputs is a constant", "fold it")
             value = 0
             if node.op == "Pad" and len(node.inputs) > 2 and node.inputs[2]:
-                value = int(quantisation.constant(graph, node, node.inputs[2], "value").astype(np.int64).item())
+                value = int(quantisation.number(graph, node, node.inputs[2], "value"))
             return graph, move_node(graph, node, inputs, value)
         if node.op == "Relu":
             # On integers, ONNX's Relu knows of no zero point.
             low = 0
         elif node.op == "Clip":
             low, high = (
-                int(quantisation.constant(graph, node, name, "bound").astype(np.int64).item()) if name else None
+                int(quantisation.number(graph, node, name, "bound")) if name else None
                 for name in (*node.inputs[1:], "", "")[:2])
         new = moving_node(graph, node, x, dtype, low, high)
         kind = moved_type(graph, x, node.output)
