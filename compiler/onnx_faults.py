@@ -9,10 +9,11 @@ from collections.abc import Mapping
 import onnx  # noqa: TID251
 from onnx import helper  # noqa: TID251
 
-from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.isa.program import DTYPES
 
 _SHOWN = 16
+_DOMAINS = ("", "ai.onnx", "com.microsoft")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _FIRST_FIELD = b"\x08"
 """Begins nearly every ONNX file: ir_version comes first, and is a number."""
@@ -42,6 +43,8 @@ def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadMod
 
 def check_order(graph: onnx.GraphProto) -> None:
     """Refuse nodes that read what nothing computes, or what only comes behind them."""
+    if not graph.output:
+        raise BadModelError("Model must have an output, and has none", "export it again, with the outputs named")
     makers = {name: node for node in graph.node for name in node.output if name}
     known = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
@@ -58,6 +61,14 @@ def check_order(graph: onnx.GraphProto) -> None:
             raise BadModelError(f"{_node(node)} must stand behind {_node(makers[name], start=False)}, which computes "
                                 f"its input {name!r}")
         known.update(node.output)
+
+
+def check_domains(graph: onnx.GraphProto) -> None:
+    """Refuse operators of anyone's own, every one of them."""
+    raise_all([UnsupportedNodeError(
+        node.name or node.output[0], node.op_type, f"it is an operator of {node.domain!r}, and ONNX's own and some of "
+        "com.microsoft's are compiled", "replace it by ONNX's, or define it as a function in the model")
+        for node in graph.node if node.domain not in _DOMAINS and node.output])
 
 
 def check_types(proto: onnx.ModelProto, subject: str) -> None:

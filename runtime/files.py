@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.runtime.errors import InputError
+
+_STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ [^(]*\((?:[^()]|\([^()]*\))*\)\s*")
+"""What ONNX Runtime puts before its reasons: a status, and the C++ function."""
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -55,6 +60,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an exception says, as the end of a sentence on one line."""
+    """Return what an exception says, as the end of a sentence on one line; of ONNX Runtime's, without its C++."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = _SOURCE.sub(" ", _STATUS.sub("", text))
     return next((line.strip().rstrip(".") for line in text.splitlines() if line.strip()), type(error).__name__)

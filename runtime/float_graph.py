@@ -19,8 +19,10 @@ from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 from tilewright.compiler.errors import ModelTooLargeError
 from tilewright.compiler.frontend import MAX_TENSOR_BYTES, read_model
 from tilewright.compiler.onnx_clean import clean
+from tilewright.compiler.onnx_faults import check_domains
 from tilewright.compiler.onnx_shapes import first_line, fix_batch, infer_shapes
 from tilewright.runtime.errors import InputError
+from tilewright.runtime.files import reason
 
 OPSET = 17
 """To which older models are brought: quantisation per channel needs 13."""
@@ -59,6 +61,7 @@ def prepare(model: Path) -> onnx.ModelProto:
         If it cannot be brought to a newer opset, or ONNX Runtime refuses it.
     """
     proto = read_model(model)
+    check_domains(proto.graph)
     fix_batch(proto)
     proto = infer_shapes(clean(infer_shapes(proto)))
     _check_sizes(proto)
@@ -112,14 +115,14 @@ def _optimise(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model after ONNX Runtime's basic optimisation, which writes standard operators only."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what goes wrong is said once, below
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "optimised.onnx")
         options.optimized_model_filepath = str(path)
         try:
             onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise InputError(f"Model cannot be quantised, as ONNX Runtime refuses it: {first_line(error)}") from error
+            raise InputError(f"Model cannot be quantised, as ONNX Runtime refuses it: {reason(error)}") from error
         return onnx.load(path)
 
 

@@ -110,7 +110,7 @@ def describe(calibration: Calibration) -> str:
 def _silent() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     return options
 
 

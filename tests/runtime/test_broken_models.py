@@ -21,6 +21,7 @@ NAMED = {
     "bias_type": ("'dequantise_b'", "int64"), "bias_length": ("'conv'", "4 elements", "7"),
     "external": ("'constant0'", "'../weights.bin'"), "tensor": ("'image'", "4800000000"),
     "double": ("'image'", "float32", "float64"), "opset": ("'opset.onnx'", "opset", "999"),
+    "custom": ("'sharpen'", "Sharpen", "'com.example'"), "no_output": ("an output",),
     "batch": ("'image'", "batch of 1", "4"),
 }
 
@@ -35,7 +36,7 @@ def test_run_refuses_it_in_one_sentence(name, tmp_path):
     for word in NAMED[name]:
         assert word in said
     # What to do stands behind the last semicolon.
-    assert re.search(r"; [^;]*\b(again|fetch|give|cut|fix|put|make|export|run)\b[^;]*\.$", said), said
+    assert re.search(r"; [^;]*\b(again|fetch|give|cut|fix|put|make|export|run|replace)\b[^;]*\.$", said), said
     assert "Traceback" not in said
     assert "onnxruntime_src" not in said
 

@@ -14,7 +14,8 @@ BLOCKS = re.findall(r"^```(python|sh)\n(.*?)^```$", PAGE.read_text(), re.MULTILI
 
 # What each command must show, besides ending well.
 SHOWN = {
-    "check": ("it can be compiled", "it fits"), "compare": ("the engine equals the integer reference in every one", "top-1 agrees"),
+    "check": ("it can be compiled", "it fits"),
+    "compare": ("the engine equals the integer reference in every one", "top-1 agrees"),
     "run": ("compared with ONNX Runtime", "energy: "), "compile": ("out/mynet",),
     "simulate": ("compared with ONNX Runtime",),
 }

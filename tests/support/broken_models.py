@@ -135,6 +135,18 @@ def _tensor() -> onnx.ModelProto:
                   shape=(1, 3, 40000, 40000), result=(1, 3, 40000, 40000))
 
 
+def _custom() -> onnx.ModelProto:
+    proto = _float(helper.make_node("Sharpen", ["image"], ["result"], "sharpen", domain="com.example"))
+    proto.opset_import.append(helper.make_opsetid("com.example", 1))
+    return proto
+
+
+def _no_output() -> onnx.ModelProto:
+    proto = classifier()
+    del proto.graph.output[:]
+    return proto
+
+
 def _double() -> onnx.ModelProto:
     rng = np.random.default_rng(0)
     return _float(helper.make_node("Conv", ["image", "w"], ["result"], "conv"), dtype=TensorProto.DOUBLE,
@@ -161,6 +173,8 @@ BROKEN: Mapping[str, tuple[str, Callable[[], onnx.ModelProto | bytes]]] = {
     "missing": ("a node reads a tensor that nothing computes", _missing),
     "lstm": ("an operator that is not compiled: LSTM", _lstm),
     "suppression": ("an operator whose result has no fixed shape: NonMaxSuppression", _suppression),
+    "custom": ("an operator of one's own", _custom),
+    "no_output": ("no output", _no_output),
     "dynamic": ("height and width left open", _dynamic),
     "nan_scale": ("a scale that is NaN", _scale(float("nan"))),
     "zero_scale": ("a scale of zero", _scale(0.0)),
