@@ -92,5 +92,7 @@ def choose_inputs(tensors: Sequence[TensorInfo], model: Path, input_file: Path |
     if is_large(model, model_folder()):
         return picture(expected)
     if (quantised := quantised_here(model)) is not None:
-        return Inputs(quantised.feeds(1)[0], "the first calibration sample")
+        # The model may have inputs that it does not read.
+        sample = quantised.feeds(1)[0]
+        return Inputs({each.name: sample[each.name] for each in expected}, "the first calibration sample")
     return random_inputs(tensors)

@@ -85,6 +85,7 @@ class Reference:
             for name in {*node.output} - known - {""}:
                 fused.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
         self._session = _session(fused.SerializeToString(), onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+        self._unread = _unread_inputs(fused)
         types = {output.name: output.type for output in self._session.get_outputs()}
         self._names = [name for name, kind in types.items() if name in known or kind in _INTEGERS or name in floats]
         types |= {value.name: value.type for value in self._session.get_inputs()}
@@ -92,7 +93,7 @@ class Reference:
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return every integer tensor and every output for some inputs; see :func:`run_reference`."""
-        return dict(zip(self._names, self._session.run(self._names, dict(inputs)), strict=True))
+        return dict(zip(self._names, self._session.run(self._names, self._unread | dict(inputs)), strict=True))
 
     @property
     def rounded_in_float(self) -> tuple[Operator, ...]:
@@ -141,6 +142,19 @@ def _fused(model: str | Path | bytes) -> onnx.ModelProto:
         path = Path(folder, "fused.onnx")
         _session(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, str(path))
         return onnx.load(path)
+
+
+def _unread_inputs(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Return zeros for each input that no node reads: ONNX Runtime wants them all, and callers do not have those."""
+    nodes, read = [*model.graph.node], {value.name for value in model.graph.output}
+    while nodes:
+        node = nodes.pop()
+        read |= set(node.input)
+        nodes += [inner for each in node.attribute for graph in (each.g, *each.graphs) for inner in graph.node]
+    constants = {tensor.name for tensor in model.graph.initializer}
+    return {value.name: np.zeros([extent.dim_value or 1 for extent in value.type.tensor_type.shape.dim],
+                                 onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+            for value in model.graph.input if value.name not in read | constants}
 
 
 def _operators(model: onnx.ModelProto, types: Mapping[str, str]) -> tuple[Operator, ...]:

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.runtime.test_report import KEYS, LAYER_KEYS
+from tests.support.float_models import classifier
 from tests.support.onnx_models import ModelBuilder
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.models import builtin, data
@@ -87,6 +88,16 @@ def test_run_takes_any_model_and_says_what_it_was_given(tmp_path):
     assert done.exit_code == 0, done.output
     assert "input: random values over the quantised range, seed 0" in done.stdout
     assert "1 of 1 layers compared" in done.stdout
+
+
+def test_an_input_that_nothing_reads_need_not_be_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    for name, model in (("int8", onnx.load_from_string(small_model())), ("float", classifier())):
+        model.graph.input.append(onnx.helper.make_tensor_value_info("unread", onnx.TensorProto.FLOAT, (1, 3)))
+        onnx.save(model, tmp_path / f"{name}.onnx")
+        for command in ("run", "compare"):
+            done = invoke(command, tmp_path / f"{name}.onnx")
+            assert done.exit_code == 0, done.output
 
 
 def test_statistics_are_a_table_and_part_of_the_json(tmp_path):
