@@ -114,9 +114,15 @@ class Reader:
         if variant == "memory":
             yield _pixels(op["address"], op["rows"], cfg["target_row_step"], cfg["chunks"], cfg["target_chunk_step"],
                           cfg["chunk_bytes"], write=True)
+        elif variant == "linear":
+            yield _rows("activations", op["target"], op["rows"], cfg["target_row_step"],
+                        (cfg["chunks"] - 1) * cfg["target_chunk_step"] + cfg["chunk_bytes"], write=True)
         else:
-            # A copy to the activation buffer: its extent depends on the layout, so the whole buffer is taken.
-            yield Access("activations", 0, self.machine.activation_bytes, write=True)
+            # From the first channel's word in the first block to the last one's in the last, with all their banks.
+            first = op["target"] + TILE_BYTES * TILE_BYTES * op["channel"]
+            yield _rows("activations", first, (op["y"] + op["rows"] - 1) // 4 + 1, cfg["target_row_step"],
+                        (op["x"] + cfg["chunks"] - 1) // 4 * cfg["target_chunk_step"] + TILE_BYTES * cfg["chunk_bytes"],
+                        write=True)
 
 
 def _pixels(address: int, rows: int, row_step: int, chunks: int, chunk_step: int, chunk_bytes: int, *,

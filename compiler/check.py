@@ -4,7 +4,8 @@ The program is replayed once in its order. Every command has a start and an end,
 the latest command known to have ended. What is known:
 
 - in a unit, commands start in order and end in order;
-- a wait is met by the signal of the same number, so it knows what was known when that command ended;
+- a wait is met by the signal of the same number, so it knows what was known when that command ended; where two units
+  signal one semaphore, each signal must be known to come behind all of the other unit before it;
 - an act starts after its mac command has started, and ends after that one has ended;
 - what comes behind a fence starts when everything before it has ended, acknowledged by memory;
 - what the host core computes itself has ended before any later command starts.
@@ -25,8 +26,9 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
 
-UNITS = ("load", "mac", "post", "store", "memory")
-"""What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it."""
+UNITS = ("load", "mac", "post", "store", "memory", "copy")
+"""What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the activation
+buffer has it."""
 
 LIMIT = (1 << SEMAPHORE_WIDTH) - 1
 
@@ -69,7 +71,7 @@ class Checker:
     started: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
     ended: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
     signals: dict[str, deque[Signal]] = field(default_factory=dict)
-    signallers: dict[str, str] = field(default_factory=dict)
+    signallers: dict[str, dict[str, int]] = field(default_factory=dict)
     signalled: dict[str, int] = field(default_factory=dict)
     waits: dict[str, list[int]] = field(default_factory=dict)
     positions: dict[str, list[int]] = field(default_factory=dict)
@@ -103,7 +105,10 @@ class Checker:
         end = with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
         self.started[unit], self.ended[unit] = start, end
         if unit == "store":
-            self.ended["memory"] = with_own(join(end, self.ended["memory"]), "memory", index)
+            # Whoever waits for memory waits for the copies before, not the other way round.
+            place = "copy" if command.variant.name in ("linear", "blocked") else "memory"
+            before = join(self.ended["memory"], self.ended["copy"]) if place == "memory" else self.ended["copy"]
+            self.ended[place] = with_own(join(end, before), place, index)
         if unit == "mac" and "hold" in command.operands and not command.operands["hold"]:
             self.sums.append((start, end))
         for flag in flags:
@@ -140,9 +145,14 @@ class Checker:
         return waiting.popleft().clock
 
     def _give(self, name: str, index: int, unit: str) -> None:
-        if self.signallers.setdefault(name, unit) != unit:
-            raise RaceError(f"Semaphore {name} must be signalled by one unit; {self.commands[index]} is of another")
-        clock = self.ended["memory" if name == "mem_ready" else unit]
+        place = "memory" if name == "mem_ready" else "copy" if (name, unit) == ("act_ready", "store") else unit
+        clock = self.ended[place]
+        latest = self.signallers.setdefault(name, {})
+        for other, earlier in latest.items():
+            if other != place and clock[UNITS.index(other)] < earlier:
+                raise RaceError(f"Command {index}, {self.commands[index]}, and command {earlier}, "
+                                f"{self.commands[earlier]}, signal {name} in any order")
+        latest[place] = index
         self.signals.setdefault(name, deque()).append(Signal(index, clock))
         self.signalled[name] = self.signalled.get(name, 0) + 1
         self._check_overflow(name, index, clock)
@@ -177,7 +187,8 @@ class Checker:
                     other = self.commands[touch.index]
                     raise RaceError(f"Command {index}, {command}, and command {touch.index}, {other}, touch the same "
                                     f"bytes of {access.space} in any order")
-            number = UNITS.index("memory" if unit == "store" and access.space == "memory" else unit)
+            place = {"memory": "memory", "activations": "copy"}.get(access.space, unit) if unit == "store" else unit
+            number = UNITS.index(place)
             # Later commands that are ordered with this one are ordered with what it covers.
             touches.replace(Touch(access.start, access.stop, access.write, number, index, access.step,
                                   access.size),
@@ -191,7 +202,7 @@ def covered(touch: Touch, *, write: bool, unit: str) -> bool:
 
 def owner(unit: int) -> str:
     """Return the unit that works on what is counted as ``unit``."""
-    return "store" if UNITS[unit] == "memory" else UNITS[unit]
+    return "store" if UNITS[unit] in ("memory", "copy") else UNITS[unit]
 
 
 def join(first: Clock, second: Clock) -> Clock:

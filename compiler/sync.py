@@ -6,6 +6,7 @@ command that touches what an earlier one of another unit has written (or writes 
 one complete; if the clock does not say so already, the earlier one signals and the later one waits::
 
     load  --act_ready, wgt_ready-->  mac  --sums-->  post  --out_ready-->  store
+                                     mac  <--act_ready-------------------  store
     load  <--act_free, wgt_free----  mac
     load  <--par_free------------------------------  post  <--out_free---  store
     load  <--res_free, mem_ready-----------------------------------------  store
@@ -15,7 +16,8 @@ Behind a fence everything before it is complete. What the host core computes its
 touches what the coprocessor has written or read.
 
 Waits come in the order of signals because both clocks and queues only move forward: the n-th wait meets the n-th
-signal.
+signal. Two units signal ``act_ready``: what the store hands over comes behind all loads that the array has waited for,
+and no load behind it is let go before the array has taken it.
 """
 
 from collections.abc import Iterable
@@ -26,21 +28,21 @@ from tilewright.compiler.intervals import Intervals, mesh
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Call, Issue, issue
 
-QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged")
+QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged", "copied")
 """What a clock counts. Loads are three queues so that the array's waits tell inputs from weights; a store is complete
-twice, when it has left the result buffer and when memory has it."""
+twice, when it has left the result buffer and when memory, or the activation buffer, has it."""
 
-LDA, LDW, RESIDUAL, MAC, POST, STORE, ACKNOWLEDGED = range(len(QUEUES))
+LDA, LDW, RESIDUAL, MAC, POST, STORE, ACKNOWLEDGED, COPIED = range(len(QUEUES))
 
 SEMAPHORE = {
     (LDA, MAC): "act_ready", (LDW, MAC): "wgt_ready", (RESIDUAL, POST): "res_ready",
     (MAC, LDA): "act_free", (MAC, LDW): "wgt_free", (POST, LDW): "par_free",
     (POST, STORE): "out_ready", (STORE, POST): "out_free", (STORE, RESIDUAL): "res_free",
-    (ACKNOWLEDGED, LDA): "mem_ready", (ACKNOWLEDGED, RESIDUAL): "mem_ready",
+    (ACKNOWLEDGED, LDA): "mem_ready", (ACKNOWLEDGED, RESIDUAL): "mem_ready", (COPIED, MAC): "act_ready",
 }
 """Semaphore by (queue that signals, queue that waits)."""
 
-LATEST_FIRST = (ACKNOWLEDGED, STORE, POST, MAC, LDA, LDW, RESIDUAL)
+LATEST_FIRST = (ACKNOWLEDGED, STORE, POST, MAC, COPIED, LDA, LDW, RESIDUAL)
 """Who is farthest down the pipeline knows most: asking it first saves asking the others."""
 
 MEM_READY_WAITS = 3
@@ -69,7 +71,11 @@ class Entry:
 
 @dataclass(slots=True)
 class Synchroniser:
-    """Adds flags to drafts, one after the other."""
+    """Adds flags to drafts, one after the other.
+
+    ``copies`` are the stores to the activation buffer. ``fetched`` is the latest load and ``handed`` the latest store
+    that has signalled ``act_ready``, ``taken_over`` the mac command that waits for the latter.
+    """
 
     issues: list[Issue | Call] = field(default_factory=list)
     flags: list[list[str]] = field(default_factory=list)
@@ -83,6 +89,10 @@ class Synchroniser:
     last_store: int = -1
     layer_ends: list[int] = field(default_factory=list)
     one_by_one: int = 0
+    copies: list[int] = field(default_factory=list)
+    fetched: int = -1
+    handed: int = -1
+    taken_over: int = -1
 
     def add(self, draft: Draft) -> None:
         """Append ``draft``, waiting for what it needs."""
@@ -150,6 +160,8 @@ class Synchroniser:
                 if ((entry.write or access.write) and UNIT_OF_QUEUE[entry.queue] != unit
                         and entry.index > clock[entry.queue] and not mesh(entry, access)):
                     needed[entry.queue] = max(entry.index, needed.get(entry.queue, -1))
+        if queue_of(draft, unit) == LDA and clock[COPIED] < self.handed:
+            needed[MAC] = max(self.taken_over, needed.get(MAC, -1))
         return needed
 
     def _wait(self, index: int, unit: str, queue: int, needed: dict[int, int]) -> None:
@@ -161,11 +173,37 @@ class Synchroniser:
                 raise ScheduleError(f"Command {self.issues[index]} of {QUEUES[queue]} must wait for "
                                     f"{self.issues[needed[source]]}, but no semaphore leads there")
             name = SEMAPHORE[source, queue]
-            signaller = self._for_memory(needed[source]) if source == ACKNOWLEDGED else needed[source]
+            signaller = self._signaller(source, needed[source])
+            if name == "act_ready":
+                self._take_over(source, signaller, index)
             self.flags[signaller].append(f"signal_{name}")
             self.flags[index].append(f"wait_{name}")
             merge(clock, self.ends[signaller])
             clock[source] = signaller
+            if source == ACKNOWLEDGED:
+                # A store that signals mem_ready has waited for all before it, copies too.
+                clock[COPIED] = max(clock[COPIED], signaller)
+
+    def _take_over(self, source: int, signaller: int, index: int) -> None:
+        """Note who signals ``act_ready`` to the mac command ``index``; make sure that the signals come in order."""
+        if "wait_act_ready" in self.flags[index]:
+            raise ScheduleError(f"Command {self.issues[index]} must wait for act_ready once, not for load and store")
+        if source == LDA and self.ends[signaller][COPIED] < self.handed:
+            raise ScheduleError(f"Command {self.issues[signaller]} may signal act_ready before "
+                                f"{self.issues[self.handed]}, whose signal is to be taken first")
+        if source == COPIED:
+            self.handed, self.taken_over = signaller, index
+        else:
+            self.fetched = signaller
+
+    def _signaller(self, source: int, needed: int) -> int:
+        """Return the command whose end tells that of ``needed``: itself or a later one of the same queue."""
+        if source == ACKNOWLEDGED:
+            return self._for_memory(needed)
+        if source == COPIED:
+            # The first that comes behind all loads whose signals were taken before.
+            return next(index for index in self.copies if index >= needed and self.ends[index][LDA] >= self.fetched)
+        return needed
 
     def _for_memory(self, store: int) -> int:
         """Return ``store`` or its layer's last one, so that not too many signals are under way at a time."""
@@ -176,8 +214,10 @@ class Synchroniser:
         return next((end for end in self.layer_ends if end >= store), self.last_store)
 
     def _remember(self, access: Access, queue: int, index: int) -> None:
-        if access.space == "memory" and queue == STORE:
-            queue = ACKNOWLEDGED
+        if queue == STORE and access.write:
+            queue = ACKNOWLEDGED if access.space == "memory" else COPIED
+            if queue == COPIED:
+                self.copies.append(index)
         # What a write covers will be waited for through that write, what a read covers through a read of its queue.
         self.spaces[access.space].replace(
             Entry(access.start, access.stop, queue, index, access.write, access.step, access.size),
@@ -191,7 +231,7 @@ class Synchroniser:
 
 
 UNIT_OF_QUEUE = {LDA: "load", LDW: "load", RESIDUAL: "load", MAC: "mac", POST: "post", STORE: "store",
-                 ACKNOWLEDGED: "store"}
+                 ACKNOWLEDGED: "store", COPIED: "store"}
 
 
 def unit_of(draft: Draft) -> str:
