@@ -29,6 +29,7 @@ class StoreTiming:
         self.settles = 0                # when memory has acknowledged all words, and the buffer has them
         self._last = Event()            # the words of the last store are all sent
         self._last.time = 0
+        self._read, self._target = self._last, "memory"     # those of that command have left the result buffer
         shared.scheduler.at(0, self._commands())
 
     def _commands(self) -> Process:
@@ -46,7 +47,10 @@ class StoreTiming:
                 continue
             start, move, self._last = shared.now, self._move(taken), Event()
             words = self._to_memory if taken.variant == "memory" else self._to_buffer
-            shared.scheduler.at(start, words(taken, move, start, self._last))
+            # All words pass one queue: those for another place come behind.
+            target = "memory" if taken.variant == "memory" else "buffer"
+            before, self._read, self._target = self._read if target != self._target else None, Event(), target
+            shared.scheduler.at(start, words(taken, move, start, self._last, before, self._read))
             yield start + 1 + move.segments
             if "signal_mem_ready" in taken.flags:
                 yield from self._settled()
@@ -59,22 +63,31 @@ class StoreTiming:
                           cfg["chunk_bytes"], cfg["target_row_step"] % bus, cfg["target_chunk_step"] % bus,
                           to_memory=taken.variant == "memory", bus_bytes=bus)
 
-    def _to_memory(self, taken: Taken, move: Move, start: int, done: Event) -> Process:
+    def _to_memory(self, taken: Taken, move: Move, start: int, done: Event, before: Event | None,
+                   gone: Event) -> Process:
         shared = self.shared
         yield start + STORE_TO_BUS
+        if before is not None:
+            yield before
+            start = max(start, shared.now - STORE_TO_BUS)
         yield shared.bus.move(shared.bus.write, move.words, move.words)
         shared.ledger.counts["result_read"] += move.words * shared.machine.bus_bytes
         # If the bus held them up, the reads were ahead of it by what the queue holds.
         read = max(start + STORE_TO_BUS - READ_TO_BUS + move.words, shared.now - STORE_WORDS)
         shared.signal(read - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
+        shared.scheduler.fire(gone, shared.now)
         self._sent(move, done)
 
-    def _to_buffer(self, taken: Taken, move: Move, start: int, done: Event) -> Process:
+    def _to_buffer(self, taken: Taken, move: Move, start: int, done: Event, before: Event | None,
+                   gone: Event) -> Process:
         shared, counts = self.shared, self.shared.ledger.counts
         yield start + STORE_TO_BUS - READ_TO_BUS
+        if before is not None:
+            yield before
         yield shared.copies.move(shared.copies.write, move.words, move.words)
         counts["activation_written"] += move.bytes
         counts["result_read"] += move.words * shared.machine.bus_bytes
+        shared.scheduler.fire(gone, shared.now)
         written = shared.now - 1 + READ_TO_LOCAL
         shared.signal(shared.now - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
         shared.signal(written, taken, "act_ready")
