@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.compiler.chaining import AnyPlan, chain, on_chip_only
 from tilewright.compiler.core_plan import CorePlan, pack_constants, placed, plan_core
 from tilewright.compiler.emit.artifact import Artifact, write_artifact
 from tilewright.compiler.emit.c import program_text
@@ -25,8 +26,6 @@ from tilewright.compiler.weights import pack_network
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call, Function, Issue, Program
-
-AnyPlan = LayerPlan | CorePlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     Parameters
     ----------
     keep_tensors
-        Give every tensor a place of its own, so that all of them can be read when the program has ended.
+        Store every tensor, and give it a place of its own, so that all of them can be read when the program has ended.
     options
         ``fuse_pool`` is the front end's, and not looked at here.
 
@@ -95,11 +94,12 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
     network, plans = fit_network(network, machine, options)
+    plans = chain(plans, network, machine, options, keep_tensors=keep_tensors)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
     image, offsets = pack_constants(image, core, network.constants)
-    memory = plan_memory(network, len(image), keep_tensors=keep_tensors)
+    memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans))
     addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
     calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}
     flat = schedule(datapath, calls, blocks, memory, machine)
@@ -239,7 +239,8 @@ def manifest_of(compiled: Compiled) -> Manifest:
     return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
-                    memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors)
+                    memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors,
+                    on_chip=tuple(sorted(on_chip_only(compiled.plans))))
 
 
 def layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> LayerEntry:

@@ -32,15 +32,35 @@ class Ring:
     cursor: int = 0
     taken: list[Region] = field(default_factory=list)
 
-    def allocate(self, size: int, *, but: Iterable[Region] = ()) -> Region | None:
-        """Return the next region of ``size``, or None if it would overlap one still taken or one of ``but``."""
-        start = self.cursor if self.cursor + size <= self.size else 0
-        region = Region(start, start + size)
-        if size > self.size or any(region.overlaps(other) for other in (*self.taken, *but)):
-            return None
-        self.cursor = -(-max(region.stop, start + self.size // REGIONS) // self.alignment) * self.alignment
-        self.taken.append(region)
-        return region
+    @staticmethod
+    def space(size: int, whole: int, alignment: int) -> int:
+        """Return how far behind the start of a region of ``size`` the next one starts, in a ring of ``whole``."""
+        return -(-max(size, whole // REGIONS) // alignment) * alignment
+
+    def allocate(self, size: int, *, but: Iterable[Region] = (), around: bool = False) -> Region | None:
+        """Return the next region of ``size``, or None if it would overlap one still taken or one of ``but``.
+
+        With ``around`` a place behind those taken will do.
+        """
+        avoided = (*self.taken, *but)
+        behind = [-(-each.stop // self.alignment) * self.alignment for each in avoided] if around else []
+        ahead = sorted(behind, key=lambda start: (start < self.cursor, start))
+        for place in (self.cursor, *ahead):
+            start = place if place + size <= self.size else 0
+            region = Region(start, start + size)
+            if size <= self.size and not any(region.overlaps(other) for other in avoided):
+                self.cursor = start + self.space(size, self.size, self.alignment)
+                self.taken.append(region)
+                return region
+        return None
+
+    def make_room(self, size: int, but: Iterable[Region]) -> None:
+        """Let the next regions, of ``size`` together, lie in one piece, if possible where none of ``but`` is."""
+        last = (self.size - size) // self.alignment * self.alignment
+        starts = [start for start in (self.cursor, 0, last) if 0 <= start <= last]
+        free = [start for start in starts
+                if not any(Region(start, start + size).overlaps(other) for other in but)]
+        self.cursor = (free or starts)[0]
 
     def release(self, region: Region) -> None:
         """Give ``region`` back."""

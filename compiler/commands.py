@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 
 from tilewright.compiler.buffers import Region
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.footprint import BLOCK_ROWS, Block, blocked_row_step, linear_row_step, pair_words
+from tilewright.compiler.footprint import (
+    BLOCK_ROWS,
+    Block,
+    blocked_row_step,
+    input_bytes,
+    linear_row_step,
+    pair_words,
+)
 from tilewright.compiler.layers import Layer
 from tilewright.compiler.layout import Layout
 from tilewright.compiler.plan import LayerPlan
@@ -197,10 +204,16 @@ def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source:
     if not plan.splits_input and not winograd:
         base += TILE_BYTES * block.runs.start
     y_half = 0
-    if plan.stays:
+    if plan.stays or (plan.chip.input and winograd):
         touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
         base, y_half = base + touched.start * row_step, tile.rows.conv.start % BLOCK_ROWS // 2
-        source = Region(source.start + touched.start * row_step, source.start + touched.stop * row_step)
+        source = Region(source.start + touched.start * row_step,
+                        source.start + touched.stop * row_step + walk.overread)
+    elif plan.chip.input:
+        first = tile.rows.conv.start * axes(plan.layer)[0].stored_stride
+        offset = first * linear_row_step(tile, plan.layer, walk)
+        base += offset
+        source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, walk))
     accesses = [Access("activations", source.start, source.stop)]
     if weights:
         accesses += weight_accesses(weights, machine, ninths=winograd)

@@ -1,6 +1,6 @@
 """What a plan costs: cycles of the array, of post-processing and of the bus, by the rates of docs/datapath.md.
 
-The units run side by side, so a layer takes the longest of the three, plus what cannot overlap: the first load and
+The units run side by side, so a layer takes the longest of them, plus what cannot overlap: the first load and
 the last store. Where a buffer has no room for two tiles, loads and computation take turns.
 """
 
@@ -28,6 +28,23 @@ RUN_OVERHEAD = 1
 
 TURNAROUND = 60
 """Cycles from the last result of a layer to the first input of the next: two memory latencies and the pipelines."""
+
+
+HANDOVER = 25
+"""The same where the results stay on chip: the pipelines, and no memory between."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnChip:
+    """What of a layer stays in the activation buffer: its input, its output; ``stored``: memory has its output too."""
+
+    input: bool = False
+    output: bool = False
+    stored: bool = True
+
+
+APART = OnChip()
+"""A layer that reads from memory and stores to it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -88,11 +105,11 @@ def input_cycles(tile: Tile, layer: Layer, layout: Layout, walk: Walk, machine: 
     return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if walk.algorithm == "conv23" else bus
 
 
-def output_cycles(tile: Tile, channels: int, layouts: LayerLayouts, machine: Machine) -> int:
-    """Return the cycles in which a step's results are stored to all their places, and its residual loaded."""
+def output_cycles(tile: Tile, channels: int, layouts: LayerLayouts, machine: Machine, *, stored: bool = True) -> int:
+    """Return the cycles in which a step's results are stored to all their places in memory, and its residual loaded."""
     rows, columns = len(tile.rows.out), len(tile.columns.out)
     cycles = 0
-    for layout in (*layouts.outputs, layouts.residual):
+    for layout in (*(layouts.outputs if stored else ()), layouts.residual):
         if layout is None:
             continue
         if layout.rows_whole and channels == layout.shape[0]:
@@ -100,6 +117,11 @@ def output_cycles(tile: Tile, channels: int, layouts: LayerLayouts, machine: Mac
         else:
             cycles += bus_cycles(rows * columns, channels, machine)
     return cycles
+
+
+def copy_cycles(tile: Tile, channels: int, machine: Machine) -> int:
+    """Return the cycles in which a step's results go to the activation buffer, pixel by pixel."""
+    return len(tile.rows.out) * len(tile.columns.out) * -(-channels // machine.bus_bytes)
 
 
 def block_cycles(block: Block, walk: Walk, machine: Machine) -> int:
@@ -117,7 +139,8 @@ def array_cycles(tiles: dict[Tile, int], blocks: tuple[Block, ...], layer: Layer
 
 
 def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: dict[Tile, int],
-          blocks: tuple[Block, ...], *, weights_outer: bool, splits_input: bool, stays: bool = False) -> Cost:
+          blocks: tuple[Block, ...], *, weights_outer: bool, splits_input: bool, stays: bool = False,
+          chip: OnChip = APART) -> Cost:
     """Return the cost of a layer.
 
     Parameters
@@ -132,6 +155,8 @@ def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, til
         Each part of the kernel loads its own part of the input.
     stays
         Each row of the input is loaded once, and stays.
+    chip
+        What needs not cross the bus.
     """
     count = sum(tiles.values())
     alike: dict[tuple[int, int, int], int] = {}
@@ -139,11 +164,13 @@ def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, til
         kind = block.groups, block.channels, len(block.runs)
         alike[kind] = alike.get(kind, 0) + 1
     compute = array_cycles(tiles, blocks, layer, walk, machine)
-    stores = 0
+    stores = kept = 0
     for tile, copies in tiles.items():
         for (_, channels, _), number in alike.items():
-            stores += copies * number * output_cycles(tile, channels, layouts, machine)
-    loads = sum(copies * input_cycles(tile, layer, layouts.input, walk, machine) for tile, copies in tiles.items())
+            stores += copies * number * output_cycles(tile, channels, layouts, machine, stored=chip.stored)
+            kept += copies * number * copy_cycles(tile, channels, machine) if chip.output else 0
+    loads = 0 if chip.input else sum(
+        copies * input_cycles(tile, layer, layouts.input, walk, machine) for tile, copies in tiles.items())
     first_load = loads // count
     beginning = next(iter(tiles))
     largest = max(tiles, key=lambda tile: len(tile.rows.out))
@@ -164,12 +191,15 @@ def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, til
     room = Room.of(largest, blocks[0], layer, walk, machine)
     traffic = loads + weights + stores
     last_step = compute // (count * len(blocks))
-    cycles = max(compute + first_load, traffic + last_step) + (0 if room.weights > 1 else first_weights)
+    cycles = max(compute + first_load, max(traffic, stores + kept) + last_step)
+    cycles += 0 if room.weights > 1 else first_weights
     # What has no room for two takes turns with the computation.
     cycles += loads if count > 1 and room.inputs == 1 and not stays else 0
     cycles += weights if len(blocks) > 1 and room.weights == 1 else 0
     cycles += stores if count * len(blocks) > 1 and room.results == 1 else 0
-    return Cost(cycles + stores // (count * len(blocks)) + TURNAROUND, traffic * machine.bus_bytes,
+    # Results for the next layer leave before those for memory.
+    last_store, turnaround = (kept, HANDOVER) if chip.output else (stores, TURNAROUND)
+    return Cost(cycles + last_store // (count * len(blocks)) + turnaround, traffic * machine.bus_bytes,
                 count * len(blocks))
 
 

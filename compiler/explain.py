@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from tilewright.compiler.backend import Compiled
+from tilewright.compiler.chaining import needed_in_memory
 from tilewright.compiler.core_plan import CorePlan
 from tilewright.compiler.cost import mac_cycles, post_cycles, tiles_of
 from tilewright.compiler.layers import Layer
@@ -45,6 +46,8 @@ class LayerExplanation:
         Cycles in which array, bus and post-processing are busy; they overlap.
     roofline_cycles : int
         See `compiler.roofline`.
+    input_on_chip, output_on_chip : bool
+        Input or output lie in the activation buffer: it is loaded from nowhere, it stays there for the next layer.
     """
 
     name: str
@@ -65,6 +68,8 @@ class LayerExplanation:
     memory_cycles: int
     post_cycles: int
     roofline_cycles: int
+    input_on_chip: bool = False
+    output_on_chip: bool = False
 
     @property
     def bound(self) -> Bound:
@@ -91,6 +96,7 @@ class LayerExplanation:
             "predicted_bytes": self.predicted_bytes, "bound": self.bound, "compute_cycles": self.compute_cycles,
             "memory_cycles": self.memory_cycles, "post_cycles": self.post_cycles,
             "roofline_cycles": self.roofline_cycles,
+            "on_chip": {"input": self.input_on_chip, "output": self.output_on_chip},
         }
 
 
@@ -143,7 +149,14 @@ def explain(compiled: Compiled) -> Explanation:
     return Explanation(
         model=compiled.network.name, machine=compiled.machine, options=compiled.options,
         layers=explain_layers(compiled.plans, compiled.machine),
-        memory_bytes=plan_memory(compiled.network, constants, keep_tensors=False).memory_bytes)
+        memory_bytes=plan_memory(compiled.network, constants, on_chip=stay_on_chip(compiled)).memory_bytes)
+
+
+def stay_on_chip(compiled: Compiled) -> frozenset[str]:
+    """Return the tensors that need no place in memory, even if this program stores them to be looked at."""
+    return frozenset(plan.layer.output for index, plan in enumerate(compiled.plans)
+                     if isinstance(plan, LayerPlan) and plan.chip.output
+                     and not needed_in_memory(compiled.network, index))
 
 
 def explain_layers(plans: Sequence[LayerPlan | CorePlan], machine: Machine) -> tuple[LayerExplanation, ...]:
@@ -181,7 +194,8 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
         loop_order="blocks outer" if plan.weights_outer else "tiles outer",
         predicted_cycles=plan.cost.cycles, predicted_bytes=plan.cost.bytes, compute_cycles=array,
         memory_cycles=plan.cost.bytes // machine.bus_bytes, post_cycles=post,
-        roofline_cycles=layer_roofline(layer, machine).cycles)
+        roofline_cycles=layer_roofline(layer, machine).cycles,
+        input_on_chip=plan.chip.input, output_on_chip=plan.chip.output)
 
 
 def fused(layer: Layer) -> tuple[str, ...]:

@@ -60,13 +60,14 @@ def root_of(tensor: TensorInfo) -> str:
     return tensor.place.parent if tensor.place is not None else tensor.name
 
 
-def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False) -> MemoryPlan:
-    """Lay out main memory; with ``keep_tensors`` no two tensors share a place.
+def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False,
+                on_chip: frozenset[str] = frozenset()) -> MemoryPlan:
+    """Lay out main memory; with ``keep_tensors`` no two tensors share a place. Those ``on_chip`` have none.
 
     Only tensors that are no parts of others are placed; parts lie where their place in those says.
     """
     def roots(names: Iterable[str]) -> set[str]:
-        return {root_of(network.tensors[name]) for name in names if name in network.tensors}
+        return {root_of(network.tensors[name]) for name in names if name in network.tensors} - on_chip
 
     read = roots(name for layer in network.layers for name in layer.reads)
     written = roots(name for layer in network.layers for name in layer.writes)

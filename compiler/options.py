@@ -19,11 +19,14 @@ class Options:
         ``auto`` takes ``conv23`` where it is predicted to be faster; ``never`` takes ``conv`` everywhere.
     reuse : bool
         ``conv23`` reads the columns that neighbouring patches share once. Else it reads whole patches.
+    chain : bool
+        Results that fit the activation buffer stay there for the next layer. Else every layer reads from main memory.
     """
 
     fuse_pool: bool = True
     winograd: Winograd = "auto"
     reuse: bool = True
+    chain: bool = True
 
     def __post_init__(self) -> None:
         if self.winograd not in get_args(Winograd):
@@ -31,7 +34,7 @@ class Options:
 
     def __str__(self) -> str:
         said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),
-                ("no column reuse", not self.reuse))
+                ("no column reuse", not self.reuse), ("no chaining", not self.chain))
         return ", ".join(text for text, holds in said if holds) or "every optimisation"
 
 

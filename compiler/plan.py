@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 
-from tilewright.compiler.cost import Cost, array_cycles, price
+from tilewright.compiler.cost import APART, Cost, OnChip, array_cycles, price
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import (
     Block,
@@ -46,7 +46,10 @@ class DoesNotFitError(CompileError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan:
-    """How one layer is computed; ``work`` is what is done for it: the layer itself, or another form of it."""
+    """How one layer is computed; ``work`` is what is done for it: the layer itself, or another form of it.
+
+    ``chip`` tells what of it is on chip from one layer to the next.
+    """
 
     layer: Layer
     work: Layer
@@ -59,6 +62,7 @@ class LayerPlan:
     layouts: LayerLayouts
     stays: bool = False
     """The input stays in the activation buffer whole: compiler/strips.py."""
+    chip: OnChip = APART
 
     @property
     def largest(self) -> Tile:
@@ -78,7 +82,14 @@ class LayerPlan:
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
         order += ", the input loaded once" if self.stays else ""
         return (f"{how[self.walk.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
-                f"blocks of {block.channels} channels{part}; {order}")
+                f"blocks of {block.channels} channels{part}; {order}{said_of(self.chip)}")
+
+
+def said_of(chip: OnChip) -> str:
+    """Say what stays on chip, as the end of a sentence."""
+    said = "; its input is on chip" if chip.input else ""
+    said += "; its output stays on chip" if chip.output else ""
+    return said + (" and is stored too" if chip.output and chip.stored else "")
 
 
 def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
@@ -100,6 +111,57 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     if not plans:
         raise DoesNotFitError(shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
+
+
+def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: LayerLayouts, chip: OnChip,
+                 unit: int) -> LayerPlan | None:
+    """Return the cheapest plan of a layer whose whole input is on chip; None if there is no room for it.
+
+    Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
+    """
+    plans: list[LayerPlan] = []
+    for work, algorithm in forms(layer, options):
+        height, width = axes(work)
+        columns = width.cut(0, width.out)
+        whole = Tile(height.cut(0, height.out), columns)
+        for each in walks(work, algorithm, machine):
+            how = replace(each, reuse=options.reuse)
+            if not holds_all(whole, work) or input_bytes(whole, work, how) > machine.activation_bytes:
+                continue
+            cuts = [blocks for groups, parts in block_sizes(work, how, machine)
+                    if aligned(blocks := cut_blocks(work, how, machine, groups, parts), unit)]
+            for rows in sizes(height, how):
+                tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
+                # Patches start at even rows.
+                if algorithm == "conv" or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
+                    fitting = [blocks for blocks in cuts if fits(tiles[0], blocks, work, layouts, how, machine)]
+                    plans += orders(work, layouts, how, machine, tiles, fitting, chip)
+    return min((replace(plan, layer=layer) for plan in plans if not plan.stays), key=lambda plan: plan.cost,
+               default=None)
+
+
+def holds_all(whole: Tile, layer: Layer) -> bool:
+    """Tell whether ``whole``, the tile of all of a layer's output, holds every pixel of its input."""
+    return (whole.rows.image, whole.columns.image) == (range(layer.in_shape[1]), range(layer.in_shape[2]))
+
+
+def aligned(blocks: tuple[Block, ...], unit: int) -> bool:
+    """Tell whether every block starts with a channel that is a multiple of ``unit``."""
+    return all(block.first_channel % unit == 0 for block in blocks)
+
+
+def priced(plan: LayerPlan, machine: Machine, chip: OnChip) -> LayerPlan:
+    """Return ``plan`` with ``chip`` and what it costs then."""
+    cost = price(plan.work, plan.layouts, plan.walk, machine, distinct(plan.tiles), plan.blocks,
+                 weights_outer=plan.weights_outer, splits_input=plan.splits_input, stays=plan.stays,
+                 chip=chip)
+    return replace(plan, cost=cost, chip=chip)
+
+
+def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
+    """Return the cycles in which the array or the bus is busy with a layer, whichever is longer."""
+    array = array_cycles(distinct(plan.tiles), plan.blocks, plan.work, plan.walk, machine)
+    return max(array, plan.cost.bytes // machine.bus_bytes)
 
 
 def check_operands(layer: Layer) -> None:
@@ -184,19 +246,19 @@ def cut_blocks(layer: Layer, walk: Walk, machine: Machine, groups: int, parts: i
 
 
 def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: tuple[Tile, ...],
-           cuts: list[tuple[Block, ...]]) -> Iterator[LayerPlan]:
+           cuts: list[tuple[Block, ...]], chip: OnChip = APART) -> Iterator[LayerPlan]:
     """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
-    distinct: dict[tuple[tuple[int, ...], ...], Tile] = {}
-    copies = Counter(distinct.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
+    copies = distinct(tiles)
     for blocks in cuts:
         if not all(fits(tile, blocks, layer, layouts, walk, machine) for tile in copies):
             continue
         splits_input = input_bytes(tiles[0], layer, walk) > machine.activation_bytes
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
             cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=weights_outer,
-                         splits_input=splits_input)
+                         splits_input=splits_input, chip=chip)
             plan = LayerPlan(layer=layer, work=layer, walk=walk, tiles=tiles, blocks=blocks,
-                             weights_outer=weights_outer, splits_input=splits_input, cost=cost, layouts=layouts)
+                             weights_outer=weights_outer, splits_input=splits_input, cost=cost, layouts=layouts,
+                             chip=chip)
             yield plan
             # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
             # blocks outside, all of the input would come during the first block.
@@ -205,6 +267,12 @@ def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, ti
                 cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=False, splits_input=False,
                              stays=True)
                 yield replace(plan, cost=cost, stays=True)
+
+
+def distinct(tiles: tuple[Tile, ...]) -> dict[Tile, int]:
+    """Return tiles of different shapes, and how many of each there are."""
+    found: dict[tuple[tuple[int, ...], ...], Tile] = {}
+    return Counter(found.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
 
 
 def shape(cut: Slice) -> tuple[int, ...]:

@@ -9,8 +9,8 @@
 
 H x W are the sums that are computed, before a max pooling. Edge tiles and partial words are so in the formula, as no
 schedule can avoid them; post-processing, weight fetches of short tile groups and whatever is loaded twice are not.
-One thing can beat it: a layer's weights that cross the bus while the array still works on the layers before. Small
-networks, whose layers alternate between the two bounds, do so.
+Two things can beat it: a layer's weights that cross the bus while the array still works on the layers before, in
+small networks, whose layers alternate between the two bounds; and tensors that stay on chip (compiler/chaining.py).
 """
 
 import math

@@ -7,21 +7,25 @@ wait for this step's results, and behind that of the next tile, which has not.
 
 What the host core computes itself stands behind a fence if commands under way may touch the same tensors: then the
 coprocessor is idle, and memory has all of its writes. Weights of later layers may come in meanwhile.
+
+Layers of a chain (compiler/chaining.py) hand their results over in the activation buffer.
 """
 
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.compiler import commands
+from tilewright.compiler import commands, on_chip
 from tilewright.compiler.buffers import Region, Ring
+from tilewright.compiler.chaining import head_bytes, kept_bytes
 from tilewright.compiler.commands import Access, Draft
 from tilewright.compiler.cost import compute_cycles, input_cycles, output_cycles
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.footprint import block_words, input_bytes, part_bytes, result_bytes, usable_words
 from tilewright.compiler.memory_plan import MemoryPlan
 from tilewright.compiler.plan import LayerPlan
-from tilewright.compiler.steps import Kind, Need, Step, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.steps import Kind, Step, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.stock import Stock
 from tilewright.compiler.strips import block_rows, strip, whole_tile
 from tilewright.compiler.sync import synchronise
 from tilewright.compiler.weights import BlockImage, Span
@@ -31,47 +35,6 @@ from tilewright.isa.program import Call, Issue, Operand
 
 LEAST_PIECE = 512
 """Bytes of weights that are worth a command of their own."""
-
-
-@dataclass(slots=True)
-class Stock:
-    """What is loaded of one kind: a ring, the needs in order, and the regions of those in use."""
-
-    ring: Ring
-    needs: tuple[Need, ...]
-    loaded: int = 0
-    regions: dict[int, Region] = field(default_factory=dict)
-    served: int = 0
-    recent: list[Region] = field(default_factory=list)
-
-    def current(self, step: int) -> Region | None:
-        """Return the region that ``step`` uses, if it has such a need."""
-        return next((self.regions[i] for i in range(self.served, self.loaded)
-                     if self.needs[i].first <= step <= self.needs[i].last), None)
-
-    def due(self, step: int) -> bool:
-        """Tell whether the next need not yet loaded is one of ``step``."""
-        return self.loaded < len(self.needs) and self.needs[self.loaded].first <= step
-
-    def take(self, size: int, *, ahead: bool = False) -> Region | None:
-        """Allocate for the next need; None while the room is taken, or with ``ahead`` also if the latest step uses it.
-
-        A load ahead of time must not wait for the array, because those behind it would wait too.
-        """
-        region = self.ring.allocate(size, but=self.recent if ahead else ())
-        if region is not None:
-            self.regions[self.loaded] = region
-            self.loaded += 1
-        return region
-
-    def release(self, step: int) -> None:
-        """Give back what no step after ``step`` uses."""
-        self.recent.clear()
-        while self.served < self.loaded and self.needs[self.served].last <= step:
-            region = self.regions.pop(self.served)
-            self.ring.release(region)
-            self.recent.append(region)
-            self.served += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +59,8 @@ class Scheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
     Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
-    fence read and write.
+    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``bare`` those that have no
+    padding yet.
     """
 
     machine: Machine
@@ -114,6 +78,8 @@ class Scheduler:
     tables: Stock = field(init=False)
     results: Ring = field(init=False)
     reserved: dict[int, Region] = field(default_factory=dict)
+    kept: dict[int, Region] = field(default_factory=dict)
+    bare: list[int] = field(default_factory=list)
     pieces: deque[Piece] = field(default_factory=deque)
     strips: dict[int, int] = field(default_factory=dict)
     spent: int = 0
@@ -145,6 +111,8 @@ class Scheduler:
                 self.compute(step)
             for stock in (self.inputs, self.weights, self.parameters, self.tables):
                 stock.release(step.index)
+            if step.last and step.layer in self.kept:
+                self.inputs.ring.release(self.kept.pop(step.layer))
             if following is None:
                 break
             self.spent = 0
@@ -193,6 +161,8 @@ class Scheduler:
             return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
         time = step_cycles(step, self.plans, self.machine)
+        time -= sum(on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
+                    for index in self.to_fill(following))
         if not following.first:
             block = block_of(following, self.plans)
             if plan.stays:
@@ -202,7 +172,7 @@ class Scheduler:
                 tile_in = tile if self.inputs.due(following.index) else None
             if tile_in:
                 time -= input_cycles(tile_in, plan.layer, plan.layouts.input, plan.walk, self.machine)
-            time -= output_cycles(tile, block.channels, plan.layouts, self.machine)
+            time -= output_cycles(tile, block.channels, plan.layouts, self.machine, stored=plan.chip.stored)
         return max(0, time - self.spent) * self.machine.bus_bytes
 
     def fetch_ahead(self, layer: int, free: int) -> None:
@@ -264,12 +234,17 @@ class Scheduler:
     def load_data(self, step: Step) -> None:
         """Load the input tile and the residual of ``step``, if they are not there."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
-        tensor = self.memory.tensors[plan.layer.input]
+        if step.first and plan.chip.output and not plan.chip.input:
+            self.begin_chain(step.layer)
+        for index in self.to_fill(step):
+            self.emit(step.layer, on_chip.fill_border(self.plans[index], self.kept[index]))
+            self.bare.remove(index)
         if plan.stays:
-            self.load_strip(step, tensor)
+            self.load_strip(step, self.memory.tensors[plan.layer.input])
         elif self.inputs.due(step.index):
+            tensor = self.memory.tensors[plan.layer.input]
             size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.walk)
-            region = self.required(self.inputs.take(size), "activation")
+            region = self.required(self.inputs.take(size, around=True), "activation")
             self.emit(step.layer, commands.load_part(plan, block, tensor, region) if plan.splits_input
                       else commands.load_input(plan, tile, tensor, region))
         if plan.layer.residual and block.runs.stop == plan.walk.runs:
@@ -284,7 +259,7 @@ class Scheduler:
         rows = self.missing_rows(step)
         if self.inputs.due(step.index):
             whole = whole_tile(plan.work, tile.columns)
-            self.required(self.inputs.take(input_bytes(whole, plan.work, plan.walk)), "activation")
+            self.required(self.inputs.take(input_bytes(whole, plan.work, plan.walk), around=True), "activation")
         if rows:
             region = self.required(self.inputs.current(step.index), "activation")
             part = strip(plan.work, tile.columns, rows)
@@ -296,6 +271,39 @@ class Scheduler:
         rows = block_rows(tile_of(step, self.plans))
         return range(self.strips.get(step.layer, 0), rows.stop)
 
+    def chained_to(self, head: int) -> list[int]:
+        """Return the layers of the chain behind layer ``head``."""
+        found = []
+        while self.plans[head].chip.output:
+            head += 1
+            found.append(head)
+        return found
+
+    def begin_chain(self, head: int) -> None:
+        """Make room for the inputs of all layers chained to layer ``head``."""
+        ring, size = self.inputs.ring, self.machine.activation_bytes
+        chained = {index: kept_bytes(self.plans[index]) for index in self.chained_to(head)}
+        ring.make_room(head_bytes(self.plans[head], self.machine)
+                       + sum(ring.space(each, size, ring.alignment) for each in chained.values()), self.inputs.recent)
+        for index, each in chained.items():
+            self.kept[index] = self.required(ring.allocate(each), "activation")
+            self.bare.append(index)
+
+    def to_fill(self, step: Step) -> list[int]:
+        """Return the layers whose padding is to be written before the data of ``step``.
+
+        Padding comes before an input that the chain's first layer waits for: the next layer's before the first of
+        these, since results are stored beside it soon; all others' before the last, behind whose loads it hides.
+        """
+        plan = self.plans[step.layer]
+        if not plan.chip.output or plan.chip.input:
+            return []
+        chained = self.chained_to(step.layer)
+        needs, loaded = self.inputs.needs, self.inputs.loaded
+        last = self.inputs.due(step.index) and all(need.layer != step.layer for need in needs[loaded + 1:loaded + 2])
+        wanted = chained if last else chained[:1] if step.first else []
+        return [index for index in wanted if step.first or index in self.bare]
+
     # ---- compute and store
 
     def compute(self, step: Step) -> None:
@@ -303,7 +311,7 @@ class Scheduler:
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         parameters = self.required(self.parameters.current(step.index), "parameter")
         table = self.tables.current(step.index)
-        source = self.required(self.inputs.current(step.index), "activation")
+        source = self.required(self.kept.get(step.layer) or self.inputs.current(step.index), "activation")
         self.emit(step.layer, commands.compute(plan, tile, block, self.machine, source,
                                                self.weights.current(step.index), parameters, table))
         if block.runs.stop < plan.walk.runs:
@@ -311,7 +319,10 @@ class Scheduler:
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
         self.emit(step.layer, commands.finish(plan, tile, block, parameters, table, region))
-        for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True):
+        if plan.chip.output:
+            following = step.layer + 1
+            self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[following], self.kept[following], region))
+        for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True) if plan.chip.stored else ():
             self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout, region))
         self.results.release(region)
         if step.last:

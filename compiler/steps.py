@@ -84,6 +84,8 @@ def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
     """Return what tells one need of ``kind`` from another, or None if the step has no such need."""
     block: Block = plan.blocks[step.block]
     if kind == "input":
+        if plan.chip.input:
+            return None
         return (step.layer, 0 if plan.stays else step.tile, block.runs.start if plan.splits_input else 0)
     if kind == "parameters":
         return step.layer, block.first_group

@@ -69,6 +69,7 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Simulate again the ranges 
 NoFusePool = Annotated[bool, typer.Option("--no-fuse-pool", help="Make every max pooling a layer of its own.")]
 NoWinograd = Annotated[bool, typer.Option("--no-winograd", help="Compute 3x3 convolutions with conv, not conv23.")]
 NoReuse = Annotated[bool, typer.Option("--no-reuse", help="Let conv23 read whole patches, without column reuse.")]
+NoChaining = Annotated[bool, typer.Option("--no-chaining", help="Let every layer read its input from main memory.")]
 
 
 def main() -> None:
@@ -80,8 +81,8 @@ def main() -> None:
 def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine.fast,
         input_file: InputFile = None, json_file: JsonFile = None, explain: Explain = False,
         statistics: Statistics = False, no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False,
-        no_reuse: NoReuse = False, layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False,
-        calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
+        no_reuse: NoReuse = False, no_chaining: NoChaining = False, layers: Layers = None,
+        jobs: Jobs = None, fresh: Fresh = False, calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
     by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--explain": explain})
     size = machine_named(machine)
@@ -91,7 +92,7 @@ def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine
     from tilewright.runtime.evaluate_ranges import Request, evaluate_ranges
     from tilewright.runtime.progress import Steps
 
-    options = _options(no_fuse_pool, no_winograd, no_reuse)
+    options = _options(no_fuse_pool, no_winograd, no_reuse, no_chaining)
     if by_ranges:
         evaluation = evaluate_ranges(file, size, input_file, Request(layers=layers, jobs=jobs, fresh=fresh),
                                      options=options, steps=Steps())
@@ -106,6 +107,7 @@ def compile_(model: Model,
                                                          help="Where to put it; may be left out with --explain.")]
              = None, machine: MachineName = "base", explain: Explain = False, json_file: PlanFile = None,
              no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False, no_reuse: NoReuse = False,
+             no_chaining: NoChaining = False,
              calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
     if output is None and not explain:
@@ -120,7 +122,7 @@ def compile_(model: Model,
     from tilewright.runtime.tables import console
 
     with Steps().step(f"Compiling {model}"):
-        compiled = compile_file(file, size, options=_options(no_fuse_pool, no_winograd, no_reuse))
+        compiled = compile_file(file, size, options=_options(no_fuse_pool, no_winograd, no_reuse, no_chaining))
         if output is not None:
             emit_artifact(compiled, file, output)
     if explain:
@@ -303,8 +305,9 @@ def _by_ranges(layers: str | None, jobs: int | None, fresh: bool, engine: Engine
     return ranges
 
 
-def _options(no_fuse_pool: bool, no_winograd: bool, no_reuse: bool) -> Options:
-    return Options(fuse_pool=not no_fuse_pool, winograd="never" if no_winograd else "auto", reuse=not no_reuse)
+def _options(no_fuse_pool: bool, no_winograd: bool, no_reuse: bool, no_chaining: bool) -> Options:
+    return Options(fuse_pool=not no_fuse_pool, winograd="never" if no_winograd else "auto", reuse=not no_reuse,
+                   chain=not no_chaining)
 
 
 def _show(evaluation: "Evaluation", json_file: Path | None, *, explain: bool = False,

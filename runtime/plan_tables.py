@@ -42,4 +42,4 @@ def _row(layer: LayerExplanation) -> tuple[Text | str, ...]:
     return (plain(layer.name), algorithm, f"{layer.tile_rows} x {layer.tile_columns}", f"{layer.tiles}",
             f"{layer.block_channels}{parts}", f"{layer.blocks}", layer.loop_order.removesuffix(" outer"),
             f"{layer.predicted_cycles:,}", f"{layer.predicted_bytes:,}", layer.bound, f"{layer.roofline_cycles:,}",
-            plain(", ".join(layer.fused)))
+            Text(",\n").join(map(plain, (*layer.fused, *["stays on chip"] * layer.output_on_chip))))

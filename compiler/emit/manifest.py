@@ -56,7 +56,8 @@ class Manifest:
     """Everything in ``manifest.json`` but the list of files.
 
     ``tensors`` are (type, address in main memory); data lie there as `compiler.operands` says. ``inputs`` and
-    ``outputs`` name tensors in the order of the model. With ``options`` it can be compiled again, to simulate parts.
+    ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory. With
+    ``options`` it can be compiled again, to simulate parts.
     """
 
     model: str
@@ -70,6 +71,7 @@ class Manifest:
     weights_address: int
     memory_bytes: int
     keeps_tensors: bool
+    on_chip: tuple[str, ...] = ()
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -86,6 +88,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "weights_address": manifest.weights_address,
         "memory_bytes": manifest.memory_bytes,
         "keeps_tensors": manifest.keeps_tensors,
+        "on_chip": list(manifest.on_chip),
     }
 
 
@@ -164,10 +167,11 @@ def from_json(data: Any) -> Manifest:
         weights_address=_in("weights_address", value(data, "weights_address", int), MAIN_BASE, end),
         memory_bytes=memory_bytes,
         keeps_tensors=value(data, "keeps_tensors", bool),
+        on_chip=_list(data, "on_chip", _text),
     )
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
-    if unknown := sorted(set(known) - tensors.keys()):
+    if unknown := sorted(set(known) - tensors.keys() - set(manifest.on_chip)):
         raise ArtifactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
     if idle := [layer.name for layer in manifest.layers if not layer.outputs]:
         raise ArtifactError(f"Manifest layer {idle[0]!r} must have an output")
@@ -189,7 +193,7 @@ def _options(data: dict[str, Any]) -> Options:
     _exactly("options", Options, data)
     try:
         return Options(fuse_pool=value(data, "fuse_pool", bool), reuse=value(data, "reuse", bool),
-                       winograd=cast(Winograd, value(data, "winograd", str)))
+                       chain=value(data, "chain", bool), winograd=cast(Winograd, value(data, "winograd", str)))
     except ValueError as error:
         raise ArtifactError(f"Manifest options are none that the compiler has: {error}") from error
 
