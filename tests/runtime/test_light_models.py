@@ -1,5 +1,7 @@
 """Published structures in float, quantised, compiled and run: every layer equals ONNX Runtime or is off as it may."""
 
+import shutil
+
 import onnx
 import pytest
 
@@ -9,8 +11,9 @@ from tilewright.runtime.layer_comparison import compare_layers
 from tilewright.runtime.post_training import quantise
 from tilewright.runtime.progress import Silence
 
-# Not those whose fully connected layers take half a gigabyte as floats: bvlc_alexnet, vgg19, zfnet512.
-STRUCTURES = ("squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "densenet121")
+# Not vgg19, whose fully connected layers take half a gigabyte as floats; those of the last two take 2 to 3 in all.
+STRUCTURES = ("squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "densenet121", "bvlc_alexnet",
+              "zfnet512")
 
 
 @pytest.mark.slow
@@ -23,6 +26,8 @@ def test_a_published_structure_runs_from_float_to_the_engine(name, tmp_path, mon
     assert comparison.matches, comparison.found.divergence
     rows = comparison.found.rows
     assert {row.engine for row in rows} == {"equal"}
-    # All that the core has to do is Softmax, and in inception_v1 two LRN, and what brings these to float and back.
+    # All that the core has to do is Softmax, and in the older ones two LRN, and what brings these to float and back.
     assert sum(row.kind == "core" for row in rows) <= 8
     assert len(comparison.error.layers) > len(rows) // 4
+    # pytest keeps the folders of three runs, which would be gigabytes.
+    shutil.rmtree(tmp_path)
