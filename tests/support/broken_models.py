@@ -8,6 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.float_models import FloatBuilder, classifier
+from tests.support.onnx_models import ModelBuilder
 
 NEWER_OPSET = 999
 """An operator set that no ONNX Runtime knows yet."""
@@ -147,6 +148,12 @@ def _no_output() -> onnx.ModelProto:
     return proto
 
 
+def _kernel() -> onnx.ModelProto:
+    builder = ModelBuilder("qdq", seed=2)
+    builder.output(builder.conv(builder.input((1, 128, 64, 64)), 2, kernel=63, pads=(31, 31, 31, 31)))
+    return builder.proto()
+
+
 def _double() -> onnx.ModelProto:
     rng = np.random.default_rng(0)
     return _float(helper.make_node("Conv", ["image", "w"], ["result"], "conv"), dtype=TensorProto.DOUBLE,
@@ -184,6 +191,7 @@ BROKEN: Mapping[str, tuple[str, Callable[[], onnx.ModelProto | bytes]]] = {
     "bias_length": ("a bias of another length", _bias_length),
     "external": ("external data outside the model's folder", _external),
     "tensor": ("a tensor of 19 gigabytes", _tensor),
+    "kernel": ("a kernel larger than the machine's memories", _kernel),
     "double": ("float64 instead of float32", _double),
     "opset": ("an operator set newer than any", _opset),
     "batch": ("a batch of 4", _batch),
