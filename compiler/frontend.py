@@ -24,7 +24,7 @@ from tilewright.compiler.errors import (
     raise_all,
 )
 from tilewright.compiler.graph import Graph, Node, Tensor
-from tilewright.compiler.onnx_clean import clean, inline_functions
+from tilewright.compiler.onnx_clean import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx_faults import check_order, check_types, no_model
 from tilewright.compiler.onnx_shapes import first_line, fix_batch, infer_shapes
 from tilewright.compiler.passes.integer_moves import MOVES
@@ -87,6 +87,7 @@ def load(model: str | Path | bytes) -> Graph:
     proto = read_model(model)
     _check_contribs(proto)
     fix_batch(proto)
+    proto = expand_functions(proto, _OPERATORS)
     cleaned, count = infer_shapes(clean(infer_shapes(proto))), len(proto.graph.node)
     # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
     while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:

@@ -17,7 +17,8 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper  # noqa: TID251
 
 from tilewright.compiler.core.registry import KERNELS
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.onnx_clean import inline_functions
+from tilewright.compiler.onnx_clean import expand_functions, inline_functions
+from tilewright.compiler.passes.integer_ops import RECOGNISED
 from tilewright.isa.machine import Machine
 from tilewright.runtime.engines import EngineName
 from tilewright.runtime.errors import InputError, RunError
@@ -61,7 +62,7 @@ class BackendRep(onnx.backend.base.BackendRep):
         self._model, self._machine, self._engine = model, machine, engine
         constants = {tensor.name for tensor in model.graph.initializer}
         self._names = [value.name for value in model.graph.input if value.name not in constants]
-        self._parameters = parameters(model.graph) & set(self._names)
+        self._parameters = parameters(model) & set(self._names)
         self._bound: dict[str, np.ndarray] = {}
         self._session = None if self._parameters else self._compiled({})
 
@@ -207,15 +208,16 @@ def model_of_node(node: NodeProto, inputs: Sequence[np.ndarray], version: int) -
     model = helper.make_model(helper.make_graph([node], "node", values, outputs),
                               opset_imports=[helper.make_opsetid(domain, each) for domain, each in domains.items()])
     arrays = dict(zip(names, map(np.asarray, inputs), strict=True))
-    known = with_constants(model, {name: arrays[name] for name in parameters(model.graph) if name in arrays})
+    known = with_constants(model, {name: arrays[name] for name in parameters(model) if name in arrays})
     inferred = onnx.shape_inference.infer_shapes(known, data_prop=True)
     for value, found in zip(model.graph.output, inferred.graph.output, strict=True):
         value.CopyFrom(found)
     return model
 
 
-def parameters(graph: onnx.GraphProto) -> set[str]:
-    """Return the names of values that must be known to compile ``graph``, and of all that they are computed from."""
+def parameters(model: ModelProto) -> set[str]:
+    """Return the names of values that must be known to compile ``model``, and of all that they are computed from."""
+    graph = expand_functions(model, RECOGNISED | KERNELS.keys()).graph
     makers = {name: node for node in graph.node for name in node.output}
     names = [name for node in graph.node for index, name in enumerate(node.input)
              if index in _PARAMETERS.get(node.op_type, ()) and name]

@@ -17,10 +17,11 @@ from onnx.backend.test.loader import load_model_tests
 from tests.backend.exclusions import EXCLUSIONS
 from tilewright.backend import Backend
 from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.onnx_clean import expand_functions
 from tilewright.compiler.passes.integer_ops import RECOGNISED
 from tilewright.isa.program import DTYPES
 
-FOLDED = frozenset({"Constant", "ConstantOfShape", "Range", "Shape", "Size"})
+FOLDED = frozenset({"Constant", "ConstantOfShape", "Mod", "Range", "Shape", "Size"})
 """Operators that the front end computes while compiling, as all shapes are known."""
 
 OPERATORS = RECOGNISED | KERNELS.keys() | FOLDED
@@ -106,7 +107,9 @@ def _model(test: onnx.backend.test.case.test_case.TestCase) -> onnx.ModelProto:
 
 def _case(name: str, model: onnx.ModelProto) -> Case:
     operators = frozenset(node.op_type for node in _nodes(model.graph))
-    if unknown := operators - OPERATORS:
+    if operators - OPERATORS:
+        model = expand_functions(model, OPERATORS - FOLDED)
+    if unknown := {node.op_type for node in _nodes(model.graph)} - OPERATORS:
         return Case(name, operators, "no kernel; outside what CNNs use", ", ".join(sorted(unknown)))
     if types := _types(model) - DTYPES.keys():
         return Case(name, operators, "the host core has no numbers of the type", ", ".join(sorted(types)))

@@ -108,6 +108,31 @@ def test_matrix_products_of_other_ranks_are_the_cores(shape, tmp_path):
         f"its weights have the shape {list(shape)}"]
 
 
+FUNCTIONS = {
+    "MeanVarianceNormalization": ({}, [(FLOAT, [2, 3, 4, 5])]),
+    "LayerNormalization": ({"axis": 2}, [(FLOAT, [2, 3, 4, 5]), (FLOAT, [2, 3, 1, 1]), (FLOAT, [2, 3, 1, 1])]),
+    "DynamicQuantizeLinear": ({}, [(UINT8, [2, 3, 4, 5]), (FLOAT, []), (UINT8, [])]),
+    "CenterCropPad": ({"axes": [2, 3]}, [(FLOAT, [2, 3, 6, 2])]),
+}
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_operators_that_onnx_defines_by_others_are_expanded(op, tmp_path):
+    attrs, results = FUNCTIONS[op]
+    constants = {"LayerNormalization": {"s": floats(4, 5), "b": floats(4, 5)},
+                 "CenterCropPad": {"size": np.array([6, 2])}}.get(op, {})
+    names = [f"y{index}" for index in range(len(results))]
+    node = helper.make_node(op, ["x", *constants], names, **attrs)
+    model = model_of([node], {"x": (FLOAT, [2, 3, 4, 5])}, dict(zip(names, results, strict=True)), constants)
+    assert_as_onnx_runtime(model, {"x": floats(2, 3, 4, 5)}, tmp_path, 1e-5)
+
+
+def test_an_operator_whose_definition_nothing_computes_is_refused_by_its_own_name():
+    model = model_of([helper.make_node("Bernoulli", ["x"], ["y"], "toss")], {"x": (FLOAT, [3])}, {"y": (FLOAT, [3])})
+    with pytest.raises(UnsupportedNodeError, match=r"^Node 'toss' \(Bernoulli\) is not supported: "):
+        compile_network(model.SerializeToString())
+
+
 def test_a_float_that_is_no_number_goes_through_what_is_not_quantised(tmp_path):
     model = model_of([helper.make_node("IsNaN", ["x"], ["y"])], {"x": (FLOAT, [3])}, {"y": (TensorProto.BOOL, [3])})
     assert_as_onnx_runtime(model, {"x": np.array([1, np.nan, np.inf], np.float32)}, tmp_path)
