@@ -9,12 +9,14 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from tilewright.compiler.backend import fit_network
+from tilewright.compiler.chaining import chain, on_chip_only
 from tilewright.compiler.core_plan import CorePlan, pack_constants, plan_core
 from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.layout import LayerLayouts
 from tilewright.compiler.memory_plan import MAIN_BASE, plan_memory
+from tilewright.compiler.options import BEST
 from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.plan import LayerPlan, plan_layer
 from tilewright.compiler.weights import pack_network
@@ -123,6 +125,7 @@ def check_model(model: Path, machine: Machine, memory_limit: int | None = None) 
         raise UnsupportedModelError(f"Model {model.name!r} must have a layer to compile, and has none")
     try:
         network, plans = fit_network(network, machine)
+        plans = chain(plans, network, machine, BEST)
     except CompileError:
         refusals = _unplanned(network, machine)
         if not refusals:
@@ -186,7 +189,7 @@ def _memory(network: Network, plans: tuple[LayerPlan | CorePlan, ...], machine: 
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, _ = pack_constants(pack_network(datapath, machine)[0], core, network.constants)
-    memory = plan_memory(network, len(image))
+    memory = plan_memory(network, len(image), on_chip=on_chip_only(plans))
     return Memory(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
                   limit=ADDRESSABLE if limit is None else limit)
 
