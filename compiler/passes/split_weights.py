@@ -36,7 +36,7 @@ def _is_wide(graph: Graph, node: Node) -> bool:
 
 def _parts(weights: np.ndarray) -> list[np.ndarray]:
     """Return int8 arrays, two or three, whose sum is ``weights``, int16."""
-    parts = []
+    parts: list[np.ndarray] = []
     while not parts or weights.any():
         parts.append(np.clip(weights, -128, 127).astype(np.int8))
         weights = weights - parts[-1]
