@@ -12,6 +12,7 @@ import numpy as np
 from tilewright.compiler.core.run import run_on_core
 from tilewright.compiler.memory_plan import tensor_bytes
 from tilewright.compiler.operands import from_memory, to_memory
+from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.errors import RunError
 from tilewright.runtime.job import Job
@@ -26,7 +27,7 @@ from tilewright.sim.verilator import BuildError, build_simulator
 EngineName = Literal["rtl", "fast"]
 ENGINES = ("rtl", "fast")
 
-_FAILURES = (rtl.SimulationError, BuildError, ElaborationError, ExecutionError)
+_FAILURES = (rtl.SimulationError, BuildError, ElaborationError, EncodingError, ExecutionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

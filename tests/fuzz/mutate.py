@@ -8,6 +8,7 @@ Exit status 1 if there was one.
 
 import argparse
 import importlib
+import itertools
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -34,7 +35,9 @@ from tilewright.compiler.emit.artifact import FILES, load_artifact
 from tilewright.compiler.emit.manifest import ArtifactError, sha256
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.pipelines import compile_network
+from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import preset
+from tilewright.isa.program import Program
 from tilewright.runtime.check import check_model
 from tilewright.runtime.errors import InputError, RunError
 from tilewright.runtime.inputs import random_inputs
@@ -111,12 +114,19 @@ def try_artefact(folder: Path) -> str:
     try:
         artefact = load_artifact(folder)
         job = job_of_artifact(artefact)
-        if sum(1 for _, _ in zip(range(_SHORT), artefact.program.commands(), strict=False)) == _SHORT:
+        if not _is_short(artefact.program):
             return "loaded"
         InferenceSession(folder).run(None, random_inputs(job.inputs).arrays)
     except _ERRORS as error:
         return _refused(error)
     return "loaded and run"
+
+
+def _is_short(program: Program) -> bool:
+    try:
+        return sum(1 for _ in itertools.islice(program.commands(), _SHORT)) < _SHORT
+    except EncodingError:
+        return True     # it ends there
 
 
 def _refused(error: Exception) -> str:

@@ -134,12 +134,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     total, start = Verdict(), time.monotonic()
-    for number, verdict in enumerate(verdicts(given.seed, given.graphs, given.engine, given.jobs), 1):
-        for text in verdict.mismatches:
-            print(f"\r{text}", file=sys.stderr)
-        total.add(verdict)
-        if sys.stderr.isatty():
-            print(f"\r{number} graphs, {len(total.mismatches)} mismatches", end="", file=sys.stderr)
+    try:
+        for number, verdict in enumerate(verdicts(given.seed, given.graphs, given.engine, given.jobs), 1):
+            for text in verdict.mismatches:
+                print(f"\r{text}", file=sys.stderr)
+            total.add(verdict)
+            if sys.stderr.isatty():
+                print(f"\r{number} graphs, {len(total.mismatches)} mismatches", end="", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\rstopped; so far:", file=sys.stderr)
     print(report(total, given.engine, time.monotonic() - start))
     return 1 if total.mismatches else 0
 

@@ -1,5 +1,6 @@
 """Damaged files end in success or in a sentence: some hundred new ones, and every one that once did not."""
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.fuzz import mutate
 from tests.fuzz.mutations import damaged_bytes, damaged_json, damaged_model
 from tests.fuzz.run import graph_of
+from tilewright.compiler.emit.manifest import sha256
 
 _SEED = 777
 
@@ -34,6 +36,16 @@ def test_damaged_files_end_in_success_or_a_sentence():
 def test_what_once_did_not(path, checked, tmp_path):
     assert re.fullmatch(r"compiled|checked|refused by check|\w+Error",
                         mutate.try_model(path.read_bytes(), tmp_path, 0 if checked else 1))
+
+
+def test_a_program_with_an_operand_too_large_is_a_run_error(tmp_path):
+    """It is found when the command is built, while the engine runs."""
+    artefact = mutate._artefacts(tmp_path)[0]
+    program, manifest = artefact / "program.json", artefact / "manifest.json"
+    text = program.read_text()
+    program.write_text(re.sub(r'"words": \d+', '"words": 1048576', text, count=1))
+    manifest.write_text(manifest.read_text().replace(hashlib.sha256(text.encode()).hexdigest(), sha256(program)))
+    assert mutate.try_artefact(artefact) == "RunError"
 
 
 def test_damage_is_a_function_of_the_seed():
