@@ -1,4 +1,4 @@
-"""Random choices that can be written down, replayed and made smaller."""
+"""Random choices that can be written down, replayed and made smaller; of a seed, or hypothesis's."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -6,6 +6,7 @@ from typing import TypeVar
 import numpy as np
 
 T = TypeVar("T")
+Source = int | Sequence[int] | Callable[[int], int]
 
 
 class Choices:
@@ -13,22 +14,24 @@ class Choices:
 
     Parameters
     ----------
-    source : int or sequence of int
-        A seed, or the ``taken`` of an earlier sequence.
+    source : int, sequence of int, or callable
+        A seed, the ``taken`` of an earlier sequence, or a function from a count to one of 0 .. count - 1.
     """
 
-    def __init__(self, source: int | Sequence[int]) -> None:
-        self._rng = np.random.default_rng(source) if isinstance(source, int) else None
-        self._given = () if isinstance(source, int) else tuple(source)
+    def __init__(self, source: "Source") -> None:
+        if callable(source):
+            self._next: Callable[[int], int] = source
+        elif isinstance(source, int):
+            rng = np.random.default_rng(source)
+            self._next = lambda count: int(rng.integers(count))
+        else:
+            given = iter(source)
+            self._next = lambda count: next(given, 0) % count
         self.taken: list[int] = []
 
     def below(self, count: int) -> int:
         """Return one of 0 .. count - 1."""
-        if self._rng is not None:
-            choice = int(self._rng.integers(count))
-        else:
-            at = len(self.taken)
-            choice = self._given[at] % count if at < len(self._given) else 0
+        choice = self._next(count)
         self.taken.append(choice)
         return choice
 

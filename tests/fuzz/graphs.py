@@ -13,7 +13,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.fuzz.choices import Choices
-from tests.support.onnx_models import OPSETS, ModelBuilder, Value
+from tests.fuzz.dead_nodes import without_dead_nodes
+from tests.fuzz.float_builder import FloatBuilder
+from tests.support.onnx_models import ModelBuilder, Value
 
 MAX_ELEMENTS = 4096
 """Of one tensor: simulation is the cost."""
@@ -40,36 +42,6 @@ class FuzzGraph:
     operators: tuple[str, ...]
 
 
-class _FloatBuilder(ModelBuilder):
-    """The same network in float: a tensor has no integers, so quantisation is nothing."""
-
-    def dequantized(self, value: Value) -> str:
-        return value.name
-
-    def quantized(self, name: str, value: Value) -> None:
-        node = next(node for node in self.nodes if name in node.output)
-        node.output[list(node.output).index(name)] = value.name
-
-    def input(self, shape: tuple[int, ...], integer: bool = False) -> Value:
-        value = self.value(shape, np.float32(0.02))
-        self.inputs.append(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, shape))
-        return value
-
-    def output(self, value: Value, integer: bool = False) -> None:
-        self.outputs.append(self.float_output(value.name, value.shape))
-
-    def _weighted(self, op: str, x: Value, weights: np.ndarray, shape: tuple[int, ...], bias: str, per_channel: bool,
-                  clip: str, zero_point: int | None, axis: int, **attrs: object) -> Value:
-        channels, terms = weights.shape[axis], weights.size / weights.shape[axis]
-        out = self.value(shape, np.float32(0.02))
-        inputs = [x.name, self.constant((weights / (74 * np.sqrt(terms))).astype(np.float32))]
-        if bias != "none":
-            inputs.append(self.constant(self.rng.normal(0, 0.3, channels).astype(np.float32)))
-        result = self.node(op, inputs, f"float{len(self.nodes)}", **attrs)
-        self.quantized(self.node(clip, [result], f"float{len(self.nodes)}") if clip else result, out)
-        return out
-
-
 def random_graph(choices: Choices, form: str, *, transposed: bool = True) -> FuzzGraph:
     """Return a graph in ``form``: ``qdq``, ``qoperator`` or ``float``; with ConvTranspose, or without."""
     return _Growth(choices, form, transposed).grow()
@@ -81,7 +53,7 @@ class _Growth:
     def __init__(self, choices: Choices, form: str, transposed: bool) -> None:
         self.choices, self.form, self.transposed = choices, form, transposed
         self.dtype, zero_point = choices.pick(_TYPES)
-        builder = _FloatBuilder if form == "float" else ModelBuilder
+        builder = FloatBuilder if form == "float" else ModelBuilder
         self.model = builder("qdq" if form == "float" else form, seed=choices.below(1 << 16), dtype=self.dtype,
                              zero_point=zero_point)
         self.values: list[Value] = []
@@ -487,7 +459,7 @@ class _Growth:
             self.model.output(value, integer=self.form != "float" and self.choices.chance(15))
         if not self.model.outputs:
             self.model.output(self.values[-1])
-        model = _without_dead_nodes(self.model.proto())
+        model = without_dead_nodes(self.model.proto())
         return FuzzGraph(model, self.form, tuple(node.op_type for node in model.graph.node))
 
 
@@ -516,17 +488,3 @@ _STEPS: tuple[Step, ...] = (
 _VECTOR_STEPS: tuple[Step, ...] = (
     *[_one(_Growth.dense)] * 4, _one(_Growth.unary), _one(_Growth.add), _one(_Growth.concat), _one(_Growth.clip),
     _one(_Growth.gate), _one(_Growth.slice), _one(_Growth.combine))
-
-
-def _without_dead_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Drop nodes that no output needs, and constants that no node reads."""
-    needed = {value.name for value in model.graph.output}
-    kept = []
-    for node in reversed(model.graph.node):
-        if needed & set(node.output):
-            needed |= set(node.input)
-            kept.append(node)
-    constants = [tensor for tensor in model.graph.initializer if tensor.name in needed]
-    inputs = [value for value in model.graph.input if value.name in needed]
-    graph = helper.make_graph(kept[::-1], model.graph.name, inputs, list(model.graph.output), constants)
-    return helper.make_model(graph, opset_imports=OPSETS, ir_version=8)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz.choices import Choices, shrink
+from tests.fuzz.choices import Choices, Source, shrink
 from tests.fuzz.graphs import FuzzGraph, random_graph
 from tests.fuzz.oracle import Verdict, judge
 from tests.fuzz.quantised import through_quantiser
@@ -34,8 +34,8 @@ def form_of(number: int) -> str:
     return FORMS[number % len(FORMS)]
 
 
-def graph_of(source: int | Sequence[int], form: str) -> FuzzGraph:
-    """Return the graph of a seed or of choices; its form may be ``static``."""
+def graph_of(source: Source, form: str) -> FuzzGraph:
+    """Return the graph of `tests.fuzz.choices.Choices`'s ``source``; its form may be ``static``."""
     choices = Choices(source)
     return through_quantiser(choices) if form == "static" else random_graph(choices, form)
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.fuzz.choices import Choices, shrink
 from tests.fuzz.graphs import random_graph
@@ -27,6 +29,14 @@ def test_random_graphs_equal_onnx_runtime(batch):
         verdict = held(run_one(_SEED, number, "fast", save=False))
         compared += verdict.engine > 0 and verdict.exact + verdict.loose + verdict.floats > 0
     assert compared >= _BATCH - 2, "most graphs must be compiled and compared, or nothing is tested"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), form=st.sampled_from(("qdq", "qoperator", "float")), machine=st.sampled_from(("base", "nano")))
+def test_graphs_that_hypothesis_draws_equal_onnx_runtime(data, form, machine):
+    """It draws others each time, likes the odd ones, and makes one that fails as small as can be."""
+    graph = graph_of(lambda count: data.draw(st.integers(0, count - 1)), form)
+    held(judge(graph.model.SerializeToString(), machine=preset(machine))[0])
 
 
 @pytest.mark.parametrize("number", range(5))
