@@ -1,6 +1,9 @@
 """Models without what computes nothing that is asked for."""
 
 import onnx
+from onnx import helper
+
+from tests.support.onnx_models import OPSETS
 
 
 def without_dead_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
