@@ -31,10 +31,10 @@ def test_random_graphs_equal_onnx_runtime(batch):
     assert compared >= _BATCH - 2, "most graphs must be compiled and compared, or nothing is tested"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), form=st.sampled_from(("qdq", "qoperator", "float")), machine=st.sampled_from(("base", "nano")))
 def test_graphs_that_hypothesis_draws_equal_onnx_runtime(data, form, machine):
-    """It draws others each time, likes the odd ones, and makes one that fails as small as can be."""
+    """It likes the odd ones, and makes one that fails as small as can be."""
     graph = graph_of(lambda count: data.draw(st.integers(0, count - 1)), form)
     held(judge(graph.model.SerializeToString(), machine=preset(machine))[0])
 
