@@ -48,6 +48,7 @@ def test_random_networks_mean_what_their_steps_say(seed):
         for keep in (True, False):
             assert_means(sketch, network, inputs, machine, keep=keep)
     except DoesNotFitError:
+        assert machine is not PRESETS["base"], "base has room for all of these"
         pytest.skip("too large for a machine of small buffers")
 
 
