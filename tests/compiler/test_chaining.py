@@ -17,11 +17,13 @@ from tilewright.compiler.check import RaceError, check
 from tilewright.compiler.commands import Access, Draft
 from tilewright.compiler.explain import explain
 from tilewright.compiler.options import Options
+from tilewright.compiler.pipelines import compile_network
 from tilewright.compiler.plan import DoesNotFitError
 from tilewright.compiler.reference import run_network
 from tilewright.compiler.sync import ScheduleError, synchronise
 from tilewright.isa.assembler import Command
 from tilewright.isa.machine import PRESETS
+from tilewright.models import builtin
 from tilewright.sim.fast import run_fast
 
 BASE = PRESETS["base"]
@@ -235,3 +237,13 @@ def test_a_ring_goes_around_what_is_taken():
     assert kept is not None
     ring.release(kept)
     assert ring.allocate(9000, around=True) is not None
+
+
+def test_results_are_stored_twice_only_where_the_store_has_time_for_both():
+    network = compile_network(builtin("lenet5_accel"))
+    kept, alone = ([plan.chip.input for plan in compile_layers(network, BASE, keep_tensors=keep).plans]
+                   for keep in (True, False))
+    # Behind the first layer, of one channel, the store would be busier than the array.
+    assert alone[1]
+    assert not kept[1]
+    assert all(kept[2:])
