@@ -4,12 +4,12 @@ import hashlib
 import os
 import re
 import subprocess
-from pathlib import Path
 
 from amaranth.back import rtlil  # noqa: TID251 -- this file is the door
 from amaranth.lib.wiring import Component  # noqa: TID251
 
 from tilewright.isa.machine import Machine
+from tilewright.sim.files import write_if_changed
 from tilewright.sim.toolchain import cache_folder, yosys_executable
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -65,18 +65,3 @@ def coprocessor_verilog(machine: Machine) -> str:
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
     return verilog(XifCoprocessor(machine), "coprocessor")
-
-
-def write_if_changed(path: Path, text: str) -> bool:
-    """Make ``path`` hold ``text``; return whether it had to be written.
-
-    An unchanged file keeps its time of modification, so that make rebuilds nothing. The file is replaced in
-    one step: another process sees the old text or the new, never half of it.
-    """
-    if path.exists() and path.read_text() == text:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    draft.replace(path)
-    return True

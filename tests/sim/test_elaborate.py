@@ -9,7 +9,8 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tests.support.bench import BenchFailedError, run_bench
-from tilewright.sim.elaborate import ElaborationError, verilog, write_if_changed
+from tilewright.sim.elaborate import ElaborationError, verilog
+from tilewright.sim.files import write_if_changed
 from tilewright.sim.toolchain import ToolMissingError, cache_folder, verilator_environment, yosys_executable
 
 

@@ -17,7 +17,8 @@ from amaranth.lib.wiring import Component
 from cocotb_tools.config import libs_dir
 from cocotb_tools.runner import get_runner
 
-from tilewright.sim.elaborate import verilog, write_if_changed
+from tilewright.sim.elaborate import verilog
+from tilewright.sim.files import write_if_changed
 from tilewright.sim.toolchain import cache_folder, verilator_environment
 
 ROOT = Path(__file__).parents[2]
