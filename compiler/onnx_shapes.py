@@ -5,7 +5,7 @@ from collections.abc import Callable
 import onnx  # noqa: TID251
 from onnx import TensorProto, helper  # noqa: TID251
 
-from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx_faults import contradiction
 
 
@@ -28,7 +28,10 @@ def fix_batch(proto: onnx.ModelProto) -> None:
                     f"{extent.dim_param or 'unknown'!r}; fix it with onnxruntime.tools.make_dynamic_shape_fixed")
             extent.Clear()
             extent.dim_value = 1
+    names = {value.name for value in inputs}
     for value in proto.graph.output:
+        if value.name in names:
+            raise UnsupportedModelError(f"Output {value.name!r} must be computed by the model, not be an input of it")
         value.type.tensor_type.ClearField("shape")
     # Shapes written for another batch, or by other rules for ceil_mode, would contradict those inferred now.
     del proto.graph.value_info[:]
@@ -46,8 +49,15 @@ def infer_shapes(proto: onnx.ModelProto) -> onnx.ModelProto:
         If types or shapes contradict each other.
     """
     while True:
-        inferred = _inferred(proto)
+        fault = None
+        try:
+            inferred = _inferred(proto)
+        except BadModelError as error:
+            # What contradicts the rest may be ONNX's idea of ceil_mode.
+            fault, inferred = error, _inferred(proto, strict=False)
         pads = _without_empty_windows(inferred.graph)
+        if not pads and fault is not None:
+            raise fault
         if not pads:
             return inferred
         changed = onnx.ModelProto()
@@ -91,11 +101,11 @@ def _without_empty_windows(graph: onnx.GraphProto) -> dict[int, list[int]]:
     return found
 
 
-def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
-    inferred = _infer(proto, check_type=True)
+def _inferred(proto: onnx.ModelProto, *, strict: bool = True) -> onnx.ModelProto:
+    inferred = _infer(proto, check_type=strict, strict=strict)
     if any(map(_has_alike, proto.graph.node)):
         known = {value.name for value in inferred.graph.value_info}
-        alike = _infer(_with_operators_alike(inferred), check_type=False)
+        alike = _infer(_with_operators_alike(inferred), check_type=False, strict=strict)
         inferred.graph.value_info.extend(value for value in alike.graph.value_info if value.name not in known)
         shaped = {value.name: value for value in (*alike.graph.value_info, *alike.graph.output)}
         for value in (*inferred.graph.value_info, *inferred.graph.output):
@@ -103,9 +113,9 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     return inferred
 
 
-def _infer(proto: onnx.ModelProto, *, check_type: bool) -> onnx.ModelProto:
+def _infer(proto: onnx.ModelProto, *, check_type: bool, strict: bool) -> onnx.ModelProto:
     try:
-        return onnx.shape_inference.infer_shapes(proto, check_type=check_type, strict_mode=True, data_prop=True)
+        return onnx.shape_inference.infer_shapes(proto, check_type=check_type, strict_mode=strict, data_prop=True)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError) as error:
         raise contradiction(first_line(error)) from error
 

@@ -65,7 +65,8 @@ DATAPATH: tuple[Coverage, ...] = (
              limits=f"two tensors of one shape; {_ONE_TYPE}"),
     Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),
              limits="with constants, one or one per channel: folded into float weights beside it, else a depthwise "
-                    "convolution 1x1 between its quantisations", exactness=_FLOAT),
+                    "convolution 1x1 between its quantisations; on the core where one level of input is so many of "
+                    "output, more than 127, that int32 cannot say the constants", exactness=_FLOAT),
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
              limits=f"image at most {MAX_KERNEL}x{MAX_KERNEL}"),
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),

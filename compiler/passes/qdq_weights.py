@@ -15,6 +15,9 @@ from tilewright.compiler.passes.leave_to_core import dequantised
 from tilewright.compiler.passes.qdq_group import Group
 from tilewright.compiler.passes.transposed_windows import transposed_attrs, transposed_weights
 
+_MAX_OFFSET_ERROR = 0.5
+"""Levels by which a constant sum may be missed: with the rounding of the result, less than one level in all."""
+
 
 def weighted(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
     """Return the QConv or QDense of a Conv, Gemm or MatMul, and the graph with its constants."""
@@ -65,21 +68,40 @@ def scaled(group: Group) -> tuple[Graph, tuple[Node, ...]] | None:
         return None
     x, (name, factor, offset) = group.data_input(found[0]), found
     channels = (group.graph.tensors[name].shape or (1, 1))[1]
-    if x.dtype != group.kind.dtype or not np.isfinite(factor).all():
+    if x.dtype != group.kind.dtype:
         raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
-    # 64 levels of weight for one of x leave the offset six bits of fraction.
-    size = np.where(factor == 0, 1.0, np.abs(factor))
-    weights = np.broadcast_to(64 * np.sign(factor), channels).astype(np.int8).reshape(channels, 1, 1, 1)
-    scale = np.broadcast_to(size / 64, channels).astype(np.float32)
-    bias = np.rint(np.broadcast_to(offset, channels) / (x.parameters[0] * scale.astype(np.float64)))
-    if np.abs(bias).max() >= 2.0**31:
-        raise group.refusal("its constants do not fit int32 at the scale of its input", "use a larger scale")
+    if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
+        raise group.refusal("its constants make infinity or no number", "use finite constants")
+    factor, offset = (np.broadcast_to(each, channels) for each in (factor, offset))
+    levels, scale, bias, error = _with_offset(factor, offset, float(x.parameters[0]), float(group.scale))
+    if error.max() > _MAX_OFFSET_ERROR or np.abs(bias).max() >= 2.0**30:
+        raise group.refusal("one level of its input is too many of its output for its constants to be int32 beside "
+                            "int8 weights", "give input and output scales that are less far apart")
+    weights = (levels * np.sign(factor)).astype(np.int8).reshape(channels, 1, 1, 1)
     graph, new = weighted_node(
         quantisation.with_types(group.graph, x, group.kind), group.node.with_(output=group.kind.name), x.name,
         group.kind.dtype, (weights, scale), bias.astype(np.int32), group=channels, exact=False)
     new = group.clamped(new)
     inferred(graph, new)
     return graph, (new,)
+
+
+def _with_offset(factor: np.ndarray, offset: np.ndarray, x_scale: float, y_scale: float,
+                 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return weights from 1, their float32 scales and biases for |s| x + t per channel, all as vectors.
+
+    The product of a weight w and its scale is |s| whatever w is, but the bias counts in steps of x_scale |s| / w. So w
+    is the one of 1 .. 127 whose steps come closest to t. The last vector is by how many levels of y they miss it.
+    """
+    # Where w does not matter it is 64, so that its scale is |s| to the last bit.
+    candidates = np.array([64, *(each for each in range(127, 0, -1) if each != 64)])
+    size = np.where(factor == 0, y_scale / x_scale, np.abs(factor))
+    steps = x_scale * size / candidates[:, None]
+    biases = np.rint(offset / steps)
+    errors = np.abs(biases * steps - offset) / y_scale
+    best, channels = errors.argmin(axis=0), np.arange(size.size)
+    levels = candidates[best]
+    return levels, (size / levels).astype(np.float32), biases[best, channels], errors[best, channels]
 
 
 def _bias(group: Group, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:

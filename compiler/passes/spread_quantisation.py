@@ -14,7 +14,7 @@ _SPREADING = frozenset({*MOVING, *PLACED, *MOVERS})
 
 
 class SpreadQuantisation(Pass):
-    """Give input and output of such operators the quantisation of either, forwards and then backwards.
+    """Give input and output of such operators the quantisation of either, forwards and backwards.
 
     The integer form of ONNX states quantisation only where there is arithmetic.
     """
@@ -34,7 +34,10 @@ class SpreadQuantisation(Pass):
 
 
 def _spread(graph: Graph, moves: list[tuple[str, str]]) -> Graph:
-    for source, target in [*moves, *((b, a) for a, b in reversed(moves))]:
-        if graph.tensors[source].quantised:
-            graph = quantisation.with_types(graph, moved_type(graph, source, target))
+    known = -1
+    # What one part of a Split is read as tells what the others are: on the next way forwards.
+    while known < (known := sum(tensor.quantised for tensor in graph.tensors.values())):
+        for source, target in [*moves, *((b, a) for a, b in reversed(moves))]:
+            if graph.tensors[source].quantised:
+                graph = quantisation.with_types(graph, moved_type(graph, source, target))
     return graph

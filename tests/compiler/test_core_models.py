@@ -7,6 +7,7 @@ from onnx import helper, numpy_helper
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.layers import CoreLayer
+from tilewright.compiler.pipelines import compile_network
 
 TYPES = [(np.int8, 0), (np.int8, None), (np.uint8, None)]
 
@@ -175,6 +176,40 @@ def test_constants_per_channel_between_quantisations_are_a_convolution(op, dtype
     network = assert_layers(model.finish(model.conv(y, 4)), levels=3)
     assert core_ops(network) == []
     assert [layer.exact for layer in network.layers] == [True, False, True]
+
+
+def normalised_to(ratio, offsets):
+    """Return a network of y = 0.75 x + t, a level of x being ``ratio`` of y; t in levels of y, one per channel."""
+    model = ModelBuilder("qdq", seed=14)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    y = model.value(x.shape, np.float32(x.scale * 0.75 / ratio))
+    rows = [np.full(4, 0.75), np.multiply(offsets, y.scale), np.zeros(4), np.ones(4) - 1e-5]
+    constants = [model.constant(row.astype(np.float32)) for row in rows]
+    model.quantized(model.node("BatchNormalization", [model.dequantized(x), *constants], "result"), y)
+    return assert_layers(model.finish(y))
+
+
+@pytest.mark.parametrize("ratio", [0.3, 7, 200])
+def test_offsets_finer_than_a_level_of_the_input_are_kept(ratio):
+    """With one weight for all, 64, the second would be missed by half a step of ratio / 64 levels."""
+    assert core_ops(normalised_to(ratio, [0, ratio / 128, 0.37 * ratio, -1.61 * ratio])) == []
+
+
+def test_offsets_that_no_int8_weight_brings_close_are_the_cores():
+    network = normalised_to(400, [0, 130.3, 400 / 300, 9])
+    assert core_ops(network) == ["DequantizeLinear", "BatchNormalization", "QuantizeLinear"]
+    assert "too many of its output" in network.layers[-2].reason
+
+
+def test_constants_that_are_no_numbers_are_not_of_the_datapath():
+    model = ModelBuilder("qdq", seed=15)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    y = model.value(x.shape, x.scale)
+    offset = model.constant(np.array([1, np.inf, 2, 3], np.float32).reshape(4, 1, 1))
+    model.quantized(model.node("Add", [model.dequantized(x), offset], "result"), y)
+    network = compile_network(model.finish(y))
+    assert core_ops(network) == ["DequantizeLinear", "Add", "QuantizeLinear"]
+    assert network.layers[-2].reason == "its constants make infinity or no number"
 
 
 def test_a_quantised_constant_per_channel():

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tilewright.compiler.errors import UnsupportedNodeError
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.frontend import load
 from tilewright.compiler.pipelines import compile_network
 from tilewright.runtime.session import InferenceSession
@@ -50,6 +50,37 @@ def test_the_core_takes_batches(tmp_path):
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["c"], ["y"])]
     model = model_of(nodes, {"x": (FLOAT, [3, 2, 5, 4])}, {"y": (FLOAT, [3, 4, 5, 4])}, {"w": floats(4, 2, 3, 3)})
     assert_as_onnx_runtime(model, {"x": floats(3, 2, 5, 4)}, tmp_path, 1e-5)
+
+
+def test_an_output_that_is_an_input_is_refused():
+    """ONNX Runtime copies it; a user who has such an output need not ask for it."""
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, [2, 3])},
+                     {"y": (FLOAT, [2, 3]), "x": (FLOAT, [2, 3])})
+    with pytest.raises(UnsupportedModelError, match="Output 'x' must be computed by the model, not be an input of it"):
+        load(model.SerializeToString())
+
+
+@pytest.mark.parametrize("opset", [17, 22])
+def test_a_product_behind_ceil_mode_fits_the_windows_that_are_computed(opset, tmp_path):
+    """By ONNX's rule of opset 17 there are 3 columns, the last of them of a window that begins behind the image."""
+    window = {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 1, 0, 1], "ceil_mode": 1}
+    nodes = [helper.make_node("MaxPool", ["x"], ["p"], **window),
+             helper.make_node("Flatten", ["p"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
+    image, weights = floats(1, 3, 4, 3), floats(12, 5)
+    model, same = (model_of(nodes, {"x": (FLOAT, [1, 3, 4, 3])}, {"y": (FLOAT, [1, 5])}, {"w": weights}, opset=each)
+                   for each in (opset, 22))
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path)
+    wanted = onnxruntime.InferenceSession(same.SerializeToString()).run(None, {"x": image})
+    np.testing.assert_allclose(InferenceSession(path).run(None, {"x": image}), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_contradiction_beside_ceil_mode_is_named():
+    nodes = [helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
+             helper.make_node("Flatten", ["p"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"], "dense")]
+    model = model_of(nodes, {"x": (FLOAT, [1, 3, 4, 3])}, {"y": (FLOAT, [1, 5])}, {"w": floats(99, 5)}, opset=17)
+    with pytest.raises(BadModelError, match=r"contradict each other at node 'dense' \(MatMul\)"):
+        load(model.SerializeToString())
 
 
 def test_a_constant_output_is_copied(tmp_path):

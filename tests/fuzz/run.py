@@ -87,9 +87,9 @@ def _task(task: tuple[int, int, str]) -> Verdict:
     return run_one(*task)
 
 
-def verdicts(seed: int, graphs: int, engine: str, jobs: int) -> Iterator[Verdict]:
-    """Yield the verdict of each graph, in order."""
-    tasks = [(seed, number, engine) for number in range(graphs)]
+def verdicts(seed: int, graphs: Sequence[int], engine: str, jobs: int) -> Iterator[Verdict]:
+    """Yield the verdict of each of the graphs, in order."""
+    tasks = [(seed, number, engine) for number in graphs]
     if jobs == 1:
         yield from map(_task, tasks)
         return
@@ -129,13 +129,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=1000)
+    parser.add_argument("--only", type=int, metavar="N", help="graph number N of the seed, and no other")
     parser.add_argument("--engine", choices=("fast", "rtl"), default="fast")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
+    graphs = range(given.graphs) if given.only is None else [given.only]
     total, start = Verdict(), time.monotonic()
     try:
-        for number, verdict in enumerate(verdicts(given.seed, given.graphs, given.engine, given.jobs), 1):
+        for number, verdict in enumerate(verdicts(given.seed, graphs, given.engine, given.jobs), 1):
             for text in verdict.mismatches:
                 print(f"\r{text}", file=sys.stderr)
             total.add(verdict)
