@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 FIRMWARE = Path(__file__).parent.parent / "firmware"
@@ -27,17 +28,33 @@ MAX_ELF_BYTES = 4 << 20
 TIMEOUT_SECONDS = 300
 
 
+@dataclass(frozen=True, slots=True)
+class System:
+    """What a program runs on: the files it is linked with, their linker script, and the RAM that the script names."""
+
+    sources: tuple[Path, ...]
+    script: Path
+    ram: str
+
+
+SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
+"""The system of `sim.rtl`: ``main`` is called once, and its result ends the run."""
+
+
 class ToolchainError(RuntimeError):
     """The C compiler is missing, or refuses what the compiler wrote."""
 
 
-def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: bool = False) -> None:
+def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: bool = False,
+                system: System = SIMULATED) -> None:
     """Compile ``source``, which includes a header beside it, to ``elf``; ``flags`` come after the usual ones.
 
     Parameters
     ----------
     library
         Whether the program computes what RV32IMC has no instructions for, as floats.
+    system
+        What it is to run on.
 
     Raises
     ------
@@ -45,7 +62,7 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
         If that fails; what the C compiler said is kept in a log, which the message names.
     """
     command = [sys.executable, "-m", "ziglang", "cc", *TARGET, *FLAGS, *(LIBRARY if library else ALONE), *flags,
-               f"-Wl,-T,{FIRMWARE / 'link.ld'}", str(FIRMWARE / "crt0.S"),
+               f"-Wl,-T,{system.script}", *map(str, system.sources),
                *([str(FIRMWARE / "float32.c")] if library else []), str(source), "-o", str(elf)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS,
@@ -58,8 +75,8 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
     with tempfile.NamedTemporaryFile("w", prefix="tilewright-clang-", suffix=".log", delete=False) as log:
         log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
     if any(words in done.stderr for words in TOO_LARGE):
-        raise ToolchainError(f"Program {source.name} must fit into the 1 MiB of RAM of the host core, and its code and "
-                             f"data do not: the model has too many tiles or operators of the host core for this "
+        raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its code "
+                             f"and data do not: the model has too many tiles or operators of the host core for this "
                              f"machine; what the linker said is in {log.name} (take a larger machine)")
     raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; what clang said is in "
                          f"{log.name} (is the package ziglang installed?)")
