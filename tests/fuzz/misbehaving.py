@@ -15,4 +15,6 @@ def run_mutant(seed: int, number: int, folder: Path) -> str:
         os._exit(3)
     if number == 4:
         return f"took {len(bytearray(3 << 30))} bytes"
+    while number == 5:
+        pass
     return "behaved"

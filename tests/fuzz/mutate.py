@@ -12,6 +12,7 @@ import itertools
 import json
 import multiprocessing
 import multiprocessing.connection
+import os
 import resource
 import sys
 import tempfile
@@ -52,6 +53,11 @@ WORKER = "tests.fuzz.mutate"
 """Module whose ``run_mutant`` is run in the processes with limits."""
 
 SECONDS = 10
+"""Of a processor: what takes longer is a hang, however busy the machine is."""
+
+STUCK_SECONDS = 90
+"""By the clock: what waits takes no processor."""
+
 MEMORY_BYTES = 2 << 30
 SENTENCE = 4000
 """Longest message of an error, in characters: names in it are the model's."""
@@ -223,8 +229,17 @@ class _Process:
 
     def give(self, number: int) -> None:
         """Let it try mutant ``number``."""
-        self.number, self.deadline = number, time.monotonic() + SECONDS
+        self.number, self.deadline = number, time.monotonic() + STUCK_SECONDS
+        self.allowed = self._processor_seconds() + SECONDS
         self.pipe.send(number)
+
+    def _processor_seconds(self) -> float:
+        """Return what the worker has taken of a processor so far; 0 if it has ended."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")  # utime and stime, proc(5)
 
     def take(self) -> tuple[str, str] | None:
         """Return outcome and finding, or None if it is still at it."""
@@ -236,12 +251,13 @@ class _Process:
             code = self.process.exitcode
             self._start()
             return "finding", f"The process died with exit code {code}"
-        if time.monotonic() < self.deadline:
+        if time.monotonic() < self.deadline and self._processor_seconds() < self.allowed:
             return None
+        what = f"{STUCK_SECONDS} s" if time.monotonic() >= self.deadline else f"{SECONDS} s of a processor"
         self.process.kill()
         self.process.join()
         self._start()
-        return "finding", f"No end after {SECONDS} s"
+        return "finding", f"No end after {what}"
 
     def stop(self) -> None:
         """Let it go."""

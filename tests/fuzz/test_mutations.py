@@ -61,11 +61,13 @@ def test_damage_is_a_function_of_the_seed():
 
 def test_a_hang_a_crash_and_a_traceback_are_findings(monkeypatch):
     """The limits themselves, on a worker that misbehaves."""
-    monkeypatch.setattr(mutate, "SECONDS", 2)
+    monkeypatch.setattr(mutate, "SECONDS", 0.5)
+    monkeypatch.setattr(mutate, "STUCK_SECONDS", 12)
     monkeypatch.setattr(mutate, "WORKER", "tests.fuzz.misbehaving")
-    found = {number: wrong for number, _, wrong in mutate.mutants(0, range(5), 1)}
+    found = {number: wrong for number, _, wrong in mutate.mutants(0, range(6), 1)}
     assert found[0] == ""
     assert "ZeroDivisionError" in found[1]
-    assert "No end after 2 s" in found[2]
+    assert "No end after 12 s" in found[2]
     assert "exit code 3" in found[3]
     assert "MemoryError" in found[4]
+    assert "No end after 0.5 s of a processor" in found[5]
