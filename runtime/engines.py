@@ -44,6 +44,9 @@ class Execution:
         The counters at the end of each layer.
     wall_seconds, cycles_per_second : float
         Of the simulation.
+    toggles : tuple of dict of str to int
+        Register bits of each block (`sim.blocks.BLOCKS`) that have changed up to the end of each layer, and up to the
+        end of the run; empty unless they were counted.
     """
 
     cycles: int
@@ -52,10 +55,11 @@ class Execution:
     records: tuple[Counts, ...]
     wall_seconds: float
     cycles_per_second: float
+    toggles: tuple[dict[str, int], ...] = ()
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
-            *, wave: Path | None = None, steps: Steps) -> Execution:
+            *, wave: Path | None = None, count_toggles: bool = False, steps: Steps) -> Execution:
     """Run ``job`` to its end.
 
     Parameters
@@ -64,6 +68,10 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
         By the names of ``job.inputs``: int8 of shape (channels, height, width), or of a type and dims of their own.
     wanted : list of str
         Tensors to read when the program has ended.
+    wave : Path, optional
+        Where engine ``rtl`` shall write all signals.
+    count_toggles : bool
+        Whether engine ``rtl`` shall count the toggles of the coprocessor's registers.
 
     Raises
     ------
@@ -74,16 +82,20 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
     dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
     dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
-    run = _run_rtl if engine == "rtl" else _run_fast
+    result: rtl.RtlResult | FastResult
     with failures_as_run_errors():
-        result = run(job, images, dumps, timing, wave, steps)
+        if engine == "rtl":
+            result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
+        else:
+            result = _run_fast(job, images, dumps, timing, steps)
     records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
     return Execution(
         cycles=result.cycles, instructions=result.instructions,
         tensors={name: from_memory(content, job.tensors[name][0])
                  for name, content in zip(wanted, contents, strict=True)},
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
-        cycles_per_second=result.cycles_per_second)
+        cycles_per_second=result.cycles_per_second,
+        toggles=tuple(result.toggles) if isinstance(result, rtl.RtlResult) else ())
 
 
 @contextmanager
@@ -100,20 +112,20 @@ Dumps = list[tuple[int, int]]
 
 
 def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
-             steps: Steps) -> rtl.RtlResult:
+             count_toggles: bool, steps: Steps) -> rtl.RtlResult:
     if job.elf is None:
         raise RunError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
     with steps.step(f"Building the simulator of {job.machine.name}"):
-        build_simulator(job.machine, tracing=wave is not None)
+        build_simulator(job.machine, tracing=wave is not None, activity=count_toggles)
     windows = [rtl.Window(each.base, each.limit, each.readable, each.writable) for each in job.windows]
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
         result = rtl.run_rtl(job.machine, job.elf, images=images, windows=windows, dumps=dumps, timing=timing,
-                             wave=wave, progress=progress)
+                             wave=wave, count_toggles=count_toggles, progress=progress)
     return result.require_exit()
 
 
-def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
+def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
               steps: Steps) -> FastResult:
     contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
                 for address, content in images]

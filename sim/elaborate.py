@@ -10,6 +10,7 @@ from amaranth.lib.wiring import Component  # noqa: TID251
 
 from tilewright.isa.machine import Machine
 from tilewright.sim.files import write_if_changed
+from tilewright.sim.toggle_probes import with_probes
 from tilewright.sim.toolchain import cache_folder, yosys_executable
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -23,7 +24,7 @@ write_verilog -norename
 """
 
 # One line per word of every memory, tens of thousands of them; memories start at zero in Verilator anyway.
-_ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'h0+;\n", re.MULTILINE)
+_ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
 
 
 class ElaborationError(RuntimeError):
@@ -31,11 +32,16 @@ class ElaborationError(RuntimeError):
 
 
 def verilog(component: Component, name: str) -> str:
-    """Return ``component`` as Verilog whose top module is ``name``.
+    """Return ``component`` as Verilog whose top module is ``name``; see `verilog_of`."""
+    return verilog_of(rtlil.convert(component, name=name, emit_src=False), name)
+
+
+def verilog_of(design: str, name: str, script: str = YOSYS_SCRIPT) -> str:
+    """Return ``design``, RTLIL as Amaranth writes it, as Verilog; ``name`` is its top module.
 
     Ports are the members of the component's signature, joined by ``__``: ``i__payload``, ``i__valid``. Memory
     words that start at zero are left unmentioned. The text is kept in the cache, keyed by the component's
-    RTLIL, because Yosys compiled to WebAssembly takes seconds.
+    RTLIL, because Yosys compiled to WebAssembly takes seconds. ``script`` is what Yosys does, ``{rtlil}`` the design.
 
     Raises
     ------
@@ -45,7 +51,7 @@ def verilog(component: Component, name: str) -> str:
         If there is no Yosys.
     """
     yosys = yosys_executable()
-    script = YOSYS_SCRIPT.format(rtlil=rtlil.convert(component, name=name, emit_src=False))
+    script = script.format(rtlil=design)
     installed = f"{yosys} {os.stat(yosys).st_mtime_ns}\n"
     kept = cache_folder() / "verilog" / f"{hashlib.sha256((installed + script).encode()).hexdigest()}.v"
     if kept.exists():
@@ -59,9 +65,22 @@ def verilog(component: Component, name: str) -> str:
     return text
 
 
-def coprocessor_verilog(machine: Machine) -> str:
-    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter, top module ``coprocessor`` (see `verilog`)."""
+def coprocessor_rtlil(machine: Machine) -> str:
+    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter as RTLIL, top module ``coprocessor``."""
     # Here, because the benches of single units must not need all the others.
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-    return verilog(XifCoprocessor(machine), "coprocessor")
+    return rtlil.convert(XifCoprocessor(machine), name="coprocessor", emit_src=False)
+
+
+def coprocessor_verilog(machine: Machine, *, probes: bool = False) -> str:
+    """Return the same as Verilog (see `verilog_of`); with ``probes``, those of sim/toggle_probes.py are in it."""
+    design = coprocessor_rtlil(machine)
+    return verilog_of(with_probes(design) if probes else design, "coprocessor")
+
+
+def wishbone_rtlil(data_bytes: int) -> str:
+    """Return the bridge from AXI4 to Wishbone as RTLIL, top module ``wishbone_bridge``."""
+    from tilewright.rtl.wishbone import WishboneBridge
+
+    return rtlil.convert(WishboneBridge(data_bytes), name="wishbone_bridge", emit_src=False)

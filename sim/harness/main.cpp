@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "Vtop.h"
+#include "activity.h"
 #include "axi.h"
 #include "memory.h"
 #include "obi.h"
@@ -51,7 +52,6 @@ class Simulation {
   }
 
   ~Simulation() {
-    top_.final();
 #if VM_TRACE
     if (wave_) wave_->close();
 #endif
@@ -71,6 +71,7 @@ class Simulation {
       }
     }
     seconds_ = seconds_since(start_);
+    top_.final();
     report_progress();
   }
 
@@ -91,8 +92,16 @@ class Simulation {
     std::fprintf(file.get(), ", \"words_read\": %" PRIu64 ", \"words_written\": %" PRIu64, axi_.words_read(),
                  axi_.words_written());
 #endif
-    std::fprintf(file.get(), ", \"marks\": [");
+    std::fprintf(file.get(), ", \"toggles\": [");
     const char* separator = "";
+    for (const auto& row : noted_toggles()) {
+      for (size_t i = 0; i < row.size(); ++i)
+        std::fprintf(file.get(), "%s%s%" PRIu64, i ? ", " : separator, i ? "" : "[", row[i]);
+      std::fprintf(file.get(), "]");
+      separator = ", ";
+    }
+    std::fprintf(file.get(), "], \"marks\": [");
+    separator = "";
     for (const auto& [number, cycle] : devices.marks) {
       std::fprintf(file.get(), "%s[%u, %" PRIu64 "]", separator, number, cycle);
       separator = ", ";
@@ -138,7 +147,8 @@ class Simulation {
   void evaluate() {
     top_.eval();
 #if VM_TRACE
-    if (wave_) wave_->dump(context_.time());
+    if (wave_ && cycle_ >= options_.wave_start && cycle_ - options_.wave_start < options_.wave_cycles)
+      wave_->dump(context_.time());
     context_.timeInc(1);
 #endif
   }

@@ -27,6 +27,8 @@ struct Options {
   std::string elf;                             // --elf PATH
   std::string result;                          // --result PATH
   std::string wave;                            // --wave PATH, of a tracing build
+  uint64_t wave_start = 0;                     // --wave-start CYCLE: the first in the waveform
+  uint64_t wave_cycles = UINT64_MAX;           // --wave-cycles N: how many
   std::vector<Image> images;                   // --image ADDRESS PATH
   std::vector<Dump> dumps;                     // --dump ADDRESS BYTES PATH
   std::vector<Window> windows;                 // --window BASE LIMIT READABLE WRITABLE
