@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.isa.machine import MemoryTiming
-from tilewright.sim.energy import Energy
+from tilewright.sim.energy import Energy, sum_energies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +155,4 @@ class Report:
 
 def add_energies(parts: Sequence[Energy]) -> Energy:
     """Return the sum, ranges added as sim/energy.py does."""
-    by_component: dict[str, float] = {}
-    for part in parts:
-        for component, energy in part.by_component.items():
-            by_component[component] = by_component.get(component, 0.0) + energy
-    return Energy(sum(part.total_uj for part in parts), sum(part.low_uj for part in parts),
-                  sum(part.high_uj for part in parts), by_component)
+    return sum_energies(parts)

@@ -1,100 +1,107 @@
-"""Energy of a run: actions times the price of each, with a range that comes from the prices' stated uncertainties.
+"""Energy of a run: actions times the price of each, with two ranges that come from the prices' stated uncertainties.
 
     energy = Σ over components Σ over actions count · price
 
-Independent uncertainties of one price combine in the log domain, low = price · exp(-√Σ ln² lowᵢ) and likewise high.
-Between prices they are taken to be fully correlated: ranges are added, within a component and over all of them.
+The relative range holds between two designs in one technology, the absolute one for the figure itself; see
+sim/prices.py. Between prices uncertainties are taken to be fully correlated: ranges are added, within a component and
+over all of them.
 """
 
-import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright.sim.prices import Entry, Price, TechnologyError, number, read_entry
+from tilewright.sim.sram import Sram, read_sram
+
 FOLDER = Path(__file__).parent / "technology"
 PICO_TO_MICRO = 1e-6
-KINDS = ("measured", "cacti", "table", "assumed")
+PICOJOULES_PER_NANOWATT_NANOSECOND = 1e-6
+USES = ("ratios", "absolute", "tables")
+"""What a technology is good for: comparing designs, figures by themselves, or published tables only."""
+SHARED = ("sram", "dram")
+"""Files of the folder that all technologies share."""
+DRAM = "lpddr4"
+"""The part of main memory unless another is named."""
+HEAD = ("name", "node", "voltage", "corner", "clock_mhz", "calibrated", "use", "summary")
+SECTIONS = ("price", "block", "leakage", "gating", "sram")
 
-
-class TechnologyError(ValueError):
-    """A technology cannot be read, or has no price for an action."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Energy of one action in picojoules, and the factors to its low and high bound."""
-
-    picojoules: float
-    low_factor: float
-    high_factor: float
-
-
-@dataclass(frozen=True, slots=True)
-class Sram:
-    """Prices of static RAM by size: the points of a table, for a port of ``port_bits``."""
-
-    port_bits: int
-    sizes: tuple[int, ...]
-    read_picojoules: tuple[float, ...]
-    write_picojoules: tuple[float, ...]
-    width_exponent: float
-    low_factor: float
-    high_factor: float
-
-    def price(self, event: str, size: int, bits: int) -> Price:
-        """Return the price of an access: a power law between neighbouring sizes, and in the width of the port.
-
-        Outside the table the nearest two sizes are extended.
-        """
-        table = self.read_picojoules if event == "read" else self.write_picojoules
-        upper = next((i for i, each in enumerate(self.sizes) if each >= size), len(self.sizes) - 1)
-        upper = max(1, upper)
-        here, there = (math.log(self.sizes[upper - 1]), math.log(table[upper - 1])), (
-            math.log(self.sizes[upper]), math.log(table[upper]))
-        slope = (there[1] - here[1]) / (there[0] - here[0])
-        energy = math.exp(here[1] + slope * (math.log(size) - here[0]))
-        return Price(energy * (bits / self.port_bits) ** self.width_exponent, self.low_factor, self.high_factor)
+__all__ = ["DRAM", "FOLDER", "USES", "Amount", "Energy", "Technology", "TechnologyError", "dram_parts", "estimate",
+           "sum_energies", "technologies"]
 
 
 @dataclass(frozen=True, slots=True)
 class Technology:
-    """Prices of one process; ``calibrated`` says whether a layout or silicon stands behind them."""
+    """Prices of one process.
+
+    Attributes
+    ----------
+    node, voltage, corner : str
+        What the prices hold for, in words: node with flavour, supply, process corner and temperature.
+    clock_mhz : float
+        The clock at which leakage is charged, in megahertz.
+    calibrated : bool
+        Whether a netlist of ours was measured in this technology.
+    use : str
+        One of ``USES``.
+    entries : Mapping[str, Entry]
+        Prices by name: ``event`` for every block, ``block.event`` where a block has its own; picojoules.
+    leakage : Mapping[str, Entry]
+        Nanowatts per register with its share of the logic, ``""`` for every block, or by block.
+    gating : Mapping[str, Entry]
+        The share of a block's registers that stay clocked when it is idle and clock gated; keys as leakage's.
+    dram : Entry
+        The part of main memory that was chosen; picojoules per byte.
+    """
 
     name: str
     summary: str
+    node: str
+    voltage: str
+    corner: str
+    clock_mhz: float
     calibrated: bool
-    prices: Mapping[str, Price]
+    use: str
+    entries: Mapping[str, Entry]
+    leakage: Mapping[str, Entry]
+    gating: Mapping[str, Entry]
     sram: Sram
+    dram: Entry
 
     @classmethod
-    def load(cls, name: str) -> "Technology":
-        """Read ``sim/technology/<name>.toml``.
+    def load(cls, name: str, dram: str = DRAM) -> "Technology":
+        """Read ``sim/technology/<name>.toml``, with ``dram`` as main memory.
 
         Raises
         ------
         TechnologyError
-            If there is no such file, or it lacks a number, its source, its node or its kind.
+            If there is no such file or part, or it lacks a number, its source, its node or its kind.
         """
-        known = sorted(path.stem for path in FOLDER.glob("*.toml"))
-        if name not in known:
-            raise TechnologyError(f"Technology must be one of {', '.join(known)}, not {name!r}")
-        return cls.parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+        if name not in technologies():
+            raise TechnologyError(f"Technology must be one of {', '.join(technologies())}, not {name!r}")
+        return cls.parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"), dram)
 
     @classmethod
-    def parse(cls, text: str) -> "Technology":
+    def parse(cls, text: str, dram: str = DRAM) -> "Technology":
         """Read the text of such a file; raises as :meth:`load` does."""
-        try:
-            data = tomllib.loads(text)
-            prices = {event: Price(_positive(event, entry["pJ"]), *_factors(event, entry))
-                      for event, entry in data["price"].items()}
-            return cls(data["name"], data["summary"], data["calibrated"], prices, _sram(data["sram"]))
-        except KeyError as error:
-            raise TechnologyError(f"Technology file must have the key {error.args[0]!r} in every entry "
-                                  f"that needs it") from error
-        except (TypeError, AttributeError, tomllib.TOMLDecodeError) as error:
-            raise TechnologyError(f"Technology file must have the form of generic45.toml: {error}") from error
+        data = _toml("Technology file", text)
+        head = _head(data)
+        for section in SECTIONS:
+            if not isinstance(data.get(section, {}), dict):
+                raise TechnologyError(f"Section {section} of technology {head['name']} must be a table, "
+                                      f"not {data[section]!r}")
+        for section in ("price", "leakage", "sram"):
+            if section not in data:
+                raise TechnologyError(f"Technology {head['name']} must have sections price, leakage and sram, "
+                                      f"but {section} is missing")
+        if unknown := sorted(set(data) - {*HEAD, *SECTIONS}):
+            raise TechnologyError(f"Technology {head['name']} must have {', '.join((*HEAD, *SECTIONS))} and nothing "
+                                  f"else, not {', '.join(unknown)}")
+        entries, leakage, gating = _sections(data)
+        return cls(**head, entries=entries, leakage=leakage, gating=gating,
+                   sram=read_sram(data["sram"]), dram=_dram(dram))
 
     def price(self, action: str) -> Price:
         """Return the price of ``action``; see sim/actions.py for their names.
@@ -104,60 +111,169 @@ class Technology:
         TechnologyError
             If the technology has none: an unpriced action is an error, not a zero.
         """
-        _, dot, event = action.partition(".")
+        block, dot, event = action.partition(".")
         name, at, macro = event.partition("@")
         size, times, bits = macro.partition("x")
-        if dot and not at and event in self.prices:
-            return self.prices[event]
-        if dot and name in ("read", "write") and times and size.isdecimal() and bits.isdecimal():
+        if dot and not at:
+            if entry := self.entries.get(action) or self.entries.get(event):
+                return entry.price()
+            if event == "leakage_ns":
+                return _of_block(self.leakage, block).price(PICOJOULES_PER_NANOWATT_NANOSECOND)
+            if event == "dram_byte":
+                return self.dram.price()
+        if dot and name in ("read", "write", "leakage_ns") and times and size.isdecimal() and bits.isdecimal():
             return self.sram.price(name, int(size), int(bits))
-        raise TechnologyError(f"Technology {self.name} prices {', '.join(self.prices)}, and read and write "
-                              f"@<bytes>x<bits>, not {action!r}")
+        raise TechnologyError(f"Technology {self.name} prices {', '.join(self.entries)}, leakage_ns, dram_byte, and "
+                              f"read, write and leakage_ns @<bytes>x<bits>, not {action!r}")
+
+    def ungated(self, block: str) -> float:
+        """Return the share of a block's registers that stay clocked while it is idle, where clocks are gated.
+
+        Raises
+        ------
+        TechnologyError
+            If the technology has no figures for clock gating.
+        """
+        if not self.gating:
+            raise TechnologyError(f"Technology {self.name} must have a section gating to gate clocks in it, and has "
+                                  f"none: it was not measured; leave clocks ungated")
+        return _of_block(self.gating, block).value
 
 
-def _positive(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise TechnologyError(f"Price of {name} must be a positive number, not {value!r}")
-    return float(value)
+def technologies() -> tuple[str, ...]:
+    """Return the names of all technologies."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in SHARED))
 
 
-def _factors(name: str, entry: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the combined low and high factor of an entry, once it says where its number comes from."""
-    for key in ("source", "node"):
-        if not entry[key]:
-            raise TechnologyError(f"Price of {name} must state its {key}, not {entry[key]!r}")
-    if entry["kind"] not in KINDS:
-        raise TechnologyError(f"Kind of the price of {name} must be one of {', '.join(KINDS)}, not {entry['kind']!r}")
-    low = high = 0.0
-    for low_factor, high_factor, reason in entry["factors"]:
-        if not 0 < low_factor <= 1 <= high_factor or not reason:
-            raise TechnologyError(f"Factors of {name} must be [at most 1, at least 1, reason], "
-                                  f"not {[low_factor, high_factor, reason]!r}")
-        low += math.log(low_factor) ** 2
-        high += math.log(high_factor) ** 2
-    return math.exp(-math.sqrt(low)), math.exp(math.sqrt(high))
+def dram_parts() -> Mapping[str, Entry]:
+    """Return the parts that can be main memory, by name, in picojoules per byte (``sim/technology/dram.toml``)."""
+    return parse_dram((FOLDER / "dram.toml").read_text(encoding="utf-8"))
 
 
-def _sram(entry: Mapping[str, Any]) -> Sram:
-    sizes, reads, writes = (tuple(entry[key]) for key in ("bytes", "read_pJ", "write_pJ"))
-    if not 2 <= len(sizes) == len(reads) == len(writes) or list(sizes) != sorted(set(sizes)):
-        raise TechnologyError(f"Table sram must have two sizes or more, ascending, with a price each, not {sizes!r}")
-    for each in (*sizes, *reads, *writes, entry["port_bits"]):
-        _positive("sram", each)
-    return Sram(entry["port_bits"], sizes, reads, writes, entry["width_exponent"], *_factors("sram", entry))
+def parse_dram(text: str) -> Mapping[str, Entry]:
+    """Return the parts in the text of such a file.
+
+    Raises
+    ------
+    TechnologyError
+        If an entry lacks anything that it must have.
+    """
+    data = _toml("List of DRAM parts", text)
+    if not isinstance(data.get("dram"), dict) or set(data) != {"dram"}:
+        raise TechnologyError(f"List of DRAM parts must have entries [dram.PART] and nothing else, "
+                              f"not {', '.join(data)}")
+    return {name: read_entry(f"dram.{name}", each) for name, each in data["dram"].items()}
+
+
+def _dram(part: str) -> Entry:
+    parts = dram_parts()
+    if part not in parts:
+        raise TechnologyError(f"Main memory must be one of {', '.join(parts)}, not {part!r}")
+    return parts[part]
+
+
+def _toml(what: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TechnologyError(f"{what} must be TOML: {error}") from error
+
+
+def _head(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what stands at the top of a technology file, once it makes sense."""
+    for key in HEAD:
+        if key not in data:
+            raise TechnologyError(f"Technology file must have {', '.join(HEAD)}, but {key} is missing")
+        if key not in ("clock_mhz", "calibrated") and (not isinstance(data[key], str) or not data[key].strip()):
+            raise TechnologyError(f"Technology file must state its {key} in words, not {data[key]!r}")
+    if not isinstance(data["calibrated"], bool):
+        raise TechnologyError(f"Technology file must have true or false as calibrated, not {data['calibrated']!r}")
+    if data["use"] not in USES:
+        raise TechnologyError(f"Technology file must have one of {', '.join(USES)} as use, not {data['use']!r}")
+    return {key: data[key] for key in HEAD} | {"clock_mhz": number("Clock of the technology in MHz", data["clock_mhz"])}
+
+
+def _sections(data: Mapping[str, Any]) -> tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]:
+    """Return prices, leakage and gating of a technology file: those for every block, and those of single blocks."""
+    entries = {event: read_entry(event, each) for event, each in data["price"].items()}
+    leakage = {"": read_entry("leakage", data["leakage"], "per_register_nW")}
+    gating = {"": _remainder("gating", data["gating"])} if "gating" in data else {}
+    for block, events in data.get("block", {}).items():
+        if not isinstance(events, dict):
+            raise TechnologyError(f"Block {block} must have entries [block.{block}.EVENT], not {events!r}")
+        for event, each in events.items():
+            name = f"{block}.{event}"
+            if event == "leakage":
+                leakage[block] = read_entry(name, each, "per_register_nW")
+            elif event == "gating":
+                gating[block] = _remainder(name, each)
+            else:
+                entries[name] = read_entry(name, each)
+    if gating and "" not in gating:
+        raise TechnologyError("Technology file must have a section gating for every block if a block has its own")
+    return entries, leakage, gating
+
+
+def _remainder(name: str, data: Mapping[str, Any]) -> Entry:
+    entry = read_entry(name, data, "remainder")
+    if entry.value > 1:
+        raise TechnologyError(f"Entry remainder of {name} must be a share from 0 to 1, not {entry.value!r}")
+    return entry
+
+
+def _of_block(entries: Mapping[str, Entry], block: str) -> Entry:
+    return entries.get(block) or entries[""]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Energy in microjoules: the estimate, and its two ranges; the absolute one includes the relative one."""
+
+    uj: float = 0.0
+    relative_low_uj: float = 0.0
+    relative_high_uj: float = 0.0
+    absolute_low_uj: float = 0.0
+    absolute_high_uj: float = 0.0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.uj + other.uj,
+                      self.relative_low_uj + other.relative_low_uj, self.relative_high_uj + other.relative_high_uj,
+                      self.absolute_low_uj + other.absolute_low_uj, self.absolute_high_uj + other.absolute_high_uj)
 
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """Energy in microjoules: the estimate, its range, and the estimate of each component."""
+    """Energy of each component, and of all."""
 
-    total_uj: float
-    low_uj: float
-    high_uj: float
-    by_component: dict[str, float]
+    components: Mapping[str, Amount]
+
+    @property
+    def total(self) -> Amount:
+        """Energy of all components, with both ranges."""
+        return sum(self.components.values(), Amount())
+
+    @property
+    def total_uj(self) -> float:
+        """The estimate in microjoules."""
+        return self.total.uj
+
+    @property
+    def low_uj(self) -> float:
+        """The low end of the absolute range in microjoules."""
+        return self.total.absolute_low_uj
+
+    @property
+    def high_uj(self) -> float:
+        """The high end of the absolute range in microjoules."""
+        return self.total.absolute_high_uj
+
+    @property
+    def by_component(self) -> dict[str, float]:
+        """The estimate of each component in microjoules."""
+        return {name: each.uj for name, each in self.components.items()}
 
 
-def estimate(actions: Mapping[str, int], technology: Technology) -> Energy:
+def estimate(actions: Mapping[str, int | float], technology: Technology) -> Energy:
     """Return the energy of ``actions`` (counts by name, as sim/actions.py makes them).
 
     Raises
@@ -165,13 +281,21 @@ def estimate(actions: Mapping[str, int], technology: Technology) -> Energy:
     TechnologyError
         If an action has no price.
     """
-    by_component: dict[str, float] = {}
-    low = high = 0.0
+    components: dict[str, Amount] = {}
     for action, count in actions.items():
         price = technology.price(action)
         energy = count * price.picojoules * PICO_TO_MICRO
         component = action.partition(".")[0]
-        by_component[component] = by_component.get(component, 0.0) + energy
-        low += energy * price.low_factor
-        high += energy * price.high_factor
-    return Energy(sum(by_component.values()), low, high, by_component)
+        components[component] = components.get(component, Amount()) + Amount(
+            energy, energy * price.relative.low, energy * price.relative.high,
+            energy * price.absolute.low, energy * price.absolute.high)
+    return Energy(components)
+
+
+def sum_energies(parts: Iterable[Energy]) -> Energy:
+    """Return the energy of several runs or layers together."""
+    components: dict[str, Amount] = {}
+    for part in parts:
+        for name, each in part.components.items():
+            components[name] = components.get(name, Amount()) + each
+    return Energy(components)

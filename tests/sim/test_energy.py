@@ -8,47 +8,81 @@ import pytest
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.actions import actions_of, core_actions
-from tilewright.sim.energy import FOLDER, Technology, TechnologyError, estimate
+from tilewright.sim.energy import Technology, TechnologyError, estimate, sum_energies, technologies
 
 GENERIC45 = Technology.load("generic45")
 NOTHING = {counter.name: 0 for counter in COUNTERS}
-TEXT = (FOLDER / "generic45.toml").read_text(encoding="utf-8")
 
-TOY = """
+ABOUT = 'node = "none"\nkind = "assumed"\nsource = "this test"\neffect = "a test"\nabsolute = []\n'
+TOY = f"""
 name = "toy"
+node = "none"
+voltage = "1 V"
+corner = "typical"
+clock_mhz = 100
 summary = "for a test"
 calibrated = false
+use = "tables"
 [price.multiply]
 pJ = 2.0
 node = "none"
 kind = "assumed"
 source = "this test"
-factors = [[0.5, 3.0, "first"], [0.5, 1.0, "second"]]
+effect = "a product"
+relative = [[0.5, 3.0, "first"], [0.5, 1.0, "second"]]
+absolute = [[0.5, 2.0, "third"]]
+[block.array.multiply]
+pJ = 4.0
+relative = []
+{ABOUT}
+[block.lane.leakage]
+per_register_nW = 3000.0
+relative = []
+{ABOUT}
+[leakage]
+per_register_nW = 1000.0
+relative = [[0.5, 2.0, "one"]]
+{ABOUT}
 [sram]
-port_bits = 32
-bytes = [1024, 4096]
-read_pJ = [1.0, 4.0]
-write_pJ = [2.0, 8.0]
-width_exponent = 0.5
-node = "none"
-kind = "cacti"
-source = "this test"
-factors = [[0.5, 2.0, "one"]]
+table = "lstp90"
+[sram.energy]
+scale = 2.0
+relative = [[0.5, 2.0, "one"]]
+{ABOUT}
+[sram.leakage]
+scale = 0.5
+relative = []
+{ABOUT}
+[sram.area]
+scale = 3.0
+relative = []
+{ABOUT}
+"""
+GATING = f"""
+[gating]
+remainder = 0.25
+relative = []
+{ABOUT}
+[block.lane.gating]
+remainder = 0.0
+relative = []
+{ABOUT.replace("assumed", "measured")}
 """
 
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
-def test_every_counter_that_costs_energy_is_an_action_with_a_price(machine):
-    costly = ("tile_slots", "requantized", "residual_added", "activation_read", "activation_written", "weight_read",
-              "weight_written", "result_read", "result_written", "memory_read", "memory_written", "cycles",
-              "table_read")
-    nothing = estimate(actions_of(NOTHING, machine, 0), GENERIC45)
+@pytest.mark.parametrize("name", technologies())
+def test_every_counter_that_costs_energy_is_an_action_with_a_price(machine, name):
+    technology = Technology.load(name)
+    costly = ("activation_read", "activation_written", "weight_read", "weight_written", "result_read", "result_written",
+              "memory_read", "memory_written", "cycles", "table_read")
+    nothing = estimate(actions_of(NOTHING, machine, 0), technology)
     assert (nothing.total_uj, nothing.low_uj, nothing.high_uj) == (0, 0, 0)
-    for name in costly:
-        energy = estimate(actions_of(NOTHING | {name: 1000}, machine, 0), GENERIC45)
-        assert 0 < energy.low_uj < energy.total_uj < energy.high_uj, name
+    for counter in costly:
+        energy = estimate(actions_of(NOTHING | {counter: 1000}, machine, 0), technology)
+        assert 0 < energy.low_uj < energy.total_uj < energy.high_uj, counter
         assert energy.total_uj == pytest.approx(sum(energy.by_component.values()))
-    assert estimate(actions_of(NOTHING, machine, 1000), GENERIC45).by_component["riscv_core"] > 0
+    assert estimate(actions_of(NOTHING, machine, 1000), technology).by_component["riscv_core"] > 0
 
 
 def test_actions_of_base():
@@ -94,51 +128,119 @@ def test_a_larger_buffer_costs_more_for_the_same_bytes():
     assert small < large
 
 
-def test_counts_times_prices_with_ranges_in_the_log_domain():
-    energy = estimate({"array.multiply": 3_000_000, "buffer.read@1024x32": 1_000_000}, Technology.parse(TOY))
-    assert energy.by_component == {"array": pytest.approx(6.0), "buffer": pytest.approx(1.0)}
-    assert energy.total_uj == pytest.approx(7.0)
-    assert energy.low_uj == pytest.approx(6.0 * math.exp(-math.sqrt(2) * math.log(2)) + 0.5)
-    assert energy.high_uj == pytest.approx(6.0 * 3.0 + 2.0)
+def test_counts_times_prices_with_two_ranges_in_the_log_domain():
+    energy = estimate({"buffer.multiply": 3_000_000, "array.multiply": 1_000_000}, Technology.parse(TOY))
+    assert energy.by_component == {"buffer": pytest.approx(6.0), "array": pytest.approx(4.0)}
+    assert energy.total_uj == pytest.approx(10.0)
+    total = energy.total
+    assert total.relative_low_uj == pytest.approx(6.0 * math.exp(-math.sqrt(2) * math.log(2)) + 4.0)
+    assert total.relative_high_uj == pytest.approx(6.0 * 3.0 + 4.0)
+    assert total.absolute_low_uj == energy.low_uj == pytest.approx(6.0 * math.exp(-math.sqrt(3) * math.log(2)) + 4.0)
+    assert total.absolute_high_uj == energy.high_uj == pytest.approx(
+        6.0 * math.exp(math.hypot(math.log(3), math.log(2))) + 4.0)
 
 
-@pytest.mark.parametrize(("action", "picojoules"), [
-    ("buffer.read@1024x32", 1.0), ("buffer.read@4096x32", 4.0),
-    ("buffer.read@2048x32", 2.0),   # halfway on a logarithmic scale
-    ("buffer.read@8192x32", 8.0), ("buffer.read@256x32", 0.25),   # the power law goes on outside the table
-    ("buffer.write@2048x32", 4.0), ("buffer.read@1024x128", 2.0), ("buffer.read@1024x8", 0.5),
-])
-def test_sram_prices_follow_power_laws_in_size_and_width(action, picojoules):
-    assert Technology.parse(TOY).price(action).picojoules == pytest.approx(picojoules)
+def test_energies_add_up_component_by_component():
+    technology = Technology.parse(TOY)
+    first, second = (estimate(actions, technology) for actions in (
+        {"a.multiply": 1_000_000}, {"a.multiply": 2_000_000, "b.multiply": 4_000_000}))
+    both = sum_energies([first, second])
+    assert both.by_component == {"a": pytest.approx(6.0), "b": pytest.approx(8.0)}
+    assert both.total.relative_high_uj == pytest.approx(42.0)
+    assert sum_energies([]).total_uj == 0
+
+
+def test_a_block_has_its_own_price_where_it_is_given():
+    technology = Technology.parse(TOY)
+    assert technology.price("array.multiply").picojoules == 4.0
+    assert technology.price("load.multiply").picojoules == 2.0
+
+
+def test_leakage_is_power_times_time():
+    technology = Technology.parse(TOY)
+    # 1000 registers x 1000 nW for a second: 1 mJ.
+    energy = estimate({"array.leakage_ns": 1000 * 10**9}, technology)
+    assert energy.total_uj == pytest.approx(1000.0)
+    assert energy.total.relative_high_uj == pytest.approx(2000.0)
+    assert estimate({"lane.leakage_ns": 1000 * 10**9}, technology).total_uj == pytest.approx(3000.0)
+    macro = technology.sram.table.macro(8192, 64)
+    leaked = estimate({"buffer.leakage_ns@8192x64": 10**9}, technology).total_uj
+    assert leaked == pytest.approx(macro.leakage_uw * 0.5)
+
+
+@pytest.mark.parametrize(("event", "field"), [("read", "read_pj"), ("write", "write_pj")])
+def test_sram_is_priced_by_its_table_times_the_scale(event, field):
+    technology = Technology.parse(TOY)
+    price = technology.price(f"buffer.{event}@8192x64")
+    assert price.picojoules == pytest.approx(2.0 * getattr(technology.sram.table.macro(8192, 64), field))
+    assert (price.relative.low, price.relative.high) == (pytest.approx(0.5), pytest.approx(2.0))
+    assert technology.sram.area_um2(8192, 64) == pytest.approx(3.0 * technology.sram.table.macro(8192, 64).area_um2)
+
+
+def test_main_memory_is_the_part_that_was_chosen():
+    lpddr4, sdr = (Technology.parse(TOY, dram=part) for part in ("lpddr4", "sdr"))
+    assert lpddr4.price("main_memory.dram_byte").picojoules == 64.0
+    assert sdr.price("main_memory.dram_byte").picojoules > 1000
+    assert Technology.parse(TOY).dram == lpddr4.dram
+    with pytest.raises(TechnologyError, match=r"^Main memory must be one of lpddr4, ddr3, sdr, not 'hbm9'$"):
+        Technology.parse(TOY, dram="hbm9")
+
+
+def test_clock_gating_leaves_a_share_of_the_registers_clocked():
+    gated = Technology.parse(TOY + GATING)
+    assert gated.ungated("array") == 0.25
+    assert gated.ungated("lane") == 0.0
+    with pytest.raises(TechnologyError, match=r"^Technology toy must have a section gating to gate clocks in it, "):
+        Technology.parse(TOY).ungated("array")
 
 
 @pytest.mark.parametrize("action", ["array.divide", "multiply", "array.multiply@1x2", "buffer.read", "buffer.erase@1x2",
                                     "buffer.read@1024", "buffer.read@x8", "buffer.read@-1x8"])
 def test_an_unpriced_action_is_an_error(action):
-    message = rf"^Technology toy prices multiply, and read and write .* not '{action}'$"
+    message = rf"^Technology toy prices multiply, array.multiply, leakage_ns, .*, not '{action}'$"
     with pytest.raises(TechnologyError, match=message):
         estimate({action: 1}, Technology.parse(TOY))
 
 
 def test_unknown_technology():
-    with pytest.raises(TechnologyError, match=r"^Technology must be one of generic45, not 'generic7'$"):
+    with pytest.raises(TechnologyError, match=r"^Technology must be one of .*generic45.*, not 'generic7'$"):
         Technology.load("generic7")
 
 
-def test_generic45_says_that_it_is_not_calibrated():
-    assert GENERIC45.calibrated is False
-    assert "not calibrated" in GENERIC45.summary
+@pytest.mark.parametrize("name", technologies())
+def test_every_technology_says_what_it_is_good_for(name):
+    technology = Technology.load(name)
+    assert technology.name == name
+    assert (technology.use == "tables") == (not technology.calibrated)
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ('source = "this test"\nfactors = [[0.5, 3.0', 'source = ""\nfactors = [[0.5, 3.0',
-     r"^Price of multiply must state its source, not ''$"),
-    ('node = "none"\n', "", r"^Technology file must have the key 'node' in every entry that needs it$"),
-    ('kind = "assumed"', 'kind = "felt"', r"^Kind of the price of multiply must be one of measured, .*, not 'felt'$"),
-    ("[0.5, 3.0,", "[1.5, 3.0,", r"^Factors of multiply must be \[at most 1, at least 1, reason\], not \[1\.5, 3\.0, "),
-    ("pJ = 2.0", "pJ = -2.0", r"^Price of multiply must be a positive number, not -2\.0$"),
-    ("[1024, 4096]", "[4096, 1024]", r"^Table sram must have two sizes or more, ascending, with a price each, not "),
-    ("pJ = 2.0", "pJ = ", r"^Technology file must have the form of generic45\.toml: "),
+    ('source = "this test"\neffect = "a product"', 'source = ""\neffect = "a product"',
+     r"^Entry multiply must state its source in words, not ''$"),
+    ('node = "none"\nkind', "kind", r"^Entry multiply must have pJ, .* but node is missing$"),
+    ('kind = "assumed"', 'kind = "felt"', r"^Kind of multiply must be one of measured, .*, not 'felt'$"),
+    ("[0.5, 3.0,", "[1.5, 3.0,", r"^Factors relative of multiply must be \[at most 1, at least 1, reason\], not \[1"),
+    ("[0.5, 3.0,", "[3.0, 0.5,", r"^Factors relative of multiply must be .* not \[3\.0, 0\.5, 'first'\]$"),
+    ("[0.5, 3.0,", "[nan, 3.0,", r"^Factors relative of multiply must be .* not \[nan, "),
+    ("[0.5, 3.0,", "[0.5, inf,", r"^Factors relative of multiply must be .* not \[0\.5, inf"),
+    ("[0.5, 2.0, \"third\"]", "[0.5, 2.0, \"\"]", r"^Factors absolute of multiply must be .* not \[0\.5, 2\.0, ''\]$"),
+    ("[[0.5, 2.0, \"third\"]]", "0.5", r"^Factors absolute of multiply must be a list of .*, not 0\.5$"),
+    ("pJ = 2.0", "pJ = -2.0", r"^pJ of multiply must be a positive number and finite, not -2\.0$"),
+    ("pJ = 2.0", "pJ = nan", r"^pJ of multiply must be a positive number and finite, not nan$"),
+    ("pJ = 2.0", "pJ = 0.0", r"^pJ of multiply must be a positive number and finite, not 0\.0$"),
+    ("pJ = 2.0", "pJ = true", r"^pJ of multiply must be a positive number and finite, not True$"),
+    ("pJ = 2.0", "pJ = '2'", r"^pJ of multiply must be a positive number and finite, not '2'$"),
+    ("pJ = 2.0", "watts = 2.0", r"^Entry multiply must have pJ, .* but pJ is missing$"),
+    ("pJ = 2.0", "pJ = 2.0\nunit = 'J'", r"^Entry multiply must have .* and nothing else, not unit$"),
+    ("pJ = 2.0", "pJ = ", r"^Technology file must be TOML: "),
+    ("clock_mhz = 100", "clock_mhz = 0", r"^Clock of the technology in MHz must be a positive number and finite, "),
+    ("calibrated = false", "calibrated = 'no'", r"^Technology file must have true or false as calibrated, not 'no'$"),
+    ('use = "tables"', 'use = "show"', r"^Technology file must have one of ratios, .*, tables as use, not 'show'$"),
+    ('corner = "typical"\n', "", r"^Technology file must have name, .*, but corner is missing$"),
+    ('table = "lstp90"', 'table = "lstp7"', r"^Table of sram must be one of .*lstp90.*, not 'lstp7'$"),
+    ("[sram.leakage]", "[sram.loss]", r"^Entry sram must have table, energy, leakage, area, but leakage is missing$"),
+    ("[leakage]", "[loss]", r"^Technology toy must have sections price, leakage and sram, but leakage is missing$"),
+    ("[block.lane.leakage]", "[blocks.lane.leakage]", r"^Technology toy must have .* and nothing else, not blocks$"),
 ])
 def test_a_number_without_unit_source_or_sense_is_refused(old, new, message):
     assert old in TOY
@@ -146,5 +248,6 @@ def test_a_number_without_unit_source_or_sense_is_refused(old, new, message):
         Technology.parse(TOY.replace(old, new, 1))
 
 
-def test_every_number_of_generic45_names_its_effect():
-    assert TEXT.count("\neffect = ") == len(GENERIC45.prices)
+def test_a_share_of_clocked_registers_beyond_one_is_refused():
+    with pytest.raises(TechnologyError, match=r"^Entry remainder of gating must be a share from 0 to 1, not 1\.25$"):
+        Technology.parse(TOY + GATING.replace("0.25", "1.25"))
