@@ -146,7 +146,7 @@ def run_rtl(
     main_bytes: int = MAIN_BYTES,
     wave: Path | str | None = None,
     count_toggles: bool = False,
-    wave_cycles: range | None = None,
+    wave_cycles: Sequence[range] = (),
     progress: Progress | None = None,
 ) -> RtlResult:
     """Run an ELF on the host core with the coprocessor of ``machine``.
@@ -170,7 +170,7 @@ def run_rtl(
     count_toggles
         Count how many register bits change in each block, which takes a build of its own too.
     wave_cycles
-        The cycles that the waveform shows; all if None.
+        The cycles that the waveform shows; all if there are none.
     progress
         See `Progress`.
 
@@ -186,8 +186,8 @@ def run_rtl(
     for window in windows:
         options += ["--window", *(str(int(value)) for value in
                                   (window.base, window.limit, window.readable, window.writable))]
-    if wave_cycles is not None:
-        options += ["--wave-start", str(wave_cycles.start), "--wave-cycles", str(len(wave_cycles))]
+    for cycles in wave_cycles:
+        options += ["--wave-cycles", str(cycles.start), str(cycles.stop)]
     simulator = build_simulator(machine, tracing=wave is not None, activity=count_toggles)
     return _run(simulator, elf_path, options, images, dumps, max_cycles, no_progress_cycles, main_bytes, wave,
                 progress)

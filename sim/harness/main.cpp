@@ -147,8 +147,7 @@ class Simulation {
   void evaluate() {
     top_.eval();
 #if VM_TRACE
-    if (wave_ && cycle_ >= options_.wave_start && cycle_ - options_.wave_start < options_.wave_cycles)
-      wave_->dump(context_.time());
+    if (wave_ && options_.shows(cycle_)) wave_->dump(context_.time());
     context_.timeInc(1);
 #endif
   }

@@ -43,8 +43,7 @@ Options parse_options(int argc, char** argv) {
     if (name == "--elf") options.elf = arguments.text();
     else if (name == "--result") options.result = arguments.text();
     else if (name == "--wave") options.wave = arguments.text();
-    else if (name == "--wave-start") options.wave_start = arguments.number();
-    else if (name == "--wave-cycles") options.wave_cycles = arguments.number();
+    else if (name == "--wave-cycles") options.wave_cycles.push_back(Cycles{arguments.number(), arguments.number()});
     else if (name == "--image") options.images.push_back(Image{arguments.address(), arguments.text()});
     else if (name == "--dump")
       options.dumps.push_back(Dump{arguments.address(), arguments.number(), arguments.text()});

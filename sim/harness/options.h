@@ -16,6 +16,11 @@ struct Dump {
   std::string path;
 };
 
+struct Cycles {
+  uint64_t first;
+  uint64_t end;
+};
+
 struct Window {
   uint32_t base;
   uint32_t limit;
@@ -27,8 +32,7 @@ struct Options {
   std::string elf;                             // --elf PATH
   std::string result;                          // --result PATH
   std::string wave;                            // --wave PATH, of a tracing build
-  uint64_t wave_start = 0;                     // --wave-start CYCLE: the first in the waveform
-  uint64_t wave_cycles = UINT64_MAX;           // --wave-cycles N: how many
+  std::vector<Cycles> wave_cycles;             // --wave-cycles FIRST END: what the waveform shows, else everything
   std::vector<Image> images;                   // --image ADDRESS PATH
   std::vector<Dump> dumps;                     // --dump ADDRESS BYTES PATH
   std::vector<Window> windows;                 // --window BASE LIMIT READABLE WRITABLE
@@ -38,6 +42,13 @@ struct Options {
   bool zero_wait = false;                      // --zero-wait: main memory is as fast as RAM to the core
   uint64_t max_cycles = UINT64_MAX;            // --max-cycles N
   uint64_t no_progress_cycles = 1'000'000;     // --no-progress-cycles N
+
+  // Whether the waveform shows a cycle.
+  bool shows(uint64_t cycle) const {
+    for (const Cycles& each : wave_cycles)
+      if (cycle >= each.first && cycle < each.end) return true;
+    return wave_cycles.empty();
+  }
 };
 
 // Throws std::runtime_error with a sentence if the arguments have another form.
