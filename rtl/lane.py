@@ -48,7 +48,8 @@ class Multipliers(Component):
 
     ``products`` are ``a * b`` as they were two cycles ago; each bank of registers loads only where it is enabled.
     ``a_held`` is the first operand's, from which a chain of lanes passes it on. Behaviour and timing are those of
-    ECP5's MULT18X18D with input and output registers, one per product.
+    ECP5's MULT18X18D with input and output registers, one per product, and without reset: for that family synthesis
+    puts sim/synthesis/ecp5_multipliers.v in the place of this module, by its name and ports.
     """
 
     LATENCY = 2
@@ -63,13 +64,17 @@ class Multipliers(Component):
 
     def elaborate(self, platform):
         m = Module()
-        b_held = Signal(ArrayLayout(WEIGHT, 16), reset_less=True)
+        a_held, b_held, products = (
+            Signal(shape, name=name, reset_less=True) for name, shape in (
+                ("a_register", self.a_held.shape()), ("b_register", self.b.shape()),
+                ("products_register", self.products.shape())))
+        m.d.comb += [self.a_held.eq(a_held), self.products.eq(products)]
         with m.If(self.a_enable):
-            m.d.sync += self.a_held.eq(self.a)
+            m.d.sync += a_held.eq(self.a)
         with m.If(self.b_enable):
             m.d.sync += b_held.eq(self.b)
         with m.If(self.products_enable):
-            m.d.sync += [self.products[k].eq(self.a_held[k] * b_held[k]) for k in range(16)]
+            m.d.sync += [products[k].eq(a_held[k] * b_held[k]) for k in range(16)]
         return m
 
 

@@ -73,9 +73,7 @@ class LoadFront(wiring.Component):
         self.memory_row_step = Signal(32)
         self.row_step = Signal(20)
         self.chunk_step = Signal(20)
-        self.channels = Signal(12)
-        self.pixel = Signal(12)  # channels less one
-        self.left, self.right = Signal(6), Signal(6)
+        self.pixel = Signal(12)  # bytes of a pixel, that is channels, less one
         self.has_left, self.has_right = Signal(), Signal()
         self.left_bytes, self.right_bytes = Signal(18), Signal(18)
         self.value = Signal(8)
@@ -278,10 +276,10 @@ class LoadFront(wiring.Component):
     def _configure(self, m, free):
         """Carry out the set variants; the bytes of padding are there a cycle later, when the first step is."""
         command = self.commands.payload
-        m.d.sync += [
-            self.left_bytes.eq(self.left * self.channels),
-            self.right_bytes.eq(self.right * self.channels),
-        ]
+        layout_set = self.commands.valid & free & is_command(command, "lda", "set_layout")
+        rs2 = _views("set_layout", command)[1]
+        self._multiply(m, layout_set, "left", rs2.left, rs2.channels, self.left_bytes)
+        self._multiply(m, layout_set, "right", rs2.right, rs2.channels, self.right_bytes)
         with m.If(self.commands.valid & free & is_command(command, "lda", "set_row")):
             rs1, rs2 = _views("set_row", command)
             m.d.sync += [
@@ -293,18 +291,26 @@ class LoadFront(wiring.Component):
         with m.If(self.commands.valid & free & is_command(command, "lda", "set_step")):
             rs1, rs2 = _views("set_step", command)
             m.d.sync += [self.memory_row_step.eq(rs1.memory_row_step), self.row_step.eq(rs2.row_step)]
-        with m.If(self.commands.valid & free & is_command(command, "lda", "set_layout")):
+        with m.If(layout_set):
             rs1, rs2 = _views("set_layout", command)
             m.d.sync += [
                 self.chunk_step.eq(rs1.chunk_step),
-                self.channels.eq(rs2.channels),
                 self.pixel.eq(rs2.channels - 1),
-                self.left.eq(rs2.left),
-                self.right.eq(rs2.right),
                 self.has_left.eq(rs2.left != 0),
                 self.has_right.eq(rs2.right != 0),
                 self.value.eq(rs2.value),
             ]
+
+    @staticmethod
+    def _multiply(m, enable, name, pixels, channels, product):
+        """Make ``product`` = pixels * channels, two cycles after ``enable``: by adders: DSP blocks are for the array."""
+        digits = []  # of the pixels to the base 4, times the channels
+        for place in range(0, len(pixels), 2):
+            digit = Signal(len(channels) + 2, name=f"{name}_digit_{place}")
+            with m.If(enable):
+                m.d.sync += digit.eq(Mux(pixels[place], channels, 0) + (Mux(pixels[place + 1], channels, 0) << 1))
+            digits.append(digit << place)
+        m.d.sync += product.eq(sum(digits))
 
 
 def _views(variant, command):

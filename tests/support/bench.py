@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +37,7 @@ def run_bench(
     *,
     module: str,
     toplevel: str,
+    sources: Sequence[Path] = (),
     environment: Mapping[str, object] | None = None,
     seed: int = 0,
 ) -> None:
@@ -52,6 +53,8 @@ def run_bench(
         Import path of the cocotb tests, such as ``tests.bench.bench_axi``.
     toplevel
         Name for the top Verilog module.
+    sources
+        Verilog files with the modules that the component instantiates and does not contain.
     environment
         Variables for the tests (read with ``os.environ``); values are turned to text.
     seed
@@ -65,7 +68,8 @@ def run_bench(
     __tracebackhide__ = True
     waves = os.environ.get("TILEWRIGHT_WAVES")
     with _tool_environment():
-        folder = _build(verilog(component, toplevel), toplevel, waves=bool(waves))
+        text = "\n".join([verilog(component, toplevel), *(path.read_text() for path in sources)])
+        folder = _build(text, toplevel, waves=bool(waves))
         if waves:
             Path(waves).mkdir(parents=True, exist_ok=True)
         run_folder = Path(tempfile.mkdtemp(prefix=f"{toplevel}-", dir=waves))
