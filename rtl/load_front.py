@@ -303,7 +303,7 @@ class LoadFront(wiring.Component):
 
     @staticmethod
     def _multiply(m, enable, name, pixels, channels, product):
-        """Make ``product`` = pixels * channels, two cycles after ``enable``: by adders: DSP blocks are for the array."""
+        """Make ``product`` = pixels * channels by adders, two cycles after ``enable``: DSP blocks are for the array."""
         digits = []  # of the pixels to the base 4, times the channels
         for place in range(0, len(pixels), 2):
             digit = Signal(len(channels) + 2, name=f"{name}_digit_{place}")
