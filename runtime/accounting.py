@@ -10,27 +10,32 @@ from tilewright.isa.program import Call, Program
 from tilewright.runtime.engines import Execution
 from tilewright.runtime.errors import RunError
 from tilewright.runtime.job import Job, JobLayer
+from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.runtime.records import STALLS, Counts, differences
-from tilewright.runtime.report import LayerReport, Report, add_energies
+from tilewright.runtime.report import LayerReport, Report, add_counts
 from tilewright.sim.actions import actions_of
+from tilewright.sim.activity import predict_toggles
 from tilewright.sim.core_calls import instructions_of
-from tilewright.sim.energy import Energy, Technology, estimate
-
-TECHNOLOGY = "generic45"
+from tilewright.sim.energy import Energy, estimate, sum_energies
 
 WRAP = 1 << 32
 """Where the counters start again."""
 
 
-def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -> Report:
+def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, pricing: Pricing = DEFAULT) -> Report:
     """Return the report of a run.
+
+    Toggles are those that the run has counted, or what sim/activity.py predicts.
 
     Raises
     ------
+    InputError
+        If there is no such technology.
     RunError
         If the records contradict each other or the run's cycles.
     """
-    technology = Technology.load(TECHNOLOGY)
+    technology = pricing.load()
+    clock = pricing.clock(technology)
     counts = [_with_core(each, calls, layer) for each, calls, layer in
               zip(differences(execution.records), calls_of(job.program), job.layers, strict=False)]
     tail = execution.cycles - sum(each["cycles"] for each in counts)
@@ -40,23 +45,37 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution) -
     mnemonics, commands = count_commands(job.program, [layer.predicted_cycles for layer in job.layers])
     shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail}
-    energies = [estimate(actions_of(each, job.machine, share), technology)
-                for each, share in zip([*counts, rest], [*shares, 0], strict=True)]
-    layers = tuple(_layer(*each) for each in zip(job.layers, counts, energies[:-1], strict=True))
+    toggles = _toggles(job, execution, [*counts, rest])
+    energies = [estimate(actions_of(each, job.machine, share, toggled, clock), technology)
+                for each, share, toggled in zip([*counts, rest], [*shares, 0], toggles, strict=True)]
+    layers = tuple(_layer(*each) for each in zip(job.layers, counts, energies[:-1], toggles[:-1], strict=True))
     return Report(
         model=job.name, machine=job.machine.name, engine=engine, memory=memory, multipliers=job.machine.multipliers,
         cycles=execution.cycles, instructions=mnemonics | {"riscv": execution.instructions},
-        energy=add_energies(energies),
-        technology=f"{technology.name}, {'calibrated' if technology.calibrated else 'not calibrated'}",
+        energy=sum_energies(energies), technology=pricing.describe(technology), technology_name=technology.name,
+        dram=pricing.dram, clock_mhz=technology.clock_mhz, clocks_gated=pricing.gated,
+        toggles=add_counts(toggles), toggles_counted=bool(execution.toggles),
         wall_seconds=execution.wall_seconds, simulated_cycles_per_second=execution.cycles_per_second, layers=layers)
 
 
-def _layer(layer: JobLayer, counts: Counts, energy: Energy) -> LayerReport:
+def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[dict[str, int]]:
+    """Return the toggles of each layer by block, and those after the last layer."""
+    if execution.toggles:
+        before = [dict.fromkeys(execution.toggles[0], 0), *execution.toggles]
+        return [{block: after[block] - first[block] for block in after}
+                for first, after in zip(before, execution.toggles, strict=False)]
+    algorithms = [*(layer.algorithm for layer in job.layers[:len(counts) - 1]), ""]
+    operands = execution.operands or [None] * len(counts)
+    return [predict_toggles(*each, job.machine) for each in zip(counts, algorithms, operands, strict=False)]
+
+
+def _layer(layer: JobLayer, counts: Counts, energy: Energy, toggles: Counts) -> LayerReport:
     return LayerReport(
         name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
         bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
-        activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason)
+        activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason,
+        toggles=toggles, counts=dict(counts))
 
 
 def calls_of(program: Program) -> list[list[Call]]:

@@ -7,7 +7,7 @@ What a command needs is imported when it runs, so that ``--help`` and ``isa`` an
 import json
 import math
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,25 +17,35 @@ import typer
 from tilewright.compiler.options import Options
 from tilewright.runtime import cli_check, cli_compare
 from tilewright.runtime.cli_options import (
+    Activity,
     Calibrate,
+    DramPart,
     Engine,
     EngineName,
+    Gated,
+    ImportPower,
     InputFile,
     JsonFile,
     KeepFloat,
     MachineName,
     Model,
+    TechnologyName,
+    imported,
     machine_named,
     model_named,
+    priced,
     say_ranges,
     write_json,
 )
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.files import require_place, write_arrays
+from tilewright.runtime.pricing import TECHNOLOGY
 from tilewright.runtime.refusals import FAILED, OneSentence
+from tilewright.sim.energy import DRAM
 
 if TYPE_CHECKING:
     from tilewright.runtime.evaluate import Evaluation
+    from tilewright.runtime.imported_power import ImportedPower
 
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
@@ -82,11 +92,15 @@ def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine
         input_file: InputFile = None, json_file: JsonFile = None, explain: Explain = False,
         statistics: Statistics = False, no_fuse_pool: NoFusePool = False, no_winograd: NoWinograd = False,
         no_reuse: NoReuse = False, no_chaining: NoChaining = False, layers: Layers = None,
-        jobs: Jobs = None, fresh: Fresh = False, calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
+        jobs: Jobs = None, fresh: Fresh = False, technology: TechnologyName = TECHNOLOGY, dram: DramPart = DRAM,
+        gated: Gated = False, activity: Activity = False, import_power: ImportPower = None,
+        calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
-    by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--explain": explain})
+    by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--explain": explain, "--activity": activity})
     size = machine_named(machine)
     require_place(json_file)
+    pricing = priced(technology, dram, gated=gated)
+    power = imported(import_power)
     file = model_named(model, calibrate, keep_float)
     from tilewright.runtime.evaluate import evaluate_model
     from tilewright.runtime.evaluate_ranges import Request, evaluate_ranges
@@ -94,11 +108,12 @@ def run(model: Model, machine: MachineName = "base", engine: EngineName = Engine
 
     options = _options(no_fuse_pool, no_winograd, no_reuse, no_chaining)
     if by_ranges:
-        evaluation = evaluate_ranges(file, size, input_file, Request(layers=layers, jobs=jobs, fresh=fresh),
-                                     options=options, steps=Steps())
+        request = Request(layers=layers, jobs=jobs, fresh=fresh, pricing=pricing)
+        evaluation = evaluate_ranges(file, size, input_file, request, options=options, steps=Steps())
     else:
-        evaluation = evaluate_model(file, size, engine.value, input_file, options=options, steps=Steps())
-    _show(evaluation, json_file, explain=explain, statistics=statistics)
+        evaluation = evaluate_model(file, size, engine.value, input_file, options=options, pricing=pricing,
+                                    count_toggles=activity, steps=Steps())
+    _show(evaluation, json_file, explain=explain, statistics=statistics, power=power)
 
 
 @app.command(name="compile", epilog="Example: tilewright compile models/lenet5.onnx -o out/lenet5 --machine nano")
@@ -143,27 +158,32 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
              json_file: JsonFile = None,
              wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
                                                        help="Write all signals as VCD; engine rtl only.")] = None,
-             layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False) -> None:
+             layers: Layers = None, jobs: Jobs = None, fresh: Fresh = False,
+             technology: TechnologyName = TECHNOLOGY, dram: DramPart = DRAM, gated: Gated = False,
+             activity: Activity = False, import_power: ImportPower = None) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
     With --layers or --jobs, layers are compiled again, as the whole was, and every tensor of theirs is compared.
     """
-    by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--wave": wave is not None})
+    by_ranges = _by_ranges(layers, jobs, fresh, engine, {"--wave": wave is not None, "--activity": activity})
     if layers is not None and output is not None:
         raise InputError("Option --output must be given without --layers: some layers alone need not have the outputs")
     require_place(output, json_file, wave)
+    pricing = priced(technology, dram, gated=gated)
+    power = imported(import_power)
     from tilewright.runtime.evaluate import evaluate_artifact
     from tilewright.runtime.evaluate_ranges import Request, evaluate_artifact_ranges
     from tilewright.runtime.progress import Steps
 
     if by_ranges:
-        evaluation = evaluate_artifact_ranges(directory, input_file, Request(layers=layers, jobs=jobs, fresh=fresh),
-                                              steps=Steps())
+        request = Request(layers=layers, jobs=jobs, fresh=fresh, pricing=pricing)
+        evaluation = evaluate_artifact_ranges(directory, input_file, request, steps=Steps())
     else:
-        evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, steps=Steps())
+        evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, pricing=pricing,
+                                       count_toggles=activity, steps=Steps())
     if output is not None:
         write_arrays(output, evaluation.outputs)
-    _show(evaluation, json_file)
+    _show(evaluation, json_file, power=power)
 
 
 cli_check.register(app)
@@ -311,21 +331,22 @@ def _options(no_fuse_pool: bool, no_winograd: bool, no_reuse: bool, no_chaining:
 
 
 def _show(evaluation: "Evaluation", json_file: Path | None, *, explain: bool = False,
-          statistics: bool = False) -> None:
+          statistics: bool = False, power: "ImportedPower | None" = None) -> None:
     """Print a report, with plan and values if asked for, and write it; exit with 1 if the reference's is another."""
     from tilewright.runtime.plan_tables import print_plan
     from tilewright.runtime.statistics import statistics_table
     from tilewright.runtime.tables import console, print_report
 
-    content = evaluation.report.to_json()
+    report = replace(evaluation.report, imported=power)
+    content = report.to_json()
     if explain and evaluation.explanation is not None:
         print_plan(evaluation.explanation, console())
         content["plan"] = evaluation.explanation.to_json()
     if statistics:
         console().print(statistics_table(evaluation.statistics))
         content["statistics"] = [asdict(each) for each in evaluation.statistics]
-    print_report(evaluation.report, console())
+    print_report(report, console())
     if json_file is not None:
         write_json(json_file, content)
-    if evaluation.report.matches_reference is False:
+    if report.matches_reference is False:
         raise typer.Exit(FAILED)

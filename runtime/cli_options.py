@@ -11,6 +11,8 @@ from tilewright.isa.machine import PRESETS, Machine, preset
 from tilewright.models import NAMES
 from tilewright.runtime.errors import InputError
 from tilewright.runtime.files import write_file
+from tilewright.runtime.imported_power import ImportedPower, read_power
+from tilewright.runtime.pricing import Pricing
 
 
 class Engine(StrEnum):
@@ -32,6 +34,14 @@ Calibrate = Annotated[Path | None, typer.Option(
     "--calibrate", metavar="FILE", show_default=False,
     help="Quantise a float model with these samples: .npz with an array per input, its first axis counting samples, "
          "or .npy for a single input. Without it the ranges are from noise: a quick look.")]
+TechnologyName = Annotated[str, typer.Option("--technology", metavar="NAME",
+                                             help="Whose prices the energy has: a file of sim/technology.")]
+DramPart = Annotated[str, typer.Option("--dram", metavar="PART", help="What main memory is, for its energy.")]
+Gated = Annotated[bool, typer.Option("--gated", help="Charge no clock to blocks without work, as with clock gating.")]
+Activity = Annotated[bool, typer.Option("--activity", help="Count register toggles in RTL instead of predicting them.")]
+ImportPower = Annotated[Path | None, typer.Option(
+    "--import-power", metavar="FILE", show_default=False,
+    help="Also say the energy on an FPGA, from Vivado's report_power or JSON (runtime/imported_power.py).")]
 KeepFloat = Annotated[bool, typer.Option("--float", help="Do not quantise a float model: compute it on the core.")]
 
 
@@ -58,6 +68,18 @@ def machine_named(name: str) -> Machine:
         return preset(name)
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def priced(technology: str, dram: str, *, gated: bool) -> Pricing:
+    """Return whose prices a run's energy has, once it is known that there are such."""
+    pricing = Pricing(technology=technology, dram=dram, gated=gated)
+    pricing.clock(pricing.load())
+    return pricing
+
+
+def imported(path: Path | None) -> ImportedPower | None:
+    """Return what a power report says, if there is one."""
+    return None if path is None else read_power(path)
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

@@ -10,16 +10,14 @@ from rich.table import Table
 from tilewright.compiler.backend import compile_model
 from tilewright.isa.machine import Machine
 from tilewright.models import BUILTIN, builtin
-from tilewright.runtime.accounting import TECHNOLOGY
 from tilewright.runtime.baseline import BaselineResult
+from tilewright.runtime.baseline_energy import energy_of_baseline
 from tilewright.runtime.evaluate import Evaluation, evaluate, evaluate_baseline
 from tilewright.runtime.files import write_file
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.report import Report
 from tilewright.runtime.session import InferenceSession
 from tilewright.runtime.tables import print_report, range_text
-from tilewright.sim.actions import core_actions
-from tilewright.sim.energy import Technology, estimate
 
 MODELS = ("lenet5", "lenet5_accel")
 
@@ -75,10 +73,9 @@ def comparison_table(outcomes: list[Outcome]) -> Table:
     table = Table(title="The same simulator, every value the same")
     for head in ("model", "on", "cycles", "speed-up", "energy, µJ (range),\nnot calibrated", "equal to\nONNX Runtime"):
         table.add_column(head, justify="left" if head in ("model", "on") else "right")
-    technology = Technology.load(TECHNOLOGY)
     for outcome in outcomes:
         report, baseline = outcome.report, outcome.baseline
-        scalar = estimate(core_actions(baseline.cycles, baseline.instructions), technology)
+        scalar = energy_of_baseline(baseline)
         table.add_section()
         table.add_row(report.model, "CV32E40X alone, plain C -O3, memory that never waits", f"{baseline.cycles:,}",
                       "1 x", range_text(scalar), _yes(baseline.matches))

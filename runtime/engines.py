@@ -22,6 +22,7 @@ from tilewright.sim import rtl
 from tilewright.sim.elaborate import ElaborationError
 from tilewright.sim.fast import FastResult, run_fast
 from tilewright.sim.functional import ExecutionError
+from tilewright.sim.operands import Operands
 from tilewright.sim.verilator import BuildError, build_simulator
 
 EngineName = Literal["rtl", "fast"]
@@ -47,6 +48,8 @@ class Execution:
     toggles : tuple of dict of str to int
         Register bits of each block (`sim.blocks.BLOCKS`) that have changed up to the end of each layer, and up to the
         end of the run; empty unless they were counted.
+    operands : tuple of Operands
+        What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
     """
 
     cycles: int
@@ -56,6 +59,7 @@ class Execution:
     wall_seconds: float
     cycles_per_second: float
     toggles: tuple[dict[str, int], ...] = ()
+    operands: tuple[Operands, ...] = ()
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
@@ -86,8 +90,10 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     with failures_as_run_errors():
         if engine == "rtl":
             result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
+            operands = () if count_toggles else _run_fast(job, images, [], timing, steps).operands
         else:
             result = _run_fast(job, images, dumps, timing, steps)
+            operands = result.operands
     records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
     return Execution(
         cycles=result.cycles, instructions=result.instructions,
@@ -95,7 +101,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
                  for name, content in zip(wanted, contents, strict=True)},
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
-        toggles=tuple(result.toggles) if isinstance(result, rtl.RtlResult) else ())
+        toggles=tuple(result.toggles) if isinstance(result, rtl.RtlResult) else (), operands=operands)
 
 
 @contextmanager
@@ -129,7 +135,7 @@ def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
               steps: Steps) -> FastResult:
     contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
                 for address, content in images]
-    with steps.step(f"Simulating {job.name} command by command"):
+    with steps.step(f"Computing {job.name} command by command"):
         result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps, timing=timing,
                           memory_bytes=job.memory_bytes, core=run_on_core)
     if result.fault is not None:

@@ -18,6 +18,7 @@ from tilewright.runtime.files import reason
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
 from tilewright.runtime.placed import with_parts
+from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantised import calibration_note
 from tilewright.runtime.quantization import quantize_input
@@ -87,17 +88,20 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
 
 
 def evaluate_model(model: Path, machine: Machine, engine: EngineName, input_file: Path | None,
-                   *, options: Options = BEST, steps: Steps) -> Evaluation:
+                   *, options: Options = BEST, pricing: Pricing = DEFAULT, count_toggles: bool = False,
+                   steps: Steps) -> Evaluation:
     """Compile an ONNX file with every tensor kept, and evaluate it; see :func:`evaluate`."""
     with steps.step(f"Compiling {model.name}"):
-        session = InferenceSession(model, machine, engine, keep_tensors=True, options=options, steps=steps)
+        session = InferenceSession(model, machine, engine, keep_tensors=True, options=options, pricing=pricing,
+                                   count_toggles=count_toggles, steps=steps)
     return replace(evaluate(session, model, input_file, steps), explanation=session.explanation)
 
 
 def evaluate_artifact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
-                      steps: Steps) -> Evaluation:
+                      pricing: Pricing = DEFAULT, count_toggles: bool = False, steps: Steps) -> Evaluation:
     """Evaluate a compiled model against the ONNX file it was compiled from; see :func:`evaluate`."""
-    session = InferenceSession(require_folder(folder), engine=engine, steps=steps)
+    session = InferenceSession(require_folder(folder), engine=engine, pricing=pricing, count_toggles=count_toggles,
+                               steps=steps)
     return evaluate(session, folder / "model.onnx", input_file, steps, wave)
 
 

@@ -17,6 +17,7 @@ from tilewright.runtime.inexact import inexact_tensors
 from tilewright.runtime.inputs import node_arg
 from tilewright.runtime.models import choose_inputs
 from tilewright.runtime.placed import with_parts
+from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantization import dequantize_output, quantize_input
 from tilewright.runtime.range_runs import RangeRunner, describe, merge_reports
@@ -41,11 +42,13 @@ class Request:
         Simulate so many ranges of about equal length at a time; None for all layers in one range.
     fresh : bool
         Simulate again what an earlier run has finished.
+    pricing : Pricing
     """
 
     layers: str | None = None
     jobs: int | None = None
     fresh: bool = False
+    pricing: Pricing = DEFAULT
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -115,7 +118,8 @@ def _evaluate(planned: _Planned, model: Path, input_file: Path | None, request: 
         values = run_network(network, tensors)
     runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine),
                          options=planned.options, values=values, predicted=predicted,
-                         runs=StoredRuns(cache_folder() / "runs"), fresh=request.fresh)
+                         runs=StoredRuns(cache_folder() / "runs"), fresh=request.fresh,
+                         pricing=request.pricing)
     jobs = request.jobs
     ranges = [chosen] if jobs is None else balance(chosen, predicted, RANGES_PER_JOB * jobs)
     runs = runner.run(ranges, jobs or 1, steps)

@@ -24,10 +24,12 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.accounting import account
 from tilewright.runtime.engines import Execution, execute, failures_as_run_errors
 from tilewright.runtime.job import job_of_compiled
+from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.runtime.progress import Cycles, Silence, Steps
 from tilewright.runtime.ranges import LayerRange
-from tilewright.runtime.report import Report, add_energies
+from tilewright.runtime.report import Report, add_counts
 from tilewright.runtime.stored_runs import StoredRuns
+from tilewright.sim.energy import sum_energies
 from tilewright.sim.verilator import build_simulator
 
 
@@ -63,6 +65,7 @@ class RangeRunner:
     runs : StoredRuns
     fresh : bool
         Simulate what is stored again.
+    pricing : Pricing
     """
 
     network: Network
@@ -73,6 +76,7 @@ class RangeRunner:
     predicted: Sequence[int]
     runs: StoredRuns
     fresh: bool = False
+    pricing: Pricing = DEFAULT
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self, ranges: Sequence[LayerRange], jobs: int, steps: Steps) -> list[RangeRun]:
@@ -116,8 +120,8 @@ class RangeRunner:
         # What the range was given would hide what an earlier one has computed.
         written = {name for layer in network.layers for name in layer.writes}
         tensors = {name: tensor for name, tensor in execution.tensors.items() if name in written}
-        return RangeRun(layers=layers, report=account(job, "rtl", self.timing, execution), tensors=tensors,
-                        stored=stored)
+        return RangeRun(layers=layers, report=account(job, "rtl", self.timing, execution, self.pricing),
+                        tensors=tensors, stored=stored)
 
 
 class _SharedBar(Silence):
@@ -157,7 +161,8 @@ def merge_reports(runs: Sequence[RangeRun], name: str) -> Report:
     instructions = {word: sum(report.instructions[word] for report in reports) for word in reports[0].instructions}
     return replace(
         reports[0], model=name, cycles=cycles, instructions=instructions,
-        energy=add_energies([report.energy for report in reports]), wall_seconds=seconds,
+        energy=sum_energies([report.energy for report in reports]),
+        toggles=add_counts([report.toggles for report in reports]), wall_seconds=seconds,
         simulated_cycles_per_second=cycles / seconds,
         layers=tuple(chain.from_iterable(report.layers for report in reports)))
 

@@ -4,12 +4,13 @@ The cycles of a layer are those between two status records, so they add up: laye
 record to the end of the program) are the run. Energy adds up the same way.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilewright.isa.machine import MemoryTiming
-from tilewright.sim.energy import Energy, sum_energies
+from tilewright.runtime.imported_power import ImportedPower
+from tilewright.sim.energy import Amount, Energy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,10 @@ class LayerReport:
         The host core's part is shared out by commands, and by what it computes itself.
     reason : str
         Why the host core computes it; empty if it does not.
+    toggles : dict of str to int
+        Register bits of each block of the coprocessor that changed.
+    counts : dict of str to int
+        All counters of isa.counters.
     """
 
     name: str
@@ -51,6 +56,8 @@ class LayerReport:
     activation_bytes_read: int
     energy: Energy
     reason: str = ""
+    toggles: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def main_stall(self) -> str | None:
@@ -63,7 +70,8 @@ class LayerReport:
         return {"name": self.name, "kind": self.kind, "onnx_nodes": list(self.onnx_nodes), "macs": self.macs,
                 "cycles": self.cycles, "stalls": dict(self.stalls), "bytes_read": self.bytes_read,
                 "bytes_written": self.bytes_written, "activation_bytes_read": self.activation_bytes_read,
-                "energy_uj": self.energy.total_uj}
+                "energy_uj": self.energy.total_uj, "energy": energy_json(self.energy), "toggles": dict(self.toggles),
+                "counters": dict(self.counts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +90,18 @@ class Report:
     energy : Energy
     technology : str
         Whose prices the energy has, and whether they are calibrated.
+    technology_name, dram : str
+        The file of the prices, and the part that main memory is.
+    clock_mhz : float
+        At which the cycles leak.
+    clocks_gated : bool
+        Whether blocks without work are charged for their clock.
+    toggles : dict of str to int
+        Register bits of each block of the coprocessor that changed.
+    toggles_counted : bool
+        Whether the RTL has counted them; else they are predicted.
+    imported : ImportedPower or None
+        A vendor's power report of the design on an FPGA; without one nothing is said of energy there.
     wall_seconds, simulated_cycles_per_second : float
         Of the simulation.
     layers : tuple of LayerReport
@@ -105,6 +125,13 @@ class Report:
     layers: tuple[LayerReport, ...]
     matches_reference: bool | None = None
     notes: tuple[str, ...] = ()
+    technology_name: str = ""
+    dram: str = ""
+    clock_mhz: float = 0.0
+    clocks_gated: bool = False
+    toggles: dict[str, int] = field(default_factory=dict)
+    toggles_counted: bool = False
+    imported: ImportedPower | None = None
 
     @property
     def macs(self) -> int:
@@ -139,12 +166,22 @@ class Report:
             "macs_per_multiplier_cycle": self.macs_per_multiplier_cycle,
             "instructions": dict(self.instructions),
             "matches_reference": self.matches_reference,
-            "energy": {"total_uj": self.energy.total_uj, "low_uj": self.energy.low_uj,
-                       "high_uj": self.energy.high_uj, "by_component": dict(self.energy.by_component)},
+            "energy": energy_json(self.energy) | {
+                "technology": self.technology_name, "dram": self.dram, "clock_mhz": self.clock_mhz,
+                "clocks_gated": self.clocks_gated},
+            "toggles": dict(self.toggles),
+            "toggles_from": "rtl" if self.toggles_counted else "predicted",
+            "imported_power": self._imported_json(),
             "wall_seconds": self.wall_seconds,
             "simulated_cycles_per_second": self.simulated_cycles_per_second,
             "layers": [layer.to_json() for layer in self.layers],
         }
+
+    def _imported_json(self) -> dict[str, Any] | None:
+        if self.imported is None:
+            return None
+        static, dynamic = self.imported.energy_uj(self.cycles)
+        return asdict(self.imported) | {"static_uj": static, "dynamic_uj": dynamic, "total_uj": static + dynamic}
 
     def __str__(self) -> str:
         # Here, because a report is of use where no table is wanted.
@@ -153,6 +190,22 @@ class Report:
         return report_text(self)
 
 
-def add_energies(parts: Sequence[Energy]) -> Energy:
-    """Return the sum, ranges added as sim/energy.py does."""
-    return sum_energies(parts)
+def add_counts(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums of counts by name."""
+    sums: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def energy_json(energy: Energy) -> dict[str, Any]:
+    """Return energies with both ranges, of all and by component; ``low_uj`` and ``high_uj`` are the absolute range."""
+    return {"total_uj": energy.total_uj, "low_uj": energy.low_uj, "high_uj": energy.high_uj,
+            "by_component": dict(energy.by_component), **_ranges(energy.total),
+            "components": {name: {"uj": each.uj, **_ranges(each)} for name, each in energy.components.items()}}
+
+
+def _ranges(amount: Amount) -> dict[str, float]:
+    return {"relative_low_uj": amount.relative_low_uj, "relative_high_uj": amount.relative_high_uj,
+            "absolute_low_uj": amount.absolute_low_uj, "absolute_high_uj": amount.absolute_high_uj}

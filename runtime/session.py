@@ -19,9 +19,11 @@ from tilewright.runtime.engines import ENGINES, EngineName, execute
 from tilewright.runtime.errors import InputError, RunError
 from tilewright.runtime.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.job import Job, job_of_artifact, job_of_compiled
+from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.runtime.progress import Silence, Steps
 from tilewright.runtime.quantization import dequantize_output, is_raw, quantize_input
 from tilewright.runtime.report import Report
+from tilewright.sim.operands import Operands
 
 DEFAULT_MACHINE = "base"
 
@@ -43,6 +45,10 @@ class InferenceSession:
         Keep every layer's output through a run, for ``tensors``. A compiled model keeps what it was compiled to keep.
     options : Options
         What the compiler may do. A compiled model has been compiled with its own.
+    pricing : Pricing
+        In which technology the report's energy is.
+    count_toggles : bool
+        Let engine ``rtl`` count how many register bits change, instead of predicting them.
     steps : Steps
         Where to show progress.
 
@@ -51,15 +57,21 @@ class InferenceSession:
     CompileError
         If the model is invalid or not supported; see `compiler.errors`.
     InputError
-        If machine or engine are unknown.
+        If machine, engine or technology are unknown.
     """
 
     def __init__(self, model: str | Path, machine: str | Machine | None = None, engine: EngineName = "fast", *,
                  memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
-                 steps: Steps | None = None) -> None:
+                 pricing: Pricing = DEFAULT, count_toggles: bool = False, steps: Steps | None = None) -> None:
         if engine not in ENGINES:
             raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
+        if count_toggles and engine != "rtl":
+            raise InputError(f"Engine must be rtl to count toggles, not {engine!r}")
+        pricing.load()  # refuses what it does not know before anything is run
         self._engine = engine
+        self._pricing = pricing
+        self._count_toggles = count_toggles
+        self._operands: tuple[Operands, ...] = ()
         self._steps = steps or Silence()
         self._explanation: Explanation | None = None
         self._job = self._load(Path(model), machine, keep_tensors, options)
@@ -129,6 +141,11 @@ class InferenceSession:
         return self._explanation
 
     @property
+    def operands(self) -> tuple[Operands, ...]:
+        """What the array's operands were like in each layer of the last run; empty if toggles were counted."""
+        return self._operands
+
+    @property
     def tensors(self) -> dict[str, np.ndarray]:
         """Tensors of the last run, int8 of shape (channels, height, width): the outputs, and all that were kept."""
         return dict(self._tensors)
@@ -163,9 +180,11 @@ class InferenceSession:
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
         check_inputs(input_feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
         tensors = {info.name: quantize_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
-        execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave, steps=self._steps)
+        execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave,
+                            count_toggles=self._count_toggles, steps=self._steps)
         self._tensors = execution.tensors
-        self._report = account(job, self._engine, self._memory, execution)
+        self._operands = execution.operands
+        self._report = account(job, self._engine, self._memory, execution, self._pricing)
         outputs = {node_arg(info).name: dequantize_output(info, execution.tensors[info.name]) for info in job.outputs}
         return [outputs[name] for name in names]
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from tilewright.runtime.engines import Execution
 from tilewright.runtime.errors import RunError
 from tilewright.runtime.files import write_arrays, write_file
 from tilewright.runtime.job import Job
+from tilewright.sim.operands import Operands
 
-_FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second")
+_FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second", "toggles")
 
 
 class StoredRuns:
@@ -58,7 +60,9 @@ class StoredRuns:
             values = json.loads(facts.read_text())
             with np.load(arrays, allow_pickle=False) as archive:
                 tensors = {name: archive[name] for name in archive.files}
-            return Execution(**(values | {"tensors": tensors, "records": tuple(values["records"])}))
+            return Execution(**(values | {"tensors": tensors, "records": tuple(values["records"]),
+                                          "toggles": tuple(values["toggles"]),
+                                          "operands": tuple(Operands(*each) for each in values["operands"])}))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise RunError(f"Stored run {facts.parent} cannot be read; give --fresh to simulate again") from error
 
@@ -68,4 +72,5 @@ class StoredRuns:
         folder.mkdir(parents=True, exist_ok=True)
         write_arrays(folder / "tensors.npz", execution.tensors)
         facts = {name: getattr(execution, name) for name in _FIELDS}
+        facts["operands"] = list(map(astuple, execution.operands))
         write_file(folder / "execution.json", json.dumps(facts).encode())

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tilewright.runtime.doctor import Finding
 from tilewright.runtime.report import LayerReport, Report
-from tilewright.sim.energy import Energy
+from tilewright.sim.energy import Amount, Energy
 
 if TYPE_CHECKING:
     from tilewright.runtime.baseline import BaselineResult
@@ -21,7 +21,7 @@ WIDTH = 160
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("layer", "left"), ("kind", "left"), ("MACs", "right"), ("cycles", "right"),
     ("MAC per\nmultiplier\nand cycle", "right"), ("main stall,\nof its cycles", "left"),
-    ("memory,\nbytes", "right"), ("energy, µJ\n(range)", "right"),
+    ("memory,\nbytes", "right"), ("energy, µJ\n(relative; absolute)", "right"),
 )
 
 
@@ -81,8 +81,14 @@ def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
 
 
 def range_text(energy: Energy) -> str:
-    """Return ``total (low … high)`` in microjoules, at least three digits."""
-    return f"{_digits(energy.total_uj)} ({_digits(energy.low_uj)} … {_digits(energy.high_uj)})"
+    """Return ``total (relative range; absolute range)`` in microjoules, at least three digits."""
+    return amount_text(energy.total)
+
+
+def amount_text(amount: Amount) -> str:
+    """Return the same of an amount of energy."""
+    return (f"{_digits(amount.uj)} ({_digits(amount.relative_low_uj)} … {_digits(amount.relative_high_uj)}; "
+            f"{_digits(amount.absolute_low_uj)} … {_digits(amount.absolute_high_uj)})")
 
 
 def _digits(value: float) -> str:
@@ -101,7 +107,17 @@ def summary(report: Report) -> Iterable[str]:
         share = 100 * report.core_cycles / report.cycles
         yield (f"host core: {len(cores)} of {len(report.layers)} layers, {report.core_cycles:,} cycles, "
                f"{share:.0f} % of the run")
-    yield f"energy: {range_text(report.energy)} µJ in {report.technology}: {shares}"
+    total = report.energy.total
+    yield (f"energy: {_digits(total.uj)} µJ (relative {_digits(total.relative_low_uj)} … "
+           f"{_digits(total.relative_high_uj)}; absolute {_digits(total.absolute_low_uj)} … "
+           f"{_digits(total.absolute_high_uj)}) in {report.technology}, main memory {report.dram}: {shares}")
+    changed = sum(report.toggles.values())
+    yield (f"register toggles: {changed:,} in the coprocessor, "
+           f"{'counted in RTL' if report.toggles_counted else 'predicted'}")
+    if (power := report.imported) is not None:
+        static, dynamic = power.energy_uj(report.cycles)
+        yield plain(f"energy on {power.device}: {_digits(static + dynamic)} µJ ({_digits(static)} static, "
+                    f"{_digits(dynamic)} dynamic) at {power.clock_mhz:g} MHz, from {power.file} of {power.tool}").plain
     yield f"memory: {memory.latency_cycles} cycles latency, then {memory.bytes_per_cycle} bytes per cycle"
     yield f"simulated in {report.wall_seconds:.2f} s, {report.simulated_cycles_per_second:,.0f} cycles per second"
     yield from (plain(note).plain for note in report.notes)

@@ -1,36 +1,76 @@
-"""What a run did, in actions that a technology can price: from the counters of isa.counters and the machine's sizes.
+"""What a run did, in actions that a technology can price: from counters, register toggles and the machine's sizes.
 
-An action is ``component.event``. The event of a memory access is ``read`` or ``write`` with the size of one memory
-macro and its port: ``activation_buffer.read@8192x8`` is the read of one byte of a macro of 8,192 bytes, 8 bits wide.
+An action is ``component.event``. Events of a block of the coprocessor (`sim.blocks.BLOCKS`) and of the core:
+
+register_cycle
+    One flip-flop clocked for one cycle.
+register_toggle
+    One flip-flop that changes, with the logic behind it.
+leakage_ns
+    One flip-flop's share of the logic, powered for one nanosecond.
+
+The event of a memory access is ``read`` or ``write`` with the size of one memory macro and its port:
+``activation_buffer.read@8192x8`` is the read of one byte of a macro of 8,192 bytes, 8 bits wide; ``leakage_ns@8192x8``
+is such a macro powered for one nanosecond.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.sim.blocks import BLOCKS
+from tilewright.sim.registers import CORE_REGISTERS, registers_of
 
 RAM_BYTES = 32 * 1024
 """Macro size at which instruction fetches and the RISC-V core's data are priced: a small core's local memory."""
 
-CORE_REGISTERS = 2200
-"""Flip-flops of the RISC-V core: 31 x 32 of the register file, the rest of the pipeline and CSRs (estimate)."""
+SUM_BYTES = 64
+"""Of a lane's memory of sums: 16 words of 32 bits. Each lane has four for the running sums and four for finished."""
 
-REGISTERS_PER_MULTIPLIER = 70
-"""Flip-flops of a multiplier's operands, product and accumulator: 1,120 for 16 in the design measured."""
-
-OTHER_REGISTERS = 6000
-"""Flip-flops of the coprocessor outside its array: queues, sequencer, DMA, post-processing (estimate)."""
-
-INPUT_ADDS = 32
-"""Additions of B^T d B of one patch, which all lanes share."""
-
-LANE_ADDS = 12
-"""Additions of A^T (U * V) A and of the four sums in a lane, less the 16 that come with the multiplications."""
-
+SUMS_PER_LANE = 4
 WEIGHT_PORT_BYTES = 8
+NINTH_PORT_BYTES = 16
 PARAMETER_PORT_BITS = 64
+NANOSECONDS_PER_MICROSECOND = 1000
 
 
-def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions: int) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of a run: its frequency, and whether blocks without work are clocked.
+
+    Attributes
+    ----------
+    mhz : float
+        Decides how long cycles leak.
+    ungated : Mapping[str, float] or None
+        By block, the share of its registers that is clocked even where it has no work; None if all always are.
+    """
+
+    mhz: float
+    ungated: Mapping[str, float] | None = None
+
+    def nanoseconds(self, cycles: int) -> float:
+        """Return how long ``cycles`` take."""
+        return cycles * NANOSECONDS_PER_MICROSECOND / self.mhz
+
+
+def busy_cycles(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return in how many cycles each block has work, from the counters: without it, its clock could be stopped.
+
+    The array works where slots are issued, and while it is set up, in which time the slots before drain. Buffers work
+    with the array and while they are written, which counts twice where both happen.
+    """
+    cycles = counters["cycles"]
+    array = counters["mac_issue"] + counters["mac_setup"]
+    idle = counters["mac_idle_post"] + counters["mac_idle_load"] + counters["mac_idle_host"]
+    filled = min(cycles, array + counters["load_busy"])
+    return {"array": array, "sequencer": cycles - idle, "activation_buffer": filled, "weight_buffer": filled,
+            "post_processing": counters["post_busy"], "load": counters["load_busy"], "store": counters["store_busy"],
+            "control": cycles}
+
+
+def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions: int, toggles: Mapping[str, int],
+               clock: Clock) -> dict[str, int | float]:
     """Return how often each action happened.
 
     Parameters
@@ -40,47 +80,112 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     machine : Machine
         Its buffer sizes set the macros: a sixteenth of the activation buffer for each bank, one byte wide; the
         result buffer in byte-wide banks, as many as a bus word or a vector has bytes; weight memories 64 bits wide,
-        two for each cluster; the value tables as wide as the bus.
+        two for each cluster, and one of 128 bits for the ninth weights; the value tables as wide as the bus.
     riscv_instructions : int
         Instructions the RISC-V core retired; each is also one 32-bit read of its memory.
+    toggles : Mapping[str, int]
+        Register bits that changed, by block; counted or predicted. Those of the core come with its instructions.
+    clock : Clock
     """
-    slots = counters["tile_slots"]
-    activation_bank = f"{machine.activation_bytes // TILE_BYTES}x8"
-    result_bank = f"{machine.result_bytes // max(machine.bus_bytes, machine.post_lanes)}x8"
-    weight_bank = f"{machine.weight_bytes // machine.clusters // 2}x{8 * WEIGHT_PORT_BYTES}"
-    parameter_bank = f"{8 * machine.parameter_channels // machine.post_lanes}x{PARAMETER_PORT_BITS}"
-    table_bank = f"{TABLE_SLOTS * TABLE_BYTES}x{8 * machine.bus_bytes}"
-    registers = REGISTERS_PER_MULTIPLIER * machine.multipliers + OTHER_REGISTERS + CORE_REGISTERS
+    registers = registers_of(machine)
+    clocked = _clocked(counters, registers, clock)
+    time = clock.nanoseconds(counters["cycles"])
+    actions: dict[str, int | float] = {}
+    for block in BLOCKS:
+        actions[f"{block}.register_cycle"] = clocked[block]
+        actions[f"{block}.register_toggle"] = toggles[block]
+        actions[f"{block}.leakage_ns"] = registers[block] * time
+    actions |= _memory_accesses(counters, machine)
+    actions |= {f"{component}.leakage_ns@{macro}": count * time
+                for component, macro, count in _macros(machine)}
+    actions["main_memory.dram_byte"] = counters["memory_read"] + counters["memory_written"]
+    return actions | core_actions(counters["cycles"], riscv_instructions, clock)
+
+
+def _clocked(counters: Mapping[str, int], registers: Mapping[str, int], clock: Clock) -> dict[str, float]:
+    """Return the register-cycles of each block."""
+    cycles = counters["cycles"]
+    if clock.ungated is None:
+        return {block: registers[block] * cycles for block in BLOCKS}
+    busy = busy_cycles(counters)
+    return {block: registers[block] * (busy[block] + clock.ungated[block] * (cycles - busy[block]))
+            for block in BLOCKS}
+
+
+@dataclass(frozen=True, slots=True)
+class _Banks:
+    """Sizes and ports of the macros that a machine's memories are made of."""
+
+    activation: str
+    weight: str
+    ninth: str
+    parameter: str
+    table: str
+    result: str
+    result_count: int
+
+    @classmethod
+    def of(cls, machine: Machine) -> "_Banks":
+        weight_bytes = machine.weight_bytes // machine.clusters
+        result_count = max(machine.bus_bytes, machine.post_lanes)
+        return cls(
+            activation=f"{machine.activation_bytes // TILE_BYTES}x8",
+            weight=f"{weight_bytes // 2}x{8 * WEIGHT_PORT_BYTES}",
+            ninth=f"{weight_bytes // 8}x{8 * NINTH_PORT_BYTES}",
+            parameter=f"{8 * machine.parameter_channels // machine.post_lanes}x{PARAMETER_PORT_BITS}",
+            table=f"{TABLE_SLOTS * TABLE_BYTES}x{8 * machine.bus_bytes}",
+            result=f"{machine.result_bytes // result_count}x8",
+            result_count=result_count)
+
+
+_SUMS = f"{SUM_BYTES}x32"
+
+
+def _memory_accesses(counters: Mapping[str, int], machine: Machine) -> dict[str, int]:
+    """Return reads and writes of every memory.
+
+    A slot reads and writes four running sums of each lane, and a value that is requantised at most four finished ones.
+    """
+    banks = _Banks.of(machine)
+    sums = counters["tile_slots"] * machine.lanes * SUMS_PER_LANE
     return {
-        "array.multiply": slots * machine.multipliers,
-        "array.add": slots * (INPUT_ADDS + LANE_ADDS * machine.lanes),
-        "post_processing.requantize": counters["requantized"],
-        "post_processing.residual_add": counters["residual_added"],
-        f"activation_buffer.read@{activation_bank}": counters["activation_read"],
-        f"activation_buffer.write@{activation_bank}": counters["activation_written"],
-        f"weight_buffer.read@{weight_bank}": -(-counters["weight_read"] // WEIGHT_PORT_BYTES),
-        f"weight_buffer.write@{weight_bank}": -(-counters["weight_written"] // min(WEIGHT_PORT_BYTES,
-                                                                                   machine.bus_bytes)),
-        f"parameter_buffer.read@{parameter_bank}": counters["requantized"],
-        f"value_table.read@{table_bank}": counters["table_read"],
-        f"result_buffer.read@{result_bank}": counters["result_read"],
-        f"result_buffer.write@{result_bank}": counters["result_written"],
-        "main_memory.dram_byte": counters["memory_read"] + counters["memory_written"],
-        "riscv_core.instruction": riscv_instructions,
-        f"riscv_core.read@{RAM_BYTES}x32": riscv_instructions,
-        "clock.register_cycle": registers * counters["cycles"],
+        f"activation_buffer.read@{banks.activation}": counters["activation_read"],
+        f"activation_buffer.write@{banks.activation}": counters["activation_written"],
+        f"weight_buffer.read@{banks.weight}": -(-counters["weight_read"] // WEIGHT_PORT_BYTES),
+        f"weight_buffer.write@{banks.weight}": -(-counters["weight_written"] // min(WEIGHT_PORT_BYTES,
+                                                                                    machine.bus_bytes)),
+        f"sums.read@{_SUMS}": sums + SUMS_PER_LANE * counters["requantized"],
+        f"sums.write@{_SUMS}": sums,
+        f"parameter_buffer.read@{banks.parameter}": counters["requantized"],
+        f"value_table.read@{banks.table}": counters["table_read"],
+        f"result_buffer.read@{banks.result}": counters["result_read"],
+        f"result_buffer.write@{banks.result}": counters["result_written"],
     }
 
 
-def core_actions(cycles: int, instructions: int, loads: int = 0, stores: int = 0) -> dict[str, int]:
+def _macros(machine: Machine) -> list[tuple[str, str, int]]:
+    """Return component, size and number of the memory macros."""
+    banks = _Banks.of(machine)
+    return [("activation_buffer", banks.activation, TILE_BYTES), ("weight_buffer", banks.weight, 2 * machine.clusters),
+            ("weight_buffer", banks.ninth, machine.clusters), ("sums", _SUMS, 2 * SUMS_PER_LANE * machine.lanes),
+            ("parameter_buffer", banks.parameter, machine.post_lanes), ("value_table", banks.table, 1),
+            ("result_buffer", banks.result, banks.result_count)]
+
+
+def core_actions(cycles: int, instructions: int, clock: Clock, *, core: str = "cv32e40x", loads: int = 0,
+                 stores: int = 0) -> dict[str, int | float]:
     """Return the actions of a RISC-V core alone, as the baselines run: every instruction is fetched, 32 bits wide.
 
     ``loads`` and ``stores`` count data accesses, all to local memory. It favours the baseline: the same macro of
-    ``RAM_BYTES`` is charged however large the program's data are.
+    ``RAM_BYTES`` is charged however large the program's data are. Its clock always runs.
     """
+    registers = CORE_REGISTERS[core]
+    time = clock.nanoseconds(cycles)
     return {
         "riscv_core.instruction": instructions,
         f"riscv_core.read@{RAM_BYTES}x32": instructions + loads,
         f"riscv_core.write@{RAM_BYTES}x32": stores,
-        "clock.register_cycle": CORE_REGISTERS * cycles,
+        "riscv_core.register_cycle": registers * cycles,
+        "riscv_core.leakage_ns": registers * time,
+        f"riscv_core.leakage_ns@{RAM_BYTES}x32": time,
     }

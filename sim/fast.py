@@ -18,6 +18,7 @@ from tilewright.sim.core_calls import CoreKernel, execute_call, instructions_of,
 from tilewright.sim.cycles import CycleModel
 from tilewright.sim.functional import Functional
 from tilewright.sim.memory import MainMemory, Permission, WindowError
+from tilewright.sim.operands import Operands, OperandSampler
 from tilewright.sim.timing_host import Host
 
 START_CYCLES = 40
@@ -63,6 +64,8 @@ class FastResult:
         Bus words that the coprocessor moved.
     commands : int
         Commands that the host has sent.
+    operands : tuple of Operands
+        What the array's operands were like in each function of the program.
     wall_seconds, cycles_per_second : float
         Of the simulation.
     """
@@ -76,6 +79,7 @@ class FastResult:
     words_read: int
     words_written: int
     commands: int
+    operands: tuple[Operands, ...]
     wall_seconds: float
     cycles_per_second: float
 
@@ -132,6 +136,7 @@ def run_fast(
         words_read=memory.words_read,
         words_written=run.model.words_written,
         commands=run.commands,
+        operands=run.operands.means(len(program.functions)),
         wall_seconds=seconds,
         cycles_per_second=cycles / seconds,
     )
@@ -148,6 +153,7 @@ class _Run:
         self.timing = timing
         self.core = core
         self.functional = Functional(machine, memory)
+        self.operands = OperandSampler(self.functional)
         self.commands = 0
         self.instructions = 0
         self.fault: Fault | None = None
@@ -156,7 +162,7 @@ class _Run:
     def _send(self) -> Iterator[tuple[int, Command]]:
         """Yield the commands as the host sends them; each has been executed, and so is known to be possible."""
         host, gap = Host(), START_CYCLES
-        for _, command in self.program.actions():
+        for function, command in self.program.actions():
             if isinstance(command, Call):
                 cycles = execute_call(command, self.memory, self.timing, self.core)
                 gap += cycles
@@ -167,6 +173,7 @@ class _Run:
             except WindowError as error:
                 self.fault = Fault(error.code, error.address)
                 return
+            self.operands.see(function, command)
             instructions = host.instructions(command)
             self.commands += 1
             self.instructions += instructions

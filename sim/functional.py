@@ -194,7 +194,7 @@ class Functional:
     def _conv23(self, op: dict[str, int], cfg: dict[str, int]) -> Int32:
         channels, groups = cfg["runs"], op["groups"]
         x, y = np.arange(2 * cfg["tiles_x"] + 2), 2 * op["y_half"] + np.arange(2 * op["tiles_y"] + 2)
-        kernels = self._weights("conv23", op["weight_base"], groups, channels)  # (3, 3, channels, groups * lanes)
+        kernels = self.weights("conv23", op["weight_base"], groups, channels)  # (3, 3, channels, groups * lanes)
         step = cfg.get("group_step", 0) // TILE_BYTES
 
         def group(g: int, weights: Float32) -> Int32:
@@ -205,7 +205,7 @@ class Functional:
         lanes = self.machine.lanes
         return np.concatenate([group(g, kernels[..., g * lanes:(g + 1) * lanes]) for g in range(groups)], axis=2)
 
-    def _weights(self, kind: str, base: int, groups: int, steps: int) -> Float32:
+    def weights(self, kind: str, base: int, groups: int, steps: int) -> Float32:
         """Return weights as an array, last axis output channels; kept until other weights are loaded."""
         key = kind, base, groups, steps
         if key not in self._unpacked:
@@ -261,7 +261,7 @@ class Functional:
 
     def _conv(self, op: dict[str, int], cfg: dict[str, int]) -> Int32:
         machine, groups = self.machine, op["groups"]
-        weights = self._weights("conv", op["weight_base"], groups, cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"])
+        weights = self.weights("conv", op["weight_base"], groups, cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"])
         shape = (op["tiles_y"], cfg["tiles_x"], machine.lanes * groups)
         if not cfg.get("group_step", 0):
             runs = self._runs(op, cfg, 0)

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from tilewright.runtime.accounting import TECHNOLOGY
 from tilewright.runtime.baseline import BaselineResult
+from tilewright.runtime.baseline_energy import energy_of_baseline
 from tilewright.runtime.bench.runs import Store
 from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.models import model_file
 from tilewright.runtime.progress import Steps
-from tilewright.sim.actions import core_actions
-from tilewright.sim.energy import Technology, estimate
 from tilewright.sim.verilator import CoreName
 
 TITLES: Mapping[CoreName, str] = {
@@ -32,8 +30,7 @@ class BaselineFigures:
     matches : bool
         What was run equals the integer reference.
     energy_uj, energy_low_uj, energy_high_uj : float or None
-        They charge neither loads nor stores, in the baseline's favour. None for ``cv32e40p``:
-        `sim.technology` has no price for XPULP's instructions.
+        They charge neither loads nor stores, in the baseline's favour; see `runtime.baseline_energy`.
     """
 
     core: CoreName
@@ -82,7 +79,5 @@ def figures_of_baseline(result: BaselineResult) -> BaselineFigures:
         macs=sum(layer.macs for layer in result.layers),
         measured_layers=sum(layer.origin == "whole" for layer in result.layers), layers=len(result.layers),
         matches=result.matches)
-    if result.core != "cv32e40x":
-        return figures
-    energy = estimate(core_actions(result.cycles, result.instructions), Technology.load(TECHNOLOGY))
+    energy = energy_of_baseline(result)
     return replace(figures, energy_uj=energy.total_uj, energy_low_uj=energy.low_uj, energy_high_uj=energy.high_uj)

@@ -13,9 +13,12 @@ from tilewright.runtime.job import Job, JobLayer
 from tilewright.runtime.records import STALLS
 
 KEYS = {"model", "machine", "engine", "memory", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
-        "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers"}
+        "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
+        "toggles", "toggles_from", "imported_power"}
 LAYER_KEYS = {"name", "kind", "onnx_nodes", "macs", "cycles", "stalls", "bytes_read", "bytes_written",
-              "activation_bytes_read", "energy_uj"}
+              "activation_bytes_read", "energy_uj", "energy", "toggles", "counters"}
+RANGES = {"relative_low_uj", "relative_high_uj", "absolute_low_uj", "absolute_high_uj"}
+ENERGY_KEYS = {"total_uj", "low_uj", "high_uj", "by_component", "components", *RANGES}
 
 FENCE = issue("sta", "fence")
 LOADS = Loop("i", 3, (issue("ldw", "main", address=0x8000_0000, base=0, words=1),))
@@ -74,7 +77,9 @@ def test_json_has_the_promised_keys(report):
     data = report.to_json()
     assert set(data) == KEYS
     assert set(data["memory"]) == {"latency_cycles", "bytes_per_cycle"}
-    assert set(data["energy"]) == {"total_uj", "low_uj", "high_uj", "by_component"}
+    assert set(data["energy"]) == ENERGY_KEYS | {"technology", "dram", "clock_mhz", "clocks_gated"}
+    assert all(set(each["energy"]) == ENERGY_KEYS for each in data["layers"])
+    assert all(set(each) == RANGES | {"uj"} for each in data["energy"]["components"].values())
     assert all(set(each) == LAYER_KEYS for each in data["layers"])
     assert data["layers"][0]["onnx_nodes"] == ["a/node"]
     assert data["matches_reference"] is None

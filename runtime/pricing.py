@@ -1,0 +1,64 @@
+"""In which technology a run is priced, with which main memory, and whether idle blocks are clocked."""
+
+from dataclasses import dataclass
+
+from tilewright.runtime.errors import InputError
+from tilewright.sim.actions import Clock
+from tilewright.sim.blocks import BLOCKS
+from tilewright.sim.energy import DRAM, Technology, TechnologyError
+
+TECHNOLOGY = "generic45"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """What the prices of a run are.
+
+    Attributes
+    ----------
+    technology : str
+        A file of sim/technology.
+    dram : str
+        The part that main memory is.
+    gated : bool
+        Whether the clock of a block without work is stopped.
+    """
+
+    technology: str = TECHNOLOGY
+    dram: str = DRAM
+    gated: bool = False
+
+    def load(self) -> Technology:
+        """Return the prices.
+
+        Raises
+        ------
+        InputError
+            If there is no such technology or part.
+        """
+        try:
+            return Technology.load(self.technology, self.dram)
+        except TechnologyError as error:
+            raise InputError(str(error)) from error
+
+    def clock(self, technology: Technology) -> Clock:
+        """Return the clock of a run in ``technology``.
+
+        Raises
+        ------
+        InputError
+            If clocks shall be gated, and the technology does not say what that leaves running.
+        """
+        try:
+            ungated = {block: technology.ungated(block) for block in BLOCKS} if self.gated else None
+        except TechnologyError as error:
+            raise InputError(str(error)) from error
+        return Clock(technology.clock_mhz, ungated)
+
+    def describe(self, technology: Technology) -> str:
+        """Return in words what the prices are, for a report."""
+        calibrated = "calibrated" if technology.calibrated else "not calibrated"
+        return f"{technology.name}, {calibrated}{', clocks gated' if self.gated else ''}"
+
+
+DEFAULT = Pricing()
