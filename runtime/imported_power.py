@@ -79,7 +79,7 @@ def read_power(path: Path) -> ImportedPower:
 def _of_json(path: Path, text: str) -> ImportedPower:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"Power report {str(path)!r} must be JSON, as it begins with a brace: {error}") from error
     if set(data) != set(KEYS):
         raise InputError(f"Power report {str(path)!r} must have the keys {', '.join(KEYS)}, "

@@ -40,7 +40,7 @@ class Operands:
     array : float
         Of the registers of all lanes that a slot goes through: operands, products, inverse transform.
     weights : float
-        Of the 128 bits of weights, from one lane's to the next one's, all that the clusters fetch; zero for pooling.
+        Of the 128 bits of weights, from one lane's to the next one's, all that the clusters fetch.
     """
 
     patch: float = 0.0
