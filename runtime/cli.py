@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.compiler.options import Options
-from tilewright.runtime import cli_check, cli_compare
+from tilewright.runtime import cli_check, cli_compare, cli_synth
 from tilewright.runtime.cli_options import (
     Activity,
     Calibrate,
@@ -188,6 +188,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
 
 cli_check.register(app)
 cli_compare.register(app)
+cli_synth.register(app)
 
 
 @app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")

@@ -1,0 +1,101 @@
+"""Blocks by which area is counted: which block a cell of a flat netlist belongs to.
+
+Registers, adders and multipliers carry the line of Verilog that they were made from (Yosys' attribute ``src``), and
+so their module. Logic carries its name alone, which Yosys' ``autoname`` makes of the wire or cell it leads to:
+``coprocessor.mac.buffer.word_3_TRELLIS_FF_Q_DI_LUT4_Z`` is in front of a register. So logic at a border may count to
+the neighbour; every cell counts once.
+"""
+
+import re
+from bisect import bisect_right
+
+CORE = "core"
+CONTROL = "control"
+
+# Beginnings of paths below `Coprocessor`, without the digits that tell instances apart; the longest that fits holds.
+_PLACES = {
+    "": CONTROL,
+    "mac": "mac: sums out",
+    "mac.sequencer": "mac: sequencer",
+    "mac.buffer": "mac: activation buffer",
+    "mac.transform": "mac: input transform",
+    "mac.cluster": "mac: lanes",
+    "mac.cluster.transform": "mac: weight transform",
+    "mac.cluster.weights": "mac: weight memories",
+    "post": "post: control",
+    "post.requantize": "post: requantise",
+    "post.residual": "post: residual add",
+    "post.pool": "post: max pool",
+    "post.buffer": "post: result buffer",
+    "post.parameters": "post: parameters and tables",
+    "post.tables": "post: parameters and tables",
+    "load": "load",
+    "store": "store",
+}
+
+BLOCKS = (
+    "mac: sequencer", "mac: activation buffer", "mac: input transform", "mac: lanes", "mac: weight transform",
+    "mac: weight memories", "mac: sums out", "post: control", "post: requantise", "post: residual add",
+    "post: max pool", "post: result buffer", "post: parameters and tables", "load", "store", CONTROL, CORE,
+)
+"""In the order of the tables. ``control`` is dispatcher and queues, semaphores, counters, bus master, window checks and
+the adapter to the core."""
+
+CORE_INSTANCE = "host"
+"""The host core in ``rtl/soc/tilewright_soc.sv``."""
+
+_TOP_INSTANCE = "coprocessor"
+_SYSTEM = "tilewright_soc.sv"
+_MODULE = re.compile(r"^module \\?(\w+)", re.MULTILINE)
+_NUMBER = re.compile(r"[$_]\d+")
+
+
+def block_of_name(cell: str) -> str:
+    """Return the block of a cell, by its hierarchical name; levels are separated by dots."""
+    *levels, _ = cell.split(".")
+    if levels[:1] == [CORE_INSTANCE]:
+        return CORE
+    while levels[:1] == [_TOP_INSTANCE]:
+        levels = levels[1:]
+    return _longest(".".join(levels), ".")
+
+
+def block_of_module(module: str) -> str:
+    """Return the block of a module of the coprocessor: levels of its hierarchical name are separated by underscores."""
+    inside = module
+    while f"{inside}_".startswith(f"{_TOP_INSTANCE}_"):
+        inside = inside[len(_TOP_INSTANCE) + 1:]
+    return _longest(inside, "_")
+
+
+class SourceLines:
+    """Which block a line of Verilog belongs to.
+
+    Parameters
+    ----------
+    name : str
+        The file with all modules of the coprocessor; every other file is the core's.
+    text : str
+        Its contents.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self._place = re.compile(rf"(?:^|\|)(?:{re.escape(name)}|(\w+\.sv)):(\d+)")
+        heads = list(_MODULE.finditer(text))
+        self._first = [text.count("\n", 0, head.start()) + 1 for head in heads]
+        self._blocks = [block_of_module(head[1]) for head in heads]
+
+    def block(self, src: str) -> str | None:
+        """Return the block of what an attribute ``src`` names first, or nothing if all of it is the tool's own."""
+        place = self._place.search(src)
+        if place is None:
+            return None
+        if place[1]:
+            return CONTROL if place[1] == _SYSTEM else CORE
+        return self._blocks[max(bisect_right(self._first, int(place[2])) - 1, 0)]
+
+
+def _longest(path: str, separator: str) -> str:
+    inside = _NUMBER.sub("", path) + separator
+    fits = [place for place in _PLACES if not place or inside.startswith(place.replace(".", separator) + separator)]
+    return _PLACES[max(fits, key=len)]

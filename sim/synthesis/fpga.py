@@ -1,0 +1,44 @@
+"""Area on an FPGA, and where there is an open place and route for it, the frequency."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from tilewright.sim.synthesis.netlist import Netlist, read_netlist
+from tilewright.sim.synthesis.place import REPORT, place_and_route, timing_of, used
+from tilewright.sim.synthesis.report import Request, SynthesisReport
+from tilewright.sim.synthesis.sources import VERILOG, mapped_multipliers
+from tilewright.sim.synthesis.steps import Show, Step, Tool, finish
+from tilewright.sim.synthesis.targets import Fpga
+
+SCRIPT = "synthesis.ys"
+NETLIST = "netlist.json"
+
+
+def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
+    """Synthesise, and place and route if asked for, possible, and it fits."""
+    design = mapped_multipliers(request.design) if target.mapped_multipliers else request.design
+    script = f"{design.read}{target.synthesis.format(top=design.top)}"
+    mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
+                         {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
+    blocks = count(read_netlist(mapped.folder / NETLIST, design.top, design.lines), target)
+    report = SynthesisReport.of(request, target, units=target.units, blocks=blocks, capacity=target.capacity,
+                                logic_per=target.logic_per, steps=[mapped])
+    if not target.place:
+        return replace(report, notes=(f"not placed: {target.unplaced}",))
+    if not request.place or not report.fits:
+        return report
+    routed = place_and_route(target, mapped.folder / NETLIST, f"Placing and routing {design.name} on {target.name}",
+                             seed=request.seed, freq=request.freq, show=show)
+    packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
+    return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq), seed=request.seed,
+                   notes=(f"after packing: {packed}",))
+
+
+def count(netlist: Netlist, target: Fpga) -> dict[str, dict[str, float]]:
+    """Return how much of each resource each block needs."""
+    blocks: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(target.units, 0))
+    for (block, kind), number in netlist.cells.items():
+        if kind in target.primitives:
+            resource, each = target.primitives[kind]
+            blocks[block][resource] += each * number
+    return dict(blocks)

@@ -1,0 +1,92 @@
+"""The Verilog that is synthesised and the Yosys commands that read it: the coprocessor, alone or beside its core."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pythondata_cpu_cv32e40x
+
+from tilewright.isa.machine import Machine
+from tilewright.sim.elaborate import coprocessor_verilog
+from tilewright.sim.plain_names import plain_names
+from tilewright.sim.synthesis.blocks import SourceLines
+
+_HERE = Path(__file__).parent
+_SOURCES = _HERE.parents[1]
+_CORE = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
+
+VERILOG = "design.v"
+"""The file with all modules of the coprocessor."""
+
+MULTIPLIERS = _HERE / "ecp5_multipliers.v"
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is synthesised.
+
+    Attributes
+    ----------
+    name : str
+        For titles.
+    top : str
+        Top module.
+    files : mapping of str to str or Path
+        Sources by the names under which ``read`` finds them.
+    read : str
+        Yosys commands that read them.
+    clock : str
+        Its clock input.
+    """
+
+    name: str
+    top: str
+    files: Mapping[str, str | Path]
+    read: str
+    clock: str = "clk"
+
+    @property
+    def lines(self) -> SourceLines:
+        """Return which block each line belongs to."""
+        return SourceLines(VERILOG, str(self.files[VERILOG]))
+
+
+def verilog_design(name: str, text: str, top: str) -> Design:
+    """Return the design that is one text of Verilog."""
+    return Design(name, top, {VERILOG: plain_names(text)}, f"read_verilog {VERILOG}\n")
+
+
+def machine_design(machine: Machine, *, with_core: bool) -> Design:
+    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter, or core and coprocessor.
+
+    The core's memories are outside.
+    """
+    alone = verilog_design(machine.name, coprocessor_verilog(machine), "coprocessor")
+    if not with_core:
+        return alone
+    first = [_CORE / name for name in ("include/cv32e40x_pkg.sv", "if_c_obi.sv", "if_xif.sv")]
+    ours = [_SOURCES / name
+            for name in ("sim/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/tilewright_soc.sv")]
+    sources = [*first, *sorted(_CORE.glob("cv32e40x_*.sv")), *ours]
+    read = (f"read_slang -j 1 --top tilewright_soc -G BUS_BYTES={machine.bus_bytes} "
+            f"{' '.join(path.name for path in sources)} ports.v\n")
+    ports = ports_only(str(alone.files[VERILOG]), alone.top)
+    return Design(f"{machine.name} with CV32E40X", "tilewright_soc",
+                  {**alone.files, **{path.name: path for path in sources}, "ports.v": ports}, read + alone.read)
+
+
+def ports_only(text: str, module: str) -> str:
+    """Return one module of Verilog that Yosys wrote, with its ports alone: slang wants to know what is read later."""
+    found = re.search(rf"^(module {module} ?\(.*?\);)(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"Verilog must have the module {module!r}, and has not")
+    header, body = found.groups()
+    ports = [line for line in body.splitlines() if re.match(r"\s*(input|output)\b", line)]
+    return "\n".join(["(* blackbox *)", header, *ports, "endmodule", ""])
+
+
+def mapped_multipliers(design: Design) -> Design:
+    """Return the design with the array's multipliers in the DSP blocks of an ECP5, registers included."""
+    read = f"{design.read}read_verilog {MULTIPLIERS.name}\nchtype -set ecp5_multipliers t:*multipliers\n"
+    return Design(design.name, design.top, {**design.files, MULTIPLIERS.name: MULTIPLIERS}, read)
