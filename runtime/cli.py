@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.compiler.options import Options
-from tilewright.runtime import cli_check, cli_compare, cli_synth
+from tilewright.runtime import cli_board, cli_check, cli_compare, cli_synth
 from tilewright.runtime.cli_options import (
     Activity,
     Calibrate,
@@ -186,6 +186,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _show(evaluation, json_file, power=power)
 
 
+cli_board.register(app)
 cli_check.register(app)
 cli_compare.register(app)
 cli_synth.register(app)

@@ -19,7 +19,7 @@ CYCLES_PER_BIT = round(CLOCK_HZ / BAUD)
 TOP = "ulx3s"
 
 MAIN_MEMORY_STEP = 16 * 1024
-"""Main memory is as large as a model needs, rounded up to this, so that models of a size share simulator and netlist."""
+"""Main memory is as large as a model needs, rounded up to this, so that models of a size share a simulator."""
 
 INCLUDES = Path(pythondata_cpu_cv32e40x.data_location) / "rtl" / "include"
 """Include folder of the host core."""
@@ -29,7 +29,7 @@ RTL = Path(__file__).parents[1] / "rtl"
 
 @dataclass(frozen=True, slots=True)
 class BoardDesign:
-    """What the hardware is built from, apart from the memories' contents: a machine, and bytes of RAM and main memory."""
+    """What the hardware is built from, but for its memories' contents: a machine, bytes of RAM and of main memory."""
 
     machine: Machine
     ram_bytes: int
@@ -47,7 +47,7 @@ def design_for(machine: Machine, ram_bytes: int, model_bytes: int) -> BoardDesig
 
 
 def sources() -> Iterator[Path]:
-    """Yield the SystemVerilog files, packages and interfaces first; the coprocessor's Verilog is made by `sim.elaborate`."""
+    """Yield the SystemVerilog files, packages and interfaces first; the coprocessor's comes from `sim.elaborate`."""
     core = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
     yield from (INCLUDES / "cv32e40x_pkg.sv", core / "if_c_obi.sv", core / "if_xif.sv")
     yield from sorted(core.glob("cv32e40x_*.sv"))

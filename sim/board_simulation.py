@@ -44,7 +44,7 @@ def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes],
     files
         Contents of its memories, from `sim.board.contents`.
     frames
-        Bytes to send; each goes when the answer to the one before has come.
+        Bytes to send; each goes when the answer to the one before has come. No bytes: the reset button is pressed.
     cycles_per_bit
         Of the serial line, at the host's side.
     progress
@@ -130,7 +130,8 @@ def _build(design: BoardDesign, folder: Path) -> None:
         done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=verilator_environment(),
                               check=False)
     if done.returncode != 0:
-        raise BuildError(f"Simulator of a board with machine {design.machine.name!r} could not be built; the log is {log}")
+        raise BuildError(f"Simulator of a board with machine {design.machine.name!r} could not be built; "
+                         f"the log is {log}")
 
 
 def _key(design: BoardDesign, coprocessor: str) -> str:

@@ -37,13 +37,14 @@ class BoardError(Exception):
 class BoardProgram:
     """First contents of the board's memories: of RAM, at 0, and of main memory, at ``MAIN_BASE``; each whole.
 
-    ``input`` is the tensor that frames bring, ``output`` the one that answers tell.
+    ``input`` is the tensor that frames bring, ``output`` the one that answers tell; ``greeting`` is the first line.
     """
 
     ram: bytes
     main: bytes
     input: TensorInfo
     output: TensorInfo
+    greeting: str
 
 
 def compile_for_board(artifact: Artifact, *, cycles_per_bit: int) -> BoardProgram:
@@ -79,7 +80,9 @@ def compile_for_board(artifact: Artifact, *, cycles_per_bit: int) -> BoardProgra
     for address, content in artifact.images:
         data = content.read_bytes() if isinstance(content, Path) else content
         main[address - MAIN_BASE:address - MAIN_BASE + len(data)] = data
-    return BoardProgram(ram, bytes(main), manifest.tensors[image][0], manifest.tensors[output][0])
+    info, name, machine = manifest.tensors[image][0], _plain(manifest.model), _plain(manifest.machine.name)
+    greeting = f"ready {name} on {machine}, {math.prod(info.shape)} bytes a frame"
+    return BoardProgram(ram, bytes(main), info, manifest.tensors[output][0], greeting)
 
 
 def _only(names: tuple[str, ...] | list[str], what: str) -> str:
@@ -90,7 +93,7 @@ def _only(names: tuple[str, ...] | list[str], what: str) -> str:
 
 def _require_whole_int8(info: TensorInfo) -> None:
     if info.dtype != "int8" or info.place is not None or math.prod(info.shape) > MAX_INPUT_BYTES:
-        raise BoardError(f"Tensor {info.name!r} at the border of a model on a board must be int8, no part of another and "
+        raise BoardError(f"Tensor {info.name!r}, input or output of a model on a board, must be int8, whole and "
                          f"at most {MAX_INPUT_BYTES} bytes, not {info.dtype} of shape {info.shape}")
 
 
@@ -105,8 +108,8 @@ def _header(artifact: Artifact, image: str, output: str, cycles_per_bit: int) ->
         "#pragma once",
         "#define TEXT_OF(value) #value",
         "#define TEXT(value) TEXT_OF(value)",
-        f"#define MODEL_NAME {_c_string(manifest.model)}",
-        f"#define MACHINE_NAME {_c_string(manifest.machine.name)}",
+        f"#define MODEL_NAME {json.dumps(_plain(manifest.model))}",
+        f"#define MACHINE_NAME {json.dumps(_plain(manifest.machine.name))}",
         f"#define CYCLES_PER_BIT {cycles_per_bit}",
         f"#define INPUT_ADDRESS {image_address:#x}u",
         f"#define INPUT_BYTES {math.prod(image_info.shape)}",
@@ -116,9 +119,9 @@ def _header(artifact: Artifact, image: str, output: str, cycles_per_bit: int) ->
         ""))
 
 
-def _c_string(text: str) -> str:
-    """Return a C string literal of printable ASCII."""
-    return json.dumps("".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in text))
+def _plain(text: str) -> str:
+    """Return ``text`` in printable ASCII, so that JSON's way to write it is C's too."""
+    return "".join(letter if letter.isprintable() and letter.isascii() else "_" for letter in text)
 
 
 def _loaded(elf: bytes) -> bytes:

@@ -75,8 +75,8 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
     with tempfile.NamedTemporaryFile("w", prefix="tilewright-clang-", suffix=".log", delete=False) as log:
         log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
     if any(words in done.stderr for words in TOO_LARGE):
-        raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its code "
-                             f"and data do not: the model has too many tiles or operators of the host core for this "
-                             f"machine; what the linker said is in {log.name} (take a larger machine)")
+        raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its "
+                             f"code and data do not: the model has too many tiles or operators of the host core for "
+                             f"this machine; what the linker said is in {log.name} (take a larger machine)")
     raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; what clang said is in "
                          f"{log.name} (is the package ziglang installed?)")

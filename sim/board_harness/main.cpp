@@ -2,10 +2,10 @@
 //
 //   simulator CYCLES_PER_BIT SILENCE_CYCLES FRAMES
 //
-// FRAMES is a file: for each frame its length (32 bits, low byte first) and its bytes. The board's first line is waited
-// for before the first frame. Lines that come go to standard output, each behind the cycle in which it ended and the
-// lamps' state; "progress CYCLE" goes to standard error. It ends when there was an answer to every frame, or with
-// status 3 if nothing came for SILENCE_CYCLES after a frame's last byte.
+// FRAMES is a file: for each frame its length (32 bits, low byte first) and its bytes; a frame of no bytes is the reset
+// button. The board's first line is waited for before the first frame. Lines that come go to standard output, each behind
+// the cycle in which it ended and the lamps' state; "progress CYCLE" goes to standard error. It ends when there was an
+// answer to every frame, or with status 3 if nothing came for SILENCE_CYCLES after a frame's last byte.
 #include <verilated.h>
 
 #include <cinttypes>
@@ -24,6 +24,7 @@
 namespace {
 
 constexpr uint64_t kCyclesBetweenReports = 1 << 16;
+constexpr uint64_t kCyclesPressed = 1000;
 
 using Bytes = std::vector<uint8_t>;
 
@@ -118,9 +119,10 @@ int run(uint64_t cycles_per_bit, uint64_t silence_cycles, const std::vector<Byte
   Receiver receiver(cycles_per_bit);
   std::string line;
   size_t answers = 0;  // the board's first line is one
-  uint64_t heard = 0;
+  uint64_t heard = 0, pressed_until = 0;
   for (uint64_t cycle = 0; answers <= frames.size(); ++cycle) {
     top.ftdi_txd = sender.level();
+    top.button_fire1 = cycle < pressed_until;
     top.clk_25mhz = 0;
     top.eval();
     top.clk_25mhz = 1;
@@ -132,7 +134,10 @@ int run(uint64_t cycles_per_bit, uint64_t silence_cycles, const std::vector<Byte
     if (byte == '\n') {
       std::printf("%" PRIu64 " %u %s\n", cycle, unsigned{top.led}, line.c_str());
       line.clear();
-      if (answers < frames.size()) sender.send(frames[answers]);
+      if (answers < frames.size()) {
+        if (frames[answers].empty()) pressed_until = cycle + kCyclesPressed;
+        else sender.send(frames[answers]);
+      }
       ++answers;
     } else if (byte >= 0) {
       line += static_cast<char>(byte);
