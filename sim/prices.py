@@ -15,7 +15,7 @@ KINDS = {
     "measured": "by us: simulated at gate or transistor level, before layout",
     "cacti": "CACTI's model",
     "table": "published",
-    "scaled": "from another entry of this kind of list, by a stated factor",
+    "scaled": "by a stated factor, from a figure for another node or block",
     "assumed": "judgement",
 }
 """Where a figure can come from."""
