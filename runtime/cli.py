@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.compiler.options import Options
-from tilewright.runtime import cli_board, cli_check, cli_compare, cli_synth
+from tilewright.runtime import cli_board, cli_check, cli_compare, cli_synth, cli_verilog
 from tilewright.runtime.cli_options import (
     Activity,
     Calibrate,
@@ -189,6 +189,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
 cli_board.register(app)
 cli_check.register(app)
 cli_compare.register(app)
+cli_verilog.register(app)
 cli_synth.register(app)
 
 
@@ -219,19 +220,6 @@ def baseline(model: Model,
             "layers": [asdict(layer) for layer in result.layers]})
     if not result.matches:
         raise typer.Exit(FAILED)
-
-
-@app.command(epilog="Example: tilewright verilog --machine nano -o out/verilog")
-def verilog(output: Folder, machine: MachineName = "base") -> None:
-    """Write the coprocessor as Verilog, with AXI4 and CV-X-IF ports, and a list of the files."""
-    size = machine_named(machine)
-    from tilewright.runtime.progress import Steps
-    from tilewright.runtime.verilog import write_verilog
-
-    with Steps().step(f"Elaborating the coprocessor of {machine}"):
-        files = write_verilog(size, output)
-    for path in files:
-        typer.echo(path)
 
 
 @app.command(epilog="Example: tilewright isa --format header > tilewright.h")

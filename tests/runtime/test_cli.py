@@ -208,14 +208,13 @@ def test_the_demo_shows_both_models_beside_plain_c(tmp_path):
         assert (tmp_path / "demo" / name / "model.c").is_file()
 
 
-def test_verilog_is_one_file_and_a_list(tmp_path):
-    done = invoke("verilog", "--machine", "nano", "-o", tmp_path / "verilog")
+def test_verilog_is_a_package(tmp_path):
+    done = invoke("verilog", "--machine", "nano", "--bus", "wishbone", "-o", tmp_path / "verilog")
     assert done.exit_code == 0, done.output
-    source, files = map(Path, done.stdout.split())
-    assert files.read_text() == f"{source.name}\n"
-    text = source.read_text()
-    assert "module coprocessor(" in text
-    assert "axi" in text
+    files = {path.relative_to(tmp_path / "verilog").as_posix() for path in map(Path, done.stdout.split())}
+    assert {"README.md", "tilewright.f", "rtl/tilewright_coprocessor.v", "testbench/testbench.v"} <= files
+    for name in (tmp_path / "verilog" / "tilewright.f").read_text().split():
+        assert "endmodule" in (tmp_path / "verilog" / name).read_text()
 
 
 def test_the_instructions_are_shown_in_three_forms():
@@ -397,7 +396,7 @@ def test_a_disk_full_of_verilog_is_told(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     sentence = refused(2, "verilog", "--machine", "nano", "-o", tmp_path)
-    assert sentence.endswith("coprocessor.v' cannot be written: No space left on device")
+    assert sentence.endswith("tilewright_coprocessor.v' cannot be written: No space left on device")
 
 
 def test_the_installed_command_refuses_in_one_sentence_too():

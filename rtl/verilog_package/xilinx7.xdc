@@ -1,0 +1,17 @@
+# Constraints for AMD 7-series (Vivado): a template. Replace clock, period and pins by your board's.
+
+# The clock, in ns; see README.md for what to expect.
+create_clock -name clk -period 10.000 [get_ports clk]
+set_property -dict {PACKAGE_PIN E3 IOSTANDARD LVCMOS33} [get_ports clk]
+
+# Reset from a button. It is synchronous: bring it to the clock through two registers first.
+set_property -dict {PACKAGE_PIN C2 IOSTANDARD LVCMOS33} [get_ports rst]
+set_false_path -from [get_ports rst]
+
+# The module's other ports belong inside the FPGA. To look at its timing alone (synth_design -mode out_of_context), say
+# when they come and must be there:
+# set_input_delay  -clock clk 5.000 [remove_from_collection [all_inputs] [get_ports clk]]
+# set_output_delay -clock clk 5.000 [all_outputs]
+
+# The windows are set before the first command, and steady: they need not meet the clock.
+# set_false_path -from [get_ports {window*}]
