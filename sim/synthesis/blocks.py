@@ -77,6 +77,11 @@ class SourceLines:
         The file with all modules of the coprocessor; every other file is the core's.
     text : str
         Its contents.
+
+    Attributes
+    ----------
+    modules : tuple of (str, int)
+        Its modules and their first lines.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -84,6 +89,7 @@ class SourceLines:
         heads = list(_MODULE.finditer(text))
         self._first = [text.count("\n", 0, head.start()) + 1 for head in heads]
         self._blocks = [block_of_module(head[1]) for head in heads]
+        self.modules = tuple((head[1], first) for head, first in zip(heads, self._first, strict=True))
 
     def block(self, src: str) -> str | None:
         """Return the block of what an attribute ``src`` names first, or nothing if all of it is the tool's own."""

@@ -31,10 +31,15 @@ CONSTRAINTS = "abc.constr"
 
 # Without constraints abc does not buffer. splitnets: OpenSTA does not read `wire signed`.
 COMMANDS = """\
-synth -top {top} -flatten -noshare -run :fine
+hierarchy -check -top {top}
+proc
+opt
+memory -nomap
+opt_clean
 select -set large t:$mem_v2 r:SIZE>{words} %i
 chtype -set {macro} @large
 memory_map
+{marks}synth -flatten -noshare -run coarse:fine
 opt -undriven -fine
 techmap
 opt -fast
@@ -51,12 +56,18 @@ opt_clean -purge
 write_verilog -noattr -noexpr -nohex -nodec netlist.v
 """
 
+MARK = """\
+setattr -set src "design.v:{1}" {0}/t:* {0}/a:src %d
+"""
+"""For a module and its first line: what has no line of Verilog, such as the flip-flops of a memory, gets this one."""
+
 
 def synthesise_cells(request: Request, target: Cells, library: Path, yosys: Tool, show: Show) -> SynthesisReport:
     """Map to ``library``, a Liberty file; look at timing if asked to place, which for cells is without wires."""
     design = request.design
+    marks = "".join(MARK.format(module, line) for module, line in design.lines.modules)
     script = design.read + COMMANDS.format(
-        top=design.top, words=REGISTER_FILE_WORDS, macro=MACRO, clock=CLOCK_PS,
+        marks=marks, top=design.top, words=REGISTER_FILE_WORDS, macro=MACRO, clock=CLOCK_PS,
         unused=" ".join(f"-dont_use {name}" for name in target.unused))
     constraints = f"set_driving_cell {target.buffer}\nset_load {target.load}\n"
     mapped = finish(Step(
@@ -70,7 +81,7 @@ def synthesise_cells(request: Request, target: Cells, library: Path, yosys: Tool
         notes=_notes(netlist, sram))
     if not request.place:
         return report
-    step, timing = static_timing(design, mapped.folder / MAPPED, library, show)
+    step, timing = static_timing(design, mapped.folder / MAPPED, library, netlist.block, show)
     return replace(report.with_step(step), timing=timing)
 
 

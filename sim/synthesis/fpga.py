@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import replace
 
+from tilewright.sim.synthesis.errors import SynthesisError
 from tilewright.sim.synthesis.netlist import Netlist, read_netlist
 from tilewright.sim.synthesis.place import REPORT, place_and_route, timing_of, used
 from tilewright.sim.synthesis.report import Request, SynthesisReport
@@ -20,9 +21,9 @@ def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> 
     script = f"{design.read}{target.synthesis.format(top=design.top)}"
     mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
                          {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
-    blocks = count(read_netlist(mapped.folder / NETLIST, design.top, design.lines), target)
-    report = SynthesisReport.of(request, target, units=target.units, blocks=blocks, capacity=target.capacity,
-                                logic_per=target.logic_per, steps=[mapped])
+    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines)
+    report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
+                                capacity=target.capacity, logic_per=target.logic_per)
     if not target.place:
         return replace(report, notes=(f"not placed: {target.unplaced}",))
     if not request.place or not report.fits:
@@ -30,15 +31,23 @@ def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> 
     routed = place_and_route(target, mapped.folder / NETLIST, f"Placing and routing {design.name} on {target.name}",
                              seed=request.seed, freq=request.freq, show=show)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
-    return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq), seed=request.seed,
-                   notes=(f"after packing: {packed}",))
+    return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
+                   seed=request.seed, notes=(f"after packing: {packed}",))
 
 
 def count(netlist: Netlist, target: Fpga) -> dict[str, dict[str, float]]:
-    """Return how much of each resource each block needs."""
+    """Return how much of each resource each block needs.
+
+    Raises
+    ------
+    SynthesisError
+        If the netlist has a cell of a type that the target does not know.
+    """
     blocks: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(target.units, 0))
     for (block, kind), number in netlist.cells.items():
-        if kind in target.primitives:
+        if kind not in target.uncounted:
+            if kind not in target.primitives:
+                raise SynthesisError(f"Cells for {target.name} must be {', '.join(target.primitives)}, not {kind!r}")
             resource, each = target.primitives[kind]
             blocks[block][resource] += each * number
     return dict(blocks)

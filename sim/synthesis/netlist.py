@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.sim.synthesis.blocks import SourceLines, block_of_name
@@ -25,10 +25,20 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Netlist:
-    """Cells by (block, type); memories that were left out."""
+    """Cells by (block, type); memories that were left out; the blocks of the cells that carry their line of Verilog."""
 
     cells: Mapping[tuple[str, str], int]
     memories: tuple[Memory, ...]
+    placed: Mapping[str, str]
+
+    def block(self, cell: str) -> str:
+        """Return the block of a cell, or of one that is named after it: ``<cell>_<pin>_...``."""
+        end = len(cell)
+        while end > 0:
+            if block := self.placed.get(cell[:end]):
+                return block
+            end = cell.rfind("_", 0, end)
+        return block_of_name(cell)
 
 
 def read_netlist(path: Path, top: str, lines: SourceLines, memory_type: str = "") -> Netlist:
@@ -39,23 +49,15 @@ def read_netlist(path: Path, top: str, lines: SourceLines, memory_type: str = ""
     with path.open(encoding="utf-8") as file:
         found = {name: cell for name, cell in json.load(file)["modules"][top]["cells"].items()
                  if not cell["type"].startswith("$")}  # $scopeinfo: where a module was
-    known = {name: block for name, cell in found.items() if (block := lines.block(cell["attributes"].get("src", "")))}
+    placed = {name: block for name, cell in found.items() if (block := lines.block(cell["attributes"].get("src", "")))}
+    netlist = Netlist({}, (), placed)
     cells: Counter[tuple[str, str]] = Counter()
     memories = []
     for name, cell in found.items():
-        block = known.get(name) or _leading_to(name, known) or block_of_name(name)
+        block = netlist.block(name)
         if memory_type and cell["type"] == memory_type:
             size, width = (int(cell["parameters"][key], 2) for key in ("SIZE", "WIDTH"))
             memories.append(Memory(block, size, width))
         else:
             cells[block, cell["type"]] += 1
-    return Netlist(cells, tuple(memories))
-
-
-def _leading_to(name: str, known: Mapping[str, str]) -> str | None:
-    """Return the block of the cell after which this one is named, if it is named after one: ``<cell>_<pin>_...``."""
-    end = len(name)
-    while (end := name.rfind("_", 0, end)) > 0:
-        if block := known.get(name[:end]):
-            return block
-    return None
+    return replace(netlist, cells=cells, memories=tuple(memories))

@@ -4,10 +4,10 @@ import json
 import os
 import shutil
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.sim.synthesis.blocks import block_of_name
 from tilewright.sim.synthesis.errors import SynthesisError
 from tilewright.sim.synthesis.report import CriticalPath, Timing
 from tilewright.sim.synthesis.steps import Finished, Show, Step, Tool, finish, tool
@@ -42,8 +42,8 @@ def place_and_route(target: Fpga, netlist: Path, title: str, *, seed: int, freq:
     return finish(Step(title, nextpnr(), arguments, {NETLIST: netlist}, (REPORT,)), show)
 
 
-def timing_of(report: Path, goal_mhz: float) -> Timing:
-    """Return the frequency of the slowest clock, and its longest path.
+def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:
+    """Return the frequency of the slowest clock, and its longest path; ``block`` tells the block of a cell.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def timing_of(report: Path, goal_mhz: float) -> Timing:
     inside = [path for path in data["critical_paths"] if path["from"] == path["to"] != "<async>"]
     if not inside:
         raise SynthesisError(f"Report of nextpnr must have a path from register to register, and {report} has none")
-    path = critical_path(max(inside, key=_length)["path"])
+    path = critical_path(max(inside, key=_length)["path"], block)
     fmax = min(clock["achieved"] for clock in data["fmax"].values())
     return Timing(fmax, goal_mhz, path, METHOD)
 
@@ -65,12 +65,12 @@ def used(report: Path) -> dict[str, int]:
     return {name: entry["used"] for name, entry in data["utilization"].items() if entry["used"]}
 
 
-def critical_path(hops: list[dict[str, Any]]) -> CriticalPath:
+def critical_path(hops: list[dict[str, Any]], block: Callable[[str], str]) -> CriticalPath:
     """Return a path of nextpnr's report in our terms."""
     start, end = hops[0]["from"]["cell"], hops[-1]["to"]["cell"]
     wire = sum(hop["delay"] for hop in hops if hop["type"] == "routing")
     logic = sum(hop["delay"] for hop in hops if hop["type"] != "routing")
-    return CriticalPath(start, end, block_of_name(start), block_of_name(end), logic, wire,
+    return CriticalPath(start, end, block(start), block(end), logic, wire,
                         sum(hop["type"] == "logic" for hop in hops))
 
 

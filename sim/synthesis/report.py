@@ -148,8 +148,15 @@ class SynthesisReport:
 
     def needed(self, resource: str) -> float:
         """Return how many places of a resource are needed in a device: LUTs with what other resources take of them."""
-        taken = sum(self.total(name) * each for name, each in self.logic_per.items()) if resource == "LUT" else 0
-        return self.total(resource) + taken
+        if resource == "LUT":
+            return sum(self.size(block) for block in self.blocks.values())
+        return self.total(resource)
+
+    def size(self, block: Mapping[str, float]) -> float:
+        """Return how large a block is as one figure: logic cells of an FPGA, or µm² with the memories."""
+        if not self.capacity:
+            return block[AREA] + block.get(MEMORY, 0)
+        return block["LUT"] + sum(block[name] * each for name, each in self.logic_per.items())
 
     def shares(self) -> dict[str, float]:
         """Return what share of each resource of `device` is needed; empty if there is no device."""

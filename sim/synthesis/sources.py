@@ -19,7 +19,8 @@ _CORE = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
 VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
 
-MULTIPLIERS = _HERE / "ecp5_multipliers.v"
+BLOCKS = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
+"""Verilog files and modules of DSP blocks with their registers, and which modules of the gateware give way to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def ports_only(text: str, module: str) -> str:
 
 
 def mapped_multipliers(design: Design) -> Design:
-    """Return the design with the array's multipliers in the DSP blocks of an ECP5, registers included."""
-    read = f"{design.read}read_verilog {MULTIPLIERS.name}\nchtype -set ecp5_multipliers t:*multipliers\n"
-    return Design(design.name, design.top, {**design.files, MULTIPLIERS.name: MULTIPLIERS}, read)
+    """Return the design with multipliers in the DSP blocks of an ECP5, with the blocks' own registers."""
+    files = {f"{module}.v": _HERE / f"{module}.v" for module in ECP5_MODULES}
+    read = "".join(f"read_verilog {module}.v\nchtype -set {module} t:{ours}\n" for module, ours in ECP5_MODULES.items())
+    return Design(design.name, design.top, {**design.files, **files}, design.read + read)

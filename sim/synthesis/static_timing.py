@@ -1,10 +1,10 @@
 """Frequency of a netlist of standard cells by OpenSTA: cells and their loads, no wires."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from tilewright.sim.debian import debian_tool
-from tilewright.sim.synthesis.blocks import block_of_name
 from tilewright.sim.synthesis.errors import SynthesisError
 from tilewright.sim.synthesis.report import CriticalPath, Timing
 from tilewright.sim.synthesis.sources import Design
@@ -31,8 +31,9 @@ _SETUP = re.compile(r"^\s*(-?[\d.]+)\s+-?[\d.]+\s+library setup time", re.MULTIL
 _HOP = re.compile(r"^\s*-?[\d.]+\s+-?[\d.]+\s+[\^v] \S+/\S+ \(\w+\)", re.MULTILINE)
 
 
-def static_timing(design: Design, netlist: Path, library: Path, show: Show) -> tuple[Finished, Timing]:
-    """Return the finished step, and what it found.
+def static_timing(design: Design, netlist: Path, library: Path, block: Callable[[str], str], show: Show
+                  ) -> tuple[Finished, Timing]:
+    """Return the finished step, and what it found; ``block`` tells the block of a cell.
 
     Raises
     ------
@@ -46,10 +47,10 @@ def static_timing(design: Design, netlist: Path, library: Path, show: Show) -> t
     script = COMMANDS.format(top=design.top, clock=design.clock)
     step = finish(Step(f"Timing of {design.name} in {library.name}", sta, ("-no_splash", "-exit", SCRIPT),
                        {SCRIPT: script, "netlist.v": netlist, "cells.lib": library}, (LOG,)), show)
-    return step, timing_of((step.folder / LOG).read_text(errors="replace"))
+    return step, timing_of((step.folder / LOG).read_text(errors="replace"), block)
 
 
-def timing_of(log: str) -> Timing:
+def timing_of(log: str, block: Callable[[str], str]) -> Timing:
     """Return the timing that OpenSTA reported; nanoseconds, as the libraries have them.
 
     Raises
@@ -63,6 +64,6 @@ def timing_of(log: str) -> Timing:
                              f"{(log.strip().splitlines() or ['nothing'])[-1]!r}")
     start, end, arrival, setup = (field[1] for field in fields if field is not None)
     needed = float(arrival) - float(setup)
-    path = CriticalPath(start, end, block_of_name(start), block_of_name(end), needed, float("nan"),
+    path = CriticalPath(start, end, block(start), block(end), needed, float("nan"),
                         len(_HOP.findall(log)) - 1)
     return Timing(1000 / needed, None, path, METHOD)

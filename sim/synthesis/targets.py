@@ -15,6 +15,8 @@ class Fpga:
         Yosys commands for the flat netlist; ``{top}`` is the top module.
     primitives : mapping
         Cell type to what it counts as, and how many of it.
+    uncounted : tuple of str
+        Cell types that come with a place that is counted already.
     units : mapping
         What one of a resource is called there.
     capacity : mapping
@@ -36,6 +38,7 @@ class Fpga:
     units: Mapping[str, str]
     capacity: Mapping[str, Mapping[str, int]]
     source: str
+    uncounted: tuple[str, ...] = ()
     logic_per: Mapping[str, int] = field(default_factory=dict)
     place: tuple[str, ...] = ()
     unplaced: str = ""
@@ -86,7 +89,7 @@ _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 def _ecp5(size: str, package: str, capacity: Mapping[str, int]) -> Fpga:
     return Fpga(
         f"ecp5-{size}", f"Lattice ECP5 LFE5U-{size[:-1].upper()}F, speed grade 6", _ECP5, _ECP5_PRIMITIVES, _ECP5_UNITS,
-        {f"LFE5U-{size[:-1]}F": capacity}, _ECP5_SOURCE, _ECP5_LOGIC,
+        {f"LFE5U-{size[:-1]}F": capacity}, _ECP5_SOURCE, ("PFUMX", "L6MUX21"), _ECP5_LOGIC,
         (f"--{size}", "--package", package, "--speed", "6"), mapped_multipliers=True)
 
 
@@ -126,6 +129,7 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (
           "XC7A100T": {"LUT": 63400, "FF": 126800, "DSP": 240, "BRAM": 270},
           "XC7A200T": {"LUT": 134600, "FF": 269200, "DSP": 740, "BRAM": 730}},
          "AMD DS180, 7 Series FPGAs Data Sheet: Overview",
+         ("MUXF7", "MUXF8", "INV"),
          {"LUT RAM": 1},
          unplaced="no open place and route for it is packaged: these are figures of synthesis, and no frequency"),
     Cells("osu018", "OSU 0.18 µm standard cells, typical, 1.8 V, 25 °C", "osu018", "BUFX2", 0.02,
