@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from tilewright.sim.characterize.circuit import GROUND, HIGH, Bench, step
+from tilewright.sim.characterize.circuit import GROUND, HIGH, Bench, input_source, step
 from tilewright.sim.characterize.sky130 import VOLTAGE, Logic, source_of
 from tilewright.sim.gates.functions import truth_table
 
@@ -121,7 +121,7 @@ def _measure(bench: Bench, copy: _Copy) -> None:
     k, turn = copy.number, START + HALF - EARLY
     bench.charge(f"q1x{k}", f"vs{k}", START - EARLY, turn)
     bench.charge(f"q2x{k}", f"vs{k}", turn, START + 2 * HALF)
-    bench.charge(f"c{k}", f"v{copy.pin}{k}", START - EARLY, turn)
+    bench.charge(f"c{k}", input_source(copy.pin, k), START - EARLY, turn)
     if copy.result[0] != copy.result[1]:
         for half, edge, after in ((1, "rise", START - EARLY), (2, "fall", turn)):
             effect = edge if copy.result == (0, 1) else {"rise": "fall", "fall": "rise"}[edge]

@@ -46,7 +46,7 @@ class Bench:
         Returns
         -------
         int
-            Its number k: the supply is ``vs<k>``, input sources are ``v<pin><k>``, the output's node is ``o<k>``.
+            Its number k: the supply is ``vs<k>``, the output's node ``o<k>``, that of a driven pin ``n<pin><k>``.
         """
         self.copies += 1
         k = self.copies
@@ -55,8 +55,8 @@ class Bench:
             nodes[pin] = drive
             if drive not in (GROUND, HIGH):
                 nodes[pin] = f"n{pin}{k}".lower()
-                self.lines.append(f"v{pin}{k} {nodes[pin]} 0 {drive}")
-                self.saved += [f"i(v{pin}{k})".lower(), nodes[pin]]
+                self.lines.append(f"{input_source(pin, k)} {nodes[pin]} 0 {drive}")
+                self.saved += [f"i({input_source(pin, k)})".lower(), nodes[pin]]
         self.lines += [f"vs{k} s{k} 0 {VOLTAGE}", f"cl{k} o{k} 0 {load}p",
                        f"x{k} {' '.join(nodes[pin] for pin in self.source.pins)} {self.source.subcircuit}"]
         self.saved += [f"i(vs{k})", f"o{k}"]
@@ -115,6 +115,11 @@ class Bench:
             raise CharacterisationError(f"Simulation of {self.source.subcircuit} must give {len(wanted)} figures, and "
                                         f"{len(missing)} are missing, {missing[0]} first; ngspice said: {told}")
         return {name: found[name] for name in sorted(wanted)}
+
+
+def input_source(pin: str, copy: int) -> str:
+    """Return the name of the source that drives a pin of a copy; the supply's, ``vs``, is no pin's."""
+    return f"v{pin}{copy}" if pin != "S" else f"vselect{copy}"
 
 
 def step(start: str, *changes: tuple[float, float]) -> str:

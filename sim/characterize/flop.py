@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from tilewright.sim.characterize.cells import EARLY, LOADS, SLEWS, SWING, Edge, Grid, mean
-from tilewright.sim.characterize.circuit import Bench, step
+from tilewright.sim.characterize.circuit import Bench, input_source, step
 from tilewright.sim.characterize.sky130 import FLIP_FLOP, VOLTAGE, source_of
 
 FIRST, PERIOD = 0.5, 4.0
@@ -93,10 +93,10 @@ def _measure(bench: Bench, copy: _Copy) -> None:
     for name, (start, stop) in _windows().items():
         bench.charge(f"{name}x{k}", f"vs{k}", start, stop)
     static_rise, first_data = FIRST + 3 * PERIOD, FIRST + DATA_AFTER
-    bench.charge(f"ck{k}", f"vCLK{k}", static_rise - EARLY, static_rise + PERIOD / 4)
+    bench.charge(f"ck{k}", input_source("CLK", k), static_rise - EARLY, static_rise + PERIOD / 4)
     # D rises after the first rise of the clock where it starts low, after the second where it starts high.
     rises_at = first_data if copy.start == 0 else first_data + PERIOD
-    bench.charge(f"cd{k}", f"vD{k}", rises_at - EARLY, rises_at + PERIOD / 8)
+    bench.charge(f"cd{k}", input_source("D", k), rises_at - EARLY, rises_at + PERIOD / 8)
     for cycle in (1, 2):
         edge = "rise" if (cycle == 1) == (copy.start == 0) else "fall"
         after = FIRST + cycle * PERIOD - EARLY
