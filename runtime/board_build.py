@@ -52,7 +52,8 @@ def print_build(report: BoardReport, out: Console) -> None:
     out.print(table)
     path, seconds = report.path, ", ".join(f"{step} {each:,.0f} s" for step, each in report.seconds.items())
     for line in (f"{report.fmax_mhz:.1f} MHz after place and route; the board's clock has {report.clock_mhz:g} MHz",
-                 f"slowest path: {path.start} to {path.end}: {path.logic_ns:.1f} ns logic, {path.wire_ns:.1f} ns wires",
+                 f"slowest path, {path.start_block} to {path.end_block}: {path.start} to {path.end}",
+                 f"{path.logic_ns:.1f} ns logic and {path.wire_ns:.1f} ns wires, {path.cells} cells",
                  seconds, *report.versions):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
 

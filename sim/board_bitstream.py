@@ -18,7 +18,7 @@ from tilewright.sim.elaborate import coprocessor_verilog
 from tilewright.sim.plain_names import plain_names
 from tilewright.sim.synthesis.place import nextpnr, timing_of, used
 from tilewright.sim.synthesis.report import CriticalPath
-from tilewright.sim.synthesis.sources import MULTIPLIERS, ports_only
+from tilewright.sim.synthesis.sources import Design, mapped_multipliers, ports_only
 from tilewright.sim.synthesis.steps import Show, Step, Tool, finish, tool
 from tilewright.sim.toolchain import ToolMissingError, yosys_executable
 
@@ -33,6 +33,9 @@ REPORT = "report.json"
 SCRIPT = "synthesis.ys"
 YOSYS_LOG = "yosys.log"
 BITSTREAM = "ulx3s.bit"
+
+_PARTS = {"soc.soc.host.": "CV32E40X", "soc.soc.coprocessor.": "coprocessor", "soc.main_memory.": "main memory",
+          "soc.ram.": "RAM", "soc.devices.": "UART and registers"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,7 @@ def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
                          (BITSTREAM,)), show)
     bitstream = packed.folder / BITSTREAM
     report = json.loads((routed.folder / REPORT).read_text())
-    timing = timing_of(routed.folder / REPORT, CLOCK_HZ / 1e6)
+    timing = timing_of(routed.folder / REPORT, CLOCK_HZ / 1e6, part_of)
     steps = {"synthesis": mapped, "place and route": routed, "packing": packed}
     return bitstream, BoardReport(
         device=DEVICE, machine=design.machine.name, used=used(routed.folder / REPORT),
@@ -98,8 +101,15 @@ def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
         versions=tuple(step.tool.version for step in steps.values()), bitstream_bytes=bitstream.stat().st_size)
 
 
+def part_of(cell: str) -> str:
+    """Return which part of the system a cell belongs to, by its path in the hierarchy."""
+    return next((part for start, part in _PARTS.items() if cell.startswith(start)), "around them")
+
+
 def _synthesis(design: BoardDesign) -> Step:
-    files = {**_files(design), **contents(design, *_random_contents(design))}
+    mapped = mapped_multipliers(_system(design))
+    files = {**mapped.files, **contents(design, *_random_contents(design)),
+             SCRIPT: f"{mapped.read}synth_ecp5 -top {TOP} -json {NETLIST}\n"}
     return Step(f"Synthesising the system with machine {design.machine.name}", tool("Yosys", yosys_executable(), "-V"),
                 ("-q", "-l", YOSYS_LOG, SCRIPT), files, (NETLIST, YOSYS_LOG))
 
@@ -112,18 +122,15 @@ def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> Step:
                 {NETLIST: netlist, PINS.name: PINS}, (CONFIG, REPORT))
 
 
-def _files(design: BoardDesign) -> dict[str, str | Path]:
-    """Return the files of synthesis, its script among them."""
-    paths = {path.name: path for path in sources()}
+def _system(design: BoardDesign) -> Design:
+    """Return all sources, and the commands that read them."""
+    paths: dict[str, str | Path] = {path.name: path for path in sources()}
     coprocessor = plain_names(coprocessor_verilog(design.machine))
     parameters = " ".join(f"-G {name}={value}" for name, value in design.parameters.items())
-    script = (f"read_slang -j 1 --top {TOP} {parameters} {' '.join(paths)} ports.v\n"
-              f"read_verilog coprocessor.v\n"
-              f"read_verilog {MULTIPLIERS.name}\n"
-              f"chtype -set ecp5_multipliers t:*multipliers\n"
-              f"synth_ecp5 -top {TOP} -json {NETLIST}\n")
-    return {**paths, "coprocessor.v": coprocessor, "ports.v": ports_only(coprocessor, "coprocessor"),
-            MULTIPLIERS.name: MULTIPLIERS, SCRIPT: script}
+    read = (f"read_slang -j 1 --top {TOP} {parameters} {' '.join(paths)} ports.v\n"
+            f"read_verilog coprocessor.v\n")
+    files = {**paths, "coprocessor.v": coprocessor, "ports.v": ports_only(coprocessor, "coprocessor")}
+    return Design(f"board with {design.machine.name}", TOP, files, read)
 
 
 def _random_contents(design: BoardDesign) -> tuple[bytes, bytes]:
