@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-full lint cocotb backend-test fuzz docs clean
+.PHONY: help setup tools demo test test-full lint cocotb backend-test fuzz docs clean board
 
 BIN := .venv/bin
 
@@ -61,6 +61,9 @@ docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md a
 	    technologies=tilewright.sim.emit_doc; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
+
+board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
+	@$(BIN)/tilewright board ulx3s build -o out/ulx3s
 
 clean:  ## remove what the tools wrote; .venv stays
 	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
