@@ -1,0 +1,107 @@
+"""Calibrate the prices of a technology at gate level: map every block, simulate it on windows of real layers, fit.
+
+Every step is kept in the cache: a calibration that was stopped goes on where it was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tilewright.isa.machine import Machine
+from tilewright.runtime.calibrate_workloads import Captured, Workload, capture
+from tilewright.runtime.progress import Steps
+from tilewright.sim.debian import debian_data
+from tilewright.sim.elaborate import coprocessor_verilog
+from tilewright.sim.gates.blocks import BLOCKS, Part
+from tilewright.sim.gates.fit import Fit, fit, relative_errors
+from tilewright.sim.gates.liberty import Library, read_library
+from tilewright.sim.gates.mapping import excerpt, map_verilog, plain_verilog
+from tilewright.sim.gates.measure import Measurement, Meter, total
+
+LIBRARIES = {"osu018": "osu018_stdcells.lib"}
+"""Technologies whose library comes as a package, and the name of the file in it."""
+
+Measurements = dict[str, Measurement]
+"""By workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockResult:
+    """A block, as it is and with clock gates: measurements by workload, and prices fitted to them."""
+
+    measured: Measurements
+    gated: Measurements
+    prices: Fit
+
+    @property
+    def clock_share(self) -> float:
+        """Share of the clock in the block's energy without gates, over all workloads."""
+        return sum(each.clock for each in self.measured.values()) / sum(each.energy for each in self.measured.values())
+
+    @property
+    def saving(self) -> float:
+        """Share of the block's energy that clock gates save, over all workloads."""
+        before, after = (sum(each.energy for each in some.values()) for some in (self.measured, self.gated))
+        return 1 - after / before
+
+    @property
+    def clocked(self) -> float:
+        """Share of register-cycles in which the clock still runs with gates, over all workloads."""
+        return (sum(each.register_cycles for each in self.gated.values())
+                / sum(each.registers * each.cycles for each in self.gated.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All blocks, and the error of their sum with each workload held out."""
+
+    technology: str
+    machine: Machine
+    workloads: tuple[Workload, ...]
+    blocks: Mapping[str, BlockResult]
+    sum_errors: Mapping[str, float]
+
+
+def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], steps: Steps,
+              blocks: Sequence[str] = tuple(BLOCKS)) -> Calibration:
+    """Return the calibration of ``technology`` on ``workloads``."""
+    captured = capture(machine, workloads, steps)
+    path = debian_data(LIBRARIES[technology])
+    library = read_library(path)
+    plain = measure(machine, path, library, captured, steps, gated=False, blocks=blocks)
+    gated = measure(machine, path, library, captured, steps, gated=True, blocks=blocks)
+    results = {name: BlockResult(plain[name], gated[name], fit(plain[name])) for name in blocks}
+    names = [each.name for each in workloads]
+    by_workload = {name: [plain[block][name] for block in blocks] for name in names}
+    errors = relative_errors(by_workload, [results[block].prices for block in blocks])
+    return Calibration(technology, machine, tuple(workloads), results, errors)
+
+
+def measure(machine: Machine, path: Path, library: Library, captured: Sequence[Captured], steps: Steps, *, gated: bool,
+            blocks: Sequence[str]) -> dict[str, Measurements]:
+    """Return measurements by block and workload; ``gated``: of netlists with clock gates."""
+    verilog = plain_verilog(coprocessor_verilog(machine))
+    how = "with clock gates" if gated else "as they are"
+    meters: dict[Part, Meter] = {}
+    with steps.count(f"Mapping netlists {how}", sum(len(BLOCKS[name]) for name in blocks)) as done:
+        for part in (part for name in blocks for part in BLOCKS[name]):
+            netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, path, gated=gated,
+                                  cut=part.cut_modules)
+            meters[part] = Meter(netlist, part.module, library)
+            done()
+    found: dict[str, Measurements] = {name: {} for name in blocks}
+    with steps.count(f"Simulating netlists {how}", len(captured) * len(blocks)) as done:
+        for each in captured:
+            read = cache(each.read)
+            for name in blocks:
+                found[name][each.workload.name] = total(
+                    meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(name))
+                done()
+    return found
+
+
+def _instances(block: str) -> Iterator[tuple[Part, str]]:
+    for part in BLOCKS[block]:
+        for scope in part.scopes:
+            yield part, scope
