@@ -1,9 +1,7 @@
-"""Blocks by which area is counted: which block a cell of a flat netlist belongs to.
+"""Blocks by which area is counted: which block a name or a line of Verilog belongs to.
 
-Registers, adders and multipliers carry the line of Verilog that they were made from (Yosys' attribute ``src``), and
-so their module. Logic carries its name alone, which Yosys' ``autoname`` makes of the wire or cell it leads to:
-``coprocessor.mac.buffer.word_3_TRELLIS_FF_Q_DI_LUT4_Z`` is in front of a register. So logic at a border may count to
-the neighbour; every cell counts once.
+By the line of Verilog that it was made from, which tells the module, or by its name, which is a path:
+``coprocessor.mac.buffer.word_3_TRELLIS_FF_Q``. See `attribution` for which of them counts when.
 """
 
 import re

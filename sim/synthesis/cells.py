@@ -49,6 +49,7 @@ setundef -zero
 opt_clean
 delete t:$scopeinfo
 autoname
+read_liberty -lib cells.lib
 write_json netlist.json
 delete t:{macro}
 splitnets
@@ -74,7 +75,8 @@ def synthesise_cells(request: Request, target: Cells, library: Path, yosys: Tool
         f"Mapping {design.name} to {target.name}", yosys, (SCRIPT,),
         {**design.files, SCRIPT: script, CONSTRAINTS: constraints, LIBRARY: library},
         (NETLIST, MAPPED, VERILOG, SCRIPT)), show)
-    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines, MACRO)
+    storage = {cell.name for cell in read_library(library).cells.values() if cell.storage is not None} | {MACRO}
+    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines, lambda kind: kind not in storage, MACRO)
     sram = Technology.load(target.technology).sram if target.technology in technologies() else None
     report = replace(
         SynthesisReport.of(request, target, units=_units(sram), blocks=count(netlist, library, sram), steps=[mapped]),

@@ -21,7 +21,7 @@ def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> 
     script = f"{design.read}{target.synthesis.format(top=design.top)}"
     mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
                          {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
-    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines)
+    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines, lambda kind: is_logic(kind, target))
     report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
                                 capacity=target.capacity, logic_per=target.logic_per)
     if not target.place:
@@ -33,6 +33,11 @@ def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> 
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
     return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
                    seed=request.seed, notes=(f"after packing: {packed}",))
+
+
+def is_logic(kind: str, target: Fpga) -> bool:
+    """Tell whether a type of cell is logic, and no register or memory."""
+    return kind in target.uncounted or target.primitives.get(kind, ("", 0))[0] in ("LUT", "carry")
 
 
 def count(netlist: Netlist, target: Fpga) -> dict[str, dict[str, float]]:

@@ -2,10 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.sim.synthesis.attribution import blocks_of
 from tilewright.sim.synthesis.blocks import SourceLines, block_of_name
 
 
@@ -25,39 +26,39 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Netlist:
-    """Cells by (block, type); memories that were left out; the blocks of the cells that carry their line of Verilog."""
+    """Cells by (block, type); memories that were left out; the block of each cell."""
 
     cells: Mapping[tuple[str, str], int]
     memories: tuple[Memory, ...]
-    placed: Mapping[str, str]
+    blocks: Mapping[str, str]
 
     def block(self, cell: str) -> str:
-        """Return the block of a cell, or of one that is named after it: ``<cell>_<pin>_...``."""
+        """Return the block of a cell, or of one that a later tool has named after it: ``<cell>_...``."""
         end = len(cell)
         while end > 0:
-            if block := self.placed.get(cell[:end]):
+            if block := self.blocks.get(cell[:end]):
                 return block
             end = cell.rfind("_", 0, end)
         return block_of_name(cell)
 
 
-def read_netlist(path: Path, top: str, lines: SourceLines, memory_type: str = "") -> Netlist:
+def read_netlist(path: Path, top: str, lines: SourceLines, is_logic: Callable[[str], bool],
+                 memory_type: str = "") -> Netlist:
     """Return the contents of module ``top``; cells of ``memory_type`` are memories.
 
-    A memory's parameters are those of Yosys' ``$mem_v2``: ``SIZE`` in words and ``WIDTH`` in bits.
+    A memory's parameters are those of Yosys' ``$mem_v2``: ``SIZE`` in words and ``WIDTH`` in bits. For ``is_logic`` see
+    `attribution.blocks_of`.
     """
     with path.open(encoding="utf-8") as file:
         found = {name: cell for name, cell in json.load(file)["modules"][top]["cells"].items()
                  if not cell["type"].startswith("$")}  # $scopeinfo: where a module was
-    placed = {name: block for name, cell in found.items() if (block := lines.block(cell["attributes"].get("src", "")))}
-    netlist = Netlist({}, (), placed)
+    blocks = blocks_of(found, lines, is_logic)
     cells: Counter[tuple[str, str]] = Counter()
     memories = []
     for name, cell in found.items():
-        block = netlist.block(name)
         if memory_type and cell["type"] == memory_type:
             size, width = (int(cell["parameters"][key], 2) for key in ("SIZE", "WIDTH"))
-            memories.append(Memory(block, size, width))
+            memories.append(Memory(blocks[name], size, width))
         else:
-            cells[block, cell["type"]] += 1
-    return replace(netlist, cells=cells, memories=tuple(memories))
+            cells[blocks[name], cell["type"]] += 1
+    return Netlist(cells, tuple(memories), blocks)

@@ -19,7 +19,7 @@ _CORE = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
 VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
 
-BLOCKS = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
+ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
 """Verilog files and modules of DSP blocks with their registers, and which modules of the gateware give way to them."""
 
 
