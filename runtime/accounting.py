@@ -14,7 +14,7 @@ from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.runtime.records import STALLS, Counts, differences
 from tilewright.runtime.report import LayerReport, Report, add_counts
 from tilewright.sim.actions import actions_of
-from tilewright.sim.activity import predict_toggles
+from tilewright.sim.activity import doubts, predict_toggles
 from tilewright.sim.core_calls import instructions_of
 from tilewright.sim.energy import Energy, estimate, sum_energies
 
@@ -46,9 +46,11 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail}
     toggles = _toggles(job, execution, [*counts, rest])
-    energies = [estimate(actions_of(each, job.machine, share, toggled, clock), technology)
+    doubtful = None if execution.toggles else doubts()
+    energies = [estimate(actions_of(each, job.machine, share, toggled, clock), technology, doubtful)
                 for each, share, toggled in zip([*counts, rest], [*shares, 0], toggles, strict=True)]
-    layers = tuple(_layer(*each) for each in zip(job.layers, counts, energies[:-1], toggles[:-1], strict=True))
+    layers = tuple(_layer(*each)
+                   for each in zip(job.layers, counts, energies[:-1], toggles[:-1], shares, strict=True))
     return Report(
         model=job.name, machine=job.machine.name, engine=engine, memory=memory, multipliers=job.machine.multipliers,
         cycles=execution.cycles, instructions=mnemonics | {"riscv": execution.instructions},
@@ -69,13 +71,13 @@ def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[d
     return [predict_toggles(*each, job.machine) for each in zip(counts, algorithms, operands, strict=False)]
 
 
-def _layer(layer: JobLayer, counts: Counts, energy: Energy, toggles: Counts) -> LayerReport:
+def _layer(layer: JobLayer, counts: Counts, energy: Energy, toggles: Counts, instructions: int) -> LayerReport:
     return LayerReport(
         name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
         bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
         activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason,
-        toggles=toggles, counts=dict(counts))
+        toggles=toggles, counts=dict(counts), instructions=instructions)
 
 
 def calls_of(program: Program) -> list[list[Call]]:

@@ -5,11 +5,13 @@ Data accesses are not charged, in the baseline's favour. There is no price for P
 technology: an instruction of that core is taken to cost ``XPULP_FACTOR`` times one of the host core.
 """
 
-from tilewright.runtime.baseline import BaselineResult
+from typing import Protocol
+
 from tilewright.runtime.pricing import DEFAULT, Pricing
 from tilewright.sim.actions import core_actions
-from tilewright.sim.energy import PICO_TO_MICRO, Amount, Energy, estimate
+from tilewright.sim.energy import Energy, estimate
 from tilewright.sim.prices import Range
+from tilewright.sim.verilator import CoreName
 
 INSTRUCTION = "riscv_core.instruction"
 
@@ -20,7 +22,18 @@ XPULP_RANGE = Range(0.8, 1.4)
 """From 1.0, as if the SIMD datapath cost nothing, to 1.75 times."""
 
 
-def energy_of_baseline(result: BaselineResult, pricing: Pricing = DEFAULT) -> Energy:
+class Ran(Protocol):
+    """What is known of a baseline's run: the core, its cycles and the instructions it retired."""
+
+    @property
+    def core(self) -> CoreName: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def instructions(self) -> int: ...
+
+
+def energy_of_baseline(result: Ran, pricing: Pricing = DEFAULT) -> Energy:
     """Return the energy of a baseline's run.
 
     Raises
@@ -32,10 +45,5 @@ def energy_of_baseline(result: BaselineResult, pricing: Pricing = DEFAULT) -> En
     actions = core_actions(result.cycles, result.instructions, pricing.clock(technology), core=result.core)
     if result.core == "cv32e40x":
         return estimate(actions, technology)
-    instructions = actions.pop(INSTRUCTION)
-    price = technology.price(INSTRUCTION)
-    energy = instructions * XPULP_FACTOR * price.picojoules * PICO_TO_MICRO
-    relative, absolute = price.relative.with_(XPULP_RANGE), price.absolute.with_(XPULP_RANGE)
-    own = Amount(energy, energy * relative.low, energy * relative.high, energy * absolute.low, energy * absolute.high)
-    rest = estimate(actions, technology).components
-    return Energy({name: each + own if name == "riscv_core" else each for name, each in rest.items()})
+    return estimate(actions | {INSTRUCTION: XPULP_FACTOR * result.instructions}, technology,
+                    {INSTRUCTION: XPULP_RANGE})

@@ -186,37 +186,44 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _show(evaluation, json_file, power=power)
 
 
-cli_board.register(app)
 cli_check.register(app)
 cli_compare.register(app)
-cli_verilog.register(app)
 cli_synth.register(app)
+cli_verilog.register(app)
+cli_board.register(app)
 
 
 @app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")
 def baseline(model: Model,
              core: Annotated[Core, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
              = Core.cv32e40x, input_file: InputFile = None, json_file: JsonFile = None,
+             technology: TechnologyName = TECHNOLOGY,
              calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
     """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
 
     Large models are run in parts, and their cycles scaled.
     """
     require_place(json_file)
+    pricing = priced(technology, DRAM, gated=False)
     file = model_named(model, calibrate, keep_float)
+    from tilewright.runtime.baseline_energy import energy_of_baseline
     from tilewright.runtime.evaluate import evaluate_baseline
     from tilewright.runtime.progress import Steps
-    from tilewright.runtime.tables import baseline_table, console
+    from tilewright.runtime.report import energy_json
+    from tilewright.runtime.tables import baseline_table, console, energy_text
 
     result = evaluate_baseline(file, input_file, core=core.value, steps=Steps())
     out = console()
     out.print(baseline_table(file.stem, result))
     say_ranges(file)
+    energy = energy_of_baseline(result, pricing)
+    out.print(energy_text(energy, pricing.describe(pricing.load())), highlight=False, soft_wrap=True)
     out.print(f"every layer equal to the integer reference: {'yes' if result.matches else 'NO'}", highlight=False)
     if json_file is not None:
         write_json(json_file, {
             "model": file.stem, "core": result.core, "cycles": result.cycles, "instructions": result.instructions,
             "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
+            "energy": energy_json(energy) | {"technology": technology},
             "layers": [asdict(layer) for layer in result.layers]})
     if not result.matches:
         raise typer.Exit(FAILED)

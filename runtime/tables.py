@@ -91,6 +91,17 @@ def amount_text(amount: Amount) -> str:
             f"{_digits(amount.absolute_low_uj)} … {_digits(amount.absolute_high_uj)})")
 
 
+def energy_text(energy: Energy, source: str) -> str:
+    """Return a line with both ranges, whose prices they are, and the share of every component from 1 % on."""
+    total = energy.total
+    parts = sorted(energy.by_component.items(), key=lambda part: -part[1])
+    shares = ", ".join(f"{name.replace('_', ' ')} {100 * part / total.uj:.0f} %"
+                       for name, part in parts if 100 * part >= total.uj)
+    return (f"energy: {_digits(total.uj)} µJ (relative {_digits(total.relative_low_uj)} … "
+            f"{_digits(total.relative_high_uj)}; absolute {_digits(total.absolute_low_uj)} … "
+            f"{_digits(total.absolute_high_uj)}) in {source}: {shares}")
+
+
 def _digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
@@ -98,19 +109,13 @@ def _digits(value: float) -> str:
 def summary(report: Report) -> Iterable[str]:
     """Return what holds for the whole run, one line each."""
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
-    parts = sorted(report.energy.by_component.items(), key=lambda part: -part[1])
-    shares = ", ".join(f"{name.replace('_', ' ')} {100 * energy / report.energy.total_uj:.0f} %"
-                       for name, energy in parts if 100 * energy >= report.energy.total_uj)
     memory = report.memory
     yield f"instructions: {counts}"
     if cores := [layer for layer in report.layers if layer.algorithm == "core"]:
         share = 100 * report.core_cycles / report.cycles
         yield (f"host core: {len(cores)} of {len(report.layers)} layers, {report.core_cycles:,} cycles, "
                f"{share:.0f} % of the run")
-    total = report.energy.total
-    yield (f"energy: {_digits(total.uj)} µJ (relative {_digits(total.relative_low_uj)} … "
-           f"{_digits(total.relative_high_uj)}; absolute {_digits(total.absolute_low_uj)} … "
-           f"{_digits(total.absolute_high_uj)}) in {report.technology}, main memory {report.dram}: {shares}")
+    yield energy_text(report.energy, f"{report.technology}, main memory {report.dram}")
     changed = sum(report.toggles.values())
     yield (f"register toggles: {changed:,} in the coprocessor, "
            f"{'counted in RTL' if report.toggles_counted else 'predicted'}")

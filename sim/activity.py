@@ -9,15 +9,20 @@ machines of any size: what grows with the array is in the events.
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.sim.actions import busy_cycles
 from tilewright.sim.blocks import BLOCKS
 from tilewright.sim.operands import Operands
+from tilewright.sim.prices import Range
 
 TABLE = Path(__file__).with_name("activity.toml")
+
+ERROR = "error"
+"""The section of the table that holds the largest error of a block's prediction, its network left out of the fit."""
 
 TYPICAL = "typical"
 """The section of the table that holds operands as they are on average, by the instruction that takes them, per lane."""
@@ -25,13 +30,15 @@ TYPICAL = "typical"
 Features = dict[str, float]
 
 
-def events(counters: Mapping[str, int], operands: Operands, machine: Machine) -> dict[str, Features]:
+def events(counters: Mapping[str, int], algorithm: str, operands: Operands, machine: Machine) -> dict[str, Features]:
     """Return for each block what its toggles are taken to be proportional to, by name.
 
     Parameters
     ----------
     counters : Mapping[str, int]
         Counters of `tilewright.isa.counters` by name, of one layer.
+    algorithm : str
+        The instruction that computes it: sums of ``conv23`` are read one by one, others as four parts.
     operands : Operands
         Of that layer.
     machine : Machine
@@ -41,16 +48,21 @@ def events(counters: Mapping[str, int], operands: Operands, machine: Machine) ->
     lanes, clusters = slots * machine.lanes, slots * machine.clusters
     count = {name: float(value) for name, value in counters.items()}
     fetched = slots * operands.weights
+    winograd = algorithm == "conv23"
+    sums = {"conv23_sums": count["requantized"] * winograd, "dot_sums": count["requantized"] * (not winograd)}
     return {
         "array": {"operand_bits": slots * operands.array, "data_bits": slots * operands.data, "weight_bits": fetched,
                   "lane_slots": lanes, "cluster_slots": clusters},
-        "sequencer": {"slots": slots, "busy_cycles": busy["sequencer"], "requantized": count["requantized"],
-                      "commands": count["commands"]},
-        "activation_buffer": {"patch_bits": slots * operands.patch, "slots": slots,
+        "sequencer": {"slots": slots, "address_bits": slots * operands.addresses, "busy_cycles": busy["sequencer"],
+                      "commands": count["commands"], **sums},
+        "activation_buffer": {"patch_bits": slots * operands.patch,
+                              "bank_bits": count["activation_read"] / TILE_BYTES * operands.banks,
+                              "address_bits": slots * operands.addresses, "slots": slots,
                               "bytes_read": count["activation_read"], "bytes_written": count["activation_written"]},
         "weight_buffer": {"weight_bits": fetched, "cluster_slots": clusters, "bytes_read": count["weight_read"],
                           "bytes_written": count["weight_written"]},
-        "post_processing": {"requantized": count["requantized"], "residual_added": count["residual_added"],
+        "post_processing": {"requantized": count["requantized"], "vectors": count["requantized"] / machine.post_lanes,
+                            "residual_added": count["residual_added"],
                             "bytes_read": count["result_read"], "bytes_written": count["result_written"],
                             "table_read": count["table_read"]},
         "load": {"bytes_read": count["memory_read"], "activation_bytes": count["activation_written"],
@@ -69,9 +81,14 @@ def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: Opera
     ``algorithm`` is the instruction that computes the layer; where ``operands`` is None, they are as typical for it.
     """
     table = _table()
-    known = events(counters, operands or typical_operands(algorithm, machine), machine)
+    known = events(counters, algorithm, operands or typical_operands(algorithm, machine), machine)
     return {block: round(sum(coefficient * known[block][name] for name, coefficient in table[block].items()))
             for block in BLOCKS}
+
+
+def doubts() -> dict[str, Range]:
+    """Return how far predicted toggles may be off, by the name of their action."""
+    return {f"{block}.register_toggle": Range(1 / (1 + error), 1 + error) for block, error in _table()[ERROR].items()}
 
 
 def typical_operands(algorithm: str, machine: Machine) -> Operands:
@@ -79,8 +96,8 @@ def typical_operands(algorithm: str, machine: Machine) -> Operands:
     typical = _table()[TYPICAL]
     if algorithm not in ("conv", "conv23", "pool"):
         return Operands()
-    patch, data, array, weights = (typical[f"{algorithm}_{name}"] for name in ("patch", "data", "array", "weights"))
-    return Operands(patch, data, array * machine.lanes, weights)
+    means = Operands(**{each.name: typical[f"{algorithm}_{each.name}"] for each in fields(Operands)})
+    return replace(means, array=means.array * machine.lanes)
 
 
 @cache

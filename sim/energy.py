@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.sim.prices import Entry, Price, TechnologyError, number, read_entry
+from tilewright.sim.prices import Entry, Price, Range, TechnologyError, number, read_entry
 from tilewright.sim.sram import Sram, read_sram
 
 FOLDER = Path(__file__).parent / "technology"
@@ -273,8 +273,16 @@ class Energy:
         return {name: each.uj for name, each in self.components.items()}
 
 
-def estimate(actions: Mapping[str, int | float], technology: Technology) -> Energy:
+CERTAIN = Range()
+"""The doubt about a count that is one."""
+
+
+def estimate(actions: Mapping[str, int | float], technology: Technology,
+             doubts: Mapping[str, Range] | None = None) -> Energy:
     """Return the energy of ``actions`` (counts by name, as sim/actions.py makes them).
+
+    ``doubts`` are by the same names how far a count may be off, where it is an estimate itself; they count as relative
+    uncertainties.
 
     Raises
     ------
@@ -284,11 +292,12 @@ def estimate(actions: Mapping[str, int | float], technology: Technology) -> Ener
     components: dict[str, Amount] = {}
     for action, count in actions.items():
         price = technology.price(action)
+        doubt = (doubts or {}).get(action, CERTAIN)
+        relative, absolute = price.relative.with_(doubt), price.absolute.with_(doubt)
         energy = count * price.picojoules * PICO_TO_MICRO
         component = action.partition(".")[0]
         components[component] = components.get(component, Amount()) + Amount(
-            energy, energy * price.relative.low, energy * price.relative.high,
-            energy * price.absolute.low, energy * price.absolute.high)
+            energy, energy * relative.low, energy * relative.high, energy * absolute.low, energy * absolute.high)
     return Energy(components)
 
 

@@ -5,7 +5,7 @@ ones do. So a sample of every mac command's slots goes through the array's regis
 operands and products of each lane, the inverse transform; and bits that differ between neighbouring slots are counted.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ FIRST, EVERY = 8, 32
 WEIGHT_BITS, PRODUCT_BITS, ROW_BITS, SUM_BITS, DATA_BITS = 12, 21, 22, 20, 10
 """Widths of the array's registers, as in rtl/winograd.py."""
 
+ADDRESS_BITS = 16
+"""More than a bank's address has."""
+
 Ints = NDArray[np.int64]
 
 
@@ -41,12 +44,18 @@ class Operands:
         Of the registers of all lanes that a slot goes through: operands, products, inverse transform.
     weights : float
         Of the 128 bits of weights, from one lane's to the next one's, all that the clusters fetch.
+    banks : float
+        Of the 128 bits that the banks of the activation buffer put out, had each of them read.
+    addresses : float
+        Of the banks' word addresses.
     """
 
     patch: float = 0.0
     data: float = 0.0
     array: float = 0.0
     weights: float = 0.0
+    banks: float = 0.0
+    addresses: float = 0.0
 
 
 @dataclass
@@ -55,7 +64,7 @@ class _Sum:
 
     commands: int = 0
     slots: int = 0
-    changes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(4))
+    changes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(fields(Operands))))
 
     def mean(self) -> Operands:
         return Operands(*(self.changes / self.slots).tolist()) if self.slots else Operands()
@@ -95,8 +104,10 @@ class _Sample:
     ----------
     slots : int
         Of the whole command.
+    places : int64, (steps, tiles, 16)
+        Where in the activation buffer each slot reads: byte ``16 * word + bank``.
     patches : int64, (steps, tiles, 16)
-        What each slot reads.
+        What it reads there.
     weights : int64, (steps, 16, lanes)
         int8 values; of a kernel the nine, then zeros.
     dot : bool
@@ -104,6 +115,7 @@ class _Sample:
     """
 
     slots: int
+    places: Ints
     patches: Ints
     weights: Ints
     dot: bool
@@ -119,7 +131,7 @@ class _Sample:
         tile = np.arange(first, min(first + machine.tiles, tiles))
         step = int(random.integers(max(1, steps - STEPS + 1))) + np.arange(min(STEPS, steps))
         group = int(random.integers(op["groups"]))
-        patches = (_patches if winograd else _runs)(functional, op, cfg, group, tile, step)
+        places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % functional.activations.size
         weights = np.zeros((len(step), TILE_BYTES, machine.lanes), np.int64)
         if mnemonic == "pool":
             weights[:, np.arange(machine.lanes), np.arange(machine.lanes)] = 1
@@ -130,7 +142,8 @@ class _Sample:
                 weights[:, :9] = all_weights[:, :, step, lanes].reshape(9, len(step), -1).transpose(1, 0, 2)
             else:
                 weights[:] = all_weights.reshape(steps, TILE_BYTES, -1)[step, :, lanes]
-        return cls(op["groups"] * steps * tiles, patches, weights, not winograd, machine)
+        return cls(op["groups"] * steps * tiles, places, functional.activations[places].astype(np.int64), weights,
+                   not winograd, machine)
 
     def changes(self) -> NDArray[np.float64]:
         """Return the bits that change per slot, in the order of `Operands`."""
@@ -150,25 +163,28 @@ class _Sample:
         in_lanes = self.weights.transpose(0, 2, 1).reshape(steps, self.machine.clusters, -1, TILE_BYTES)
         fetches = in_lanes.transpose(0, 2, 1, 3).reshape(steps * self.machine.lanes_per_cluster, -1)
         fetched = _differing(fetches, 8) / max(1, len(fetches) - 1)
+        by_bank = np.argsort(self.places % TILE_BYTES, axis=2)
+        banks, words = (np.take_along_axis(each, by_bank, axis=2).reshape(count, -1)
+                        for each in (self.patches, self.places // TILE_BYTES))
         return np.array([_differing(patches, 8) / between, passed, passed * self.machine.lanes + lanes + operands,
-                         fetched * self.machine.lanes_per_cluster / tiles])
+                         fetched * self.machine.lanes_per_cluster / tiles, _differing(banks, 8) / between,
+                         _differing(words, ADDRESS_BITS) / between])
 
 
-def _patches(functional: Functional, op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints,
-             step: Ints) -> Ints:
-    """Return the 4x4 patches of ``tile`` in the channels ``step``: (steps, tiles, 16)."""
+def _patches(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
+    """Return the places of the 4x4 patches of ``tile`` in the channels ``step``: (steps, tiles, 16)."""
     first = group * cfg.get("group_step", 0) // TILE_BYTES
     found = []
     for number in tile.tolist():
         ty, tx = divmod(number, cfg["tiles_x"])
         places = blocked_places(op["base"], 2 * tx + np.arange(4), 2 * (op["y_half"] + ty) + np.arange(4), step + first,
                                 cfg["x_step"], cfg["y_step"])
-        found.append(functional.activations[places].reshape(16, -1).T)
-    return np.stack(found, axis=1).astype(np.int64)
+        found.append(places.reshape(TILE_BYTES, -1).T)
+    return np.stack(found, axis=1)
 
 
-def _runs(functional: Functional, op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
-    """Return the 16-byte runs of ``tile`` in each of the steps ``step``: (steps, tiles, 16)."""
+def _runs(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
+    """Return the places of the 16-byte runs of ``tile`` in each of the steps ``step``: (steps, tiles, 16)."""
     ty, tx = np.divmod(tile, cfg["tiles_x"])
     kernel, run = np.divmod(step, cfg["runs"])
     ky, kx = np.divmod(kernel, cfg["kernel_x"])
@@ -177,8 +193,7 @@ def _runs(functional: Functional, op: dict[str, int], cfg: dict[str, int], group
     of_step = ky * cfg["kernel_y_step"] + kx * cfg["kernel_x_step"] + run * TILE_BYTES
     byte = np.arange(TILE_BYTES)
     of_byte = byte + TILE_BYTES * cfg.get("pair_words", 0) * (byte >= TILE_BYTES // 2)
-    places = start + of_step[:, None, None] + of_tile[None, :, None] + of_byte
-    return functional.activations[places % functional.activations.size].astype(np.int64)
+    return start + of_step[:, None, None] + of_tile[None, :, None] + of_byte
 
 
 def _transform_data(d: Ints) -> Ints:

@@ -90,7 +90,7 @@ def test_a_run_says_it_with_its_source(report):
     ("", "must be JSON or the text of Vivado's report_power, and has no row 'Total On-Chip Power"),
     (VIVADO.replace("| Dynamic (W) ", "| Dynamo (W) "), r"has no row 'Dynamic \(W\)'"),
     (VIVADO.replace("0.315        |", "NA           |"), r"must have a number as 'Dynamic \(W\)', not 'NA'"),
-    (VIVADO.replace("0.412", "0.512"), "must have dynamic and static power that add up to 0.512 W, not 0.315 and 0.098"),
+    (VIVADO.replace("0.412", "0.512"), "dynamic and static power that add up to 0.512 W, not 0.315 and 0.098"),
     (VIVADO.replace("| clk   | clk    |            12.5 |\n", ""), "must have one clock .*, not 0: give the figures"),
     (VIVADO.replace("| clk   | clk    |            12.5 |\n", "| clk   | clk    |            12.5 |\n" * 2), "not 2:"),
     (VIVADO.replace("12.5", "   0"), "must have a clock with a period, not 0.0 ns"),
@@ -103,7 +103,7 @@ def test_a_run_says_it_with_its_source(report):
     (json.dumps({**LATTICE, "device": " "}), "must state its device in words, not ' '"),
 ])
 def test_a_malformed_report_is_refused_in_a_sentence(report, text, message):
-    with pytest.raises(InputError, match=rf"^Power report '.*power\.rpt' {message}|^Power report .*{message}"):
+    with pytest.raises(InputError, match=rf"^Power report '.*power\.rpt' .*{message}"):
         read_power(report(text))
 
 

@@ -1,5 +1,7 @@
 """What the sampler sees of a command that it looks at as a whole, against one slot, lane and value at a time."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -49,7 +51,7 @@ def slots_of_conv(engine):
 
 
 def array_registers(patch, weights, winograd):
-    """Return the registers of one lane after a slot, with their bits: data, weights, products, and two of the inverse."""
+    """Return the registers of one lane after a slot, with their bits: data, weights, products, two of the inverse."""
     if winograd:
         data = numerics.transform_input(patch)
         lane = numerics.transform_weight(np.reshape(weights, (3, 3)).tolist())
@@ -98,7 +100,7 @@ def test_a_command_seen_as_a_whole(machine, winograd):
     data, array = 0, 0.0
     for lane in range(machine.lanes):
         states = [array_registers(patch, weights[lane], winograd) for patch, weights in slots]
-        for old, new in zip(states, states[1:], strict=False):
+        for old, new in pairwise(states):
             changes = [differing(a, b, bits) for (a, bits), (b, _) in zip(old, new, strict=True)]
             data += changes[0] if lane == 0 else 0
             # Weights change between steps only, and are averaged over those.
@@ -106,6 +108,20 @@ def test_a_command_seen_as_a_whole(machine, winograd):
     assert found.data == pytest.approx(data / between)
     assert found.array == pytest.approx(array / between)
     assert found.weights > 0
+    banks, words = zip(*(by_bank(engine, winograd, number) for number in range(len(slots))), strict=True)
+    assert found.banks == pytest.approx(sum(map(differing, banks, banks[1:], [8] * between)) / between)
+    assert found.addresses == pytest.approx(sum(map(differing, words, words[1:], [16] * between)) / between)
+
+
+def by_bank(engine, winograd, number):
+    """Return the bytes of a slot in the order of the banks that they lie in, and the words there."""
+    step, tile = divmod(number, engine.machine.tiles)
+    if winograd:
+        places = [blocked(0, 2 * tile + x, y, step, 16 * CHANNELS, 1024) for y in range(4) for x in range(4)]
+    else:
+        places = [19 * tile + 16 * step + i for i in range(16)]
+    places.sort(key=lambda place: place % 16)
+    return [int(engine.activations[place]) for place in places], [place // 16 for place in places]
 
 
 def test_what_does_not_change_toggles_nothing():
@@ -114,7 +130,8 @@ def test_what_does_not_change_toggles_nothing():
     engine.main[:] = 3
     run(engine, *set_conv({"tiles_x": 4, "runs": CHANNELS, "kernel_x": 1, "kernel_y": 1, "x_step": 19}))
     found = seen(engine, "conv.run", {"base": 0, "tiles_y": 1, "groups": 1, "weight_base": 0})
-    assert (found.patch, found.data, found.array, found.weights) == (0, 0, 0, 0)
+    assert (found.patch, found.data, found.array, found.weights, found.banks) == (0, 0, 0, 0, 0)
+    assert found.addresses > 0
 
 
 def test_pooling_multiplies_one_byte_by_one_in_each_lane():

@@ -1,6 +1,7 @@
 """Toggles that the simulator counts: those of every register in a waveform of the same run, block by block."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def toggles_in(path: Path, rtlil: str) -> dict[str, int]:
             seen = values[codes[scope, name.lstrip("\\")]]
             shift = int(low or high)
             cut = [value >> shift & (1 << register.width) - 1 for value in seen]
-            counted[block_of(module.name)] += sum((a ^ b).bit_count() for a, b in zip(cut, cut[1:], strict=False))
+            counted[block_of(module.name)] += sum((a ^ b).bit_count() for a, b in pairwise(cut))
     return counted
 
 
