@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-full lint cocotb backend-test fuzz docs clean board
+.PHONY: help setup tools demo test test-full lint cocotb backend-test fuzz docs area clean board
 
 BIN := .venv/bin
 
@@ -61,6 +61,9 @@ docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md a
 	    technologies=tilewright.sim.emit_doc; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
+
+area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
+	@$(BIN)/python -m tilewright.runtime.synth_page docs/area.md
 
 board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s

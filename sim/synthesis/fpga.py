@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tilewright.sim.synthesis.errors import SynthesisError
 from tilewright.sim.synthesis.netlist import Netlist, read_netlist
-from tilewright.sim.synthesis.place import REPORT, place_and_route, timing_of, used
+from tilewright.sim.synthesis.place import REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.sim.synthesis.report import Request, SynthesisReport
 from tilewright.sim.synthesis.sources import VERILOG, mapped_multipliers
 from tilewright.sim.synthesis.steps import Show, Step, Tool, finish
@@ -17,6 +17,7 @@ NETLIST = "netlist.json"
 
 def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
     """Synthesise, and place and route if asked for, possible, and it fits."""
+    router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
     design = mapped_multipliers(request.design) if target.mapped_multipliers else request.design
     script = f"{design.read}{target.synthesis.format(top=design.top)}"
     mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
@@ -26,10 +27,11 @@ def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> 
                                 capacity=target.capacity, logic_per=target.logic_per)
     if not target.place:
         return replace(report, notes=(f"not placed: {target.unplaced}",))
-    if not request.place or not report.fits:
+    if router is None or not report.fits:
         return report
-    routed = place_and_route(target, mapped.folder / NETLIST, f"Placing and routing {design.name} on {target.name}",
-                             seed=request.seed, freq=request.freq, show=show)
+    title = f"Placing and routing {design.name} on {target.name}"
+    routed = place_and_route(target, router, mapped.folder / NETLIST, title, seed=request.seed, freq=request.freq,
+                             show=show)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
     return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
                    seed=request.seed, notes=(f"after packing: {packed}",))

@@ -35,11 +35,12 @@ def nextpnr() -> Tool:
     return tool("nextpnr-ecp5", found, "--version")
 
 
-def place_and_route(target: Fpga, netlist: Path, title: str, *, seed: int, freq: float, show: Show) -> Finished:
+def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show
+                    ) -> Finished:
     """Return the finished step; raises SynthesisError, also if the design turns out not to fit."""
     arguments = (*target.place, "--json", NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
                  "--seed", str(seed), "--report", REPORT)
-    return finish(Step(title, nextpnr(), arguments, {NETLIST: netlist}, (REPORT,)), show)
+    return finish(Step(title, router, arguments, {NETLIST: netlist}, (REPORT,)), show)
 
 
 def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:

@@ -17,7 +17,7 @@ from tilewright.runtime.errors import InputError
 from tilewright.runtime.verilog import write_verilog
 from tilewright.runtime.verilog_testbench import MODEL, exercise
 from tilewright.runtime.verilog_top import _WINDOW_FIELDS, TOP
-from tilewright.sim.debian import debian_tool
+from tilewright.sim.debian import debian_data, debian_tool
 from tilewright.sim.toolchain import verilator_environment, yosys_executable
 
 NANO = preset("nano")
@@ -210,6 +210,33 @@ def mapped(package: Package, synthesis: str) -> dict[str, int]:
     assert done.returncode == 0, done.stderr
     report = done.stdout[done.stdout.rindex("=== design hierarchy"):]
     return {kind: int(count) for count, kind in re.findall(r"^\s+(\d+)\s+([A-Z]\w+)$", report, re.MULTILINE)}
+
+
+def test_timing_constraints_are_read_by_opensta(packages, tmp_path):
+    """On a netlist of two cells with some of the ports; the windows have no path, the reset has one."""
+    shutil.copy(packages("nano").folder / "constraints" / "timing.sdc", tmp_path)
+    (tmp_path / "net.v").write_text(f"""\
+module {TOP}(input clk, input rst, input [1:0] window0_base, output idle);
+  wire n;
+  AND2X1 gate(.A(rst), .B(window0_base[0]), .Y(n));
+  DFFPOSX1 register(.CLK(clk), .D(n), .Q(idle));
+endmodule
+""")
+    (tmp_path / "run.tcl").write_text(f"""\
+read_liberty {debian_data("osu018_stdcells.lib")}
+read_verilog net.v
+link_design {TOP}
+read_sdc timing.sdc
+report_checks -path_delay max -from [get_ports rst]
+report_checks -path_delay max -from [get_ports window0_base]
+report_checks -path_delay max -to [get_ports idle]
+""")
+    said = Package(tmp_path).call(str(debian_tool("sta")), "-exit", "run.tcl")
+    assert "Error" not in said
+    assert "Warning" not in said
+    assert said.count("Path Type: max") == 2
+    assert "No paths found" in said
+    assert said.count("5.00 ") >= 2
 
 
 @pytest.mark.parametrize("bus", ["axi4", "wishbone"])
