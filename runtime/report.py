@@ -42,6 +42,8 @@ class LayerReport:
         Register bits of each block of the coprocessor that changed.
     counts : dict of str to int
         All counters of isa.counters.
+    instructions : int
+        The layer's share of those that the host core retired.
     """
 
     name: str
@@ -58,6 +60,7 @@ class LayerReport:
     reason: str = ""
     toggles: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    instructions: int = 0
 
     @property
     def main_stall(self) -> str | None:

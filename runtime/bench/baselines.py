@@ -1,7 +1,7 @@
 """The baselines beside the networks: C, -O3, on a core alone, in the same simulator; plain and with XPULP's SIMD."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from tilewright.runtime.baseline import BaselineResult
 from tilewright.runtime.baseline_energy import energy_of_baseline
@@ -9,6 +9,7 @@ from tilewright.runtime.bench.runs import Store
 from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.models import model_file
 from tilewright.runtime.progress import Steps
+from tilewright.sim.energy import Energy
 from tilewright.sim.verilator import CoreName
 
 TITLES: Mapping[CoreName, str] = {
@@ -29,8 +30,6 @@ class BaselineFigures:
         How many layers were run whole, of how many; of the others, parts were run and scaled.
     matches : bool
         What was run equals the integer reference.
-    energy_uj, energy_low_uj, energy_high_uj : float or None
-        They charge neither loads nor stores, in the baseline's favour; see `runtime.baseline_energy`.
     """
 
     core: CoreName
@@ -40,9 +39,26 @@ class BaselineFigures:
     measured_layers: int
     layers: int
     matches: bool
-    energy_uj: float | None = None
-    energy_low_uj: float | None = None
-    energy_high_uj: float | None = None
+
+    @property
+    def energy(self) -> Energy:
+        """At default prices, without loads and stores, in the baseline's favour; see `runtime.baseline_energy`."""
+        return energy_of_baseline(self)
+
+    @property
+    def energy_uj(self) -> float:
+        """The estimate in microjoules."""
+        return self.energy.total_uj
+
+    @property
+    def energy_low_uj(self) -> float:
+        """The low end of the absolute range."""
+        return self.energy.low_uj
+
+    @property
+    def energy_high_uj(self) -> float:
+        """The high end of the absolute range."""
+        return self.energy.high_uj
 
     @property
     def in_parts(self) -> bool:
@@ -74,10 +90,8 @@ def baselines_of(network: str, store: Store, steps: Steps) -> tuple[BaselineFigu
 
 def figures_of_baseline(result: BaselineResult) -> BaselineFigures:
     """Return the figures of a run."""
-    figures = BaselineFigures(
+    return BaselineFigures(
         core=result.core, cycles=result.cycles, instructions=result.instructions,
         macs=sum(layer.macs for layer in result.layers),
         measured_layers=sum(layer.origin == "whole" for layer in result.layers), layers=len(result.layers),
         matches=result.matches)
-    energy = energy_of_baseline(result)
-    return replace(figures, energy_uj=energy.total_uj, energy_low_uj=energy.low_uj, energy_high_uj=energy.high_uj)

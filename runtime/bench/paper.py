@@ -54,7 +54,7 @@ def paper_section(results: Results, baselines: Mapping[str, tuple[BaselineFigure
             plain, simd = of_core(found, "cv32e40x"), of_core(found, "cv32e40p")
             rows.append((row.name, f"{row.latency_cut} %", cut(figures.cycles, plain.cycles) if plain else "–",
                          cut(figures.cycles, simd.cycles) if simd else "–", f"{row.energy_cut} %",
-                         cut(figures.energy_uj, plain.energy_uj) if plain and plain.energy_uj else "–", _where(case)))
+                         cut(figures.energy_uj, plain.energy_uj) if plain else "–", _where(case)))
     heads = ("network", "latency cut, paper", "ours, over plain C", "ours, over XPULP SIMD", "energy cut, paper",
              "ours, over plain C", "ours is of")
     return "\n\n".join(part for part in (TITLE, table(heads, rows) if rows else "", _tiles(results), WHY) if part)

@@ -22,10 +22,8 @@ def place(case: Case) -> list[str]:
 
 
 def energy(figures: Figures | BaselineFigures) -> str:
-    """Return an energy in microjoules and its range; a dash where there is none."""
+    """Return an energy in microjoules and its absolute range."""
     low, total, high = figures.energy_low_uj, figures.energy_uj, figures.energy_high_uj
-    if low is None or total is None or high is None:
-        return "–"
     return f"{digits(total)} ({digits(low)} … {digits(high)})"
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,29 @@ from tilewright.compiler.backend import fit_network
 from tilewright.compiler.layers import Layer, Network
 from tilewright.compiler.options import Options
 from tilewright.compiler.pipelines import compile_network
-from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.bench.cases import Case
+from tilewright.runtime.bench.work import Work, energy_of, work_of
 from tilewright.runtime.evaluate import Evaluation, evaluate_model
 from tilewright.runtime.files import write_file
 from tilewright.runtime.models import model_file
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.report import LayerReport, Report
+from tilewright.sim.energy import Energy
 from tilewright.sim.toolchain import cache_folder
 
 SOURCES = Path(__file__).resolve().parents[2]
 FOLDERS = ("isa", "compiler", "rtl", "sim")
 FILES = tuple(f"runtime/{name}.py" for name in (
-    "accounting", "baseline", "baseline_scaling", "bench/baselines", "bench/runs", "compare", "engines", "evaluate",
-    "inputs", "job", "models", "quantization", "records", "reference", "report", "session"))
+    "accounting", "baseline", "baseline_scaling", "bench/baselines", "bench/runs", "bench/work", "compare", "engines",
+    "evaluate", "inputs", "job", "models", "quantization", "records", "reference", "report", "session"))
 SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
 """What figures depend on, besides the model."""
+
+APART = ("sim/energy.py", "sim/prices.py", "sim/sram.py", "sim/technology/", "sim/characterize/", "sim/gates/",
+         "sim/synthesis/", "sim/debian.py", "sim/board", "rtl/board/", "rtl/wishbone", "rtl/verilog_package/",
+         "compiler/emit/board", "compiler/firmware/board")
+"""Of these no count depends on: prices, which are looked up anew, and what is made beside simulations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +57,10 @@ class Figures:
         Of main memory that the program needs.
     bytes_moved, buffer_bytes_read : int
         Over the bus, both ways; from the activation buffer.
-    energy_uj, energy_low_uj, energy_high_uj : float
-    technology : str
-        Whose prices the energy has.
+    work : tuple of Work
+        What each layer did, and the tail, for any technology to price.
+    energy : Energy
+        At default prices. It is not stored: prices change more often than what they are prices of.
     seconds, cycles_per_second : float
         Of the simulation.
     matches : bool
@@ -77,10 +85,8 @@ class Figures:
     memory_bytes: int
     bytes_moved: int
     buffer_bytes_read: int
-    energy_uj: float
-    energy_low_uj: float
-    energy_high_uj: float
-    technology: str
+    work: tuple[Work, ...]
+    energy: Energy
     seconds: float
     cycles_per_second: float
     matches: bool
@@ -95,10 +101,31 @@ class Figures:
     depthwise: tuple[Depthwise, ...]
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Figures":
-        """Return the figures that `dataclasses.asdict` and JSON have turned into ``data``."""
-        return cls(**{**data, "layer_cycles": tuple(data["layer_cycles"]),
+    def from_json(cls, data: Mapping[str, Any], machine: Machine) -> "Figures":
+        """Return the figures that `to_json` and JSON have turned into ``data``, priced as prices are now."""
+        work = tuple(Work.from_json(each) for each in data["work"])
+        return cls(**{**data, "layer_cycles": tuple(data["layer_cycles"]), "work": work,
+                      "energy": energy_of(work, machine),
                       "depthwise": tuple(Depthwise(**each) for each in data["depthwise"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is stored: everything but the energy."""
+        return asdict(replace(self, energy=Energy({}))) | {"energy": None}
+
+    @property
+    def energy_uj(self) -> float:
+        """The estimate in microjoules."""
+        return self.energy.total_uj
+
+    @property
+    def energy_low_uj(self) -> float:
+        """The low end of the absolute range."""
+        return self.energy.low_uj
+
+    @property
+    def energy_high_uj(self) -> float:
+        """The high end of the absolute range."""
+        return self.energy.high_uj
 
     @property
     def layers(self) -> int:
@@ -147,8 +174,7 @@ def figures_of(evaluation: Evaluation, network: Network) -> Figures:
         memory_bytes=plan.memory_bytes,
         bytes_moved=sum(layer.bytes_read + layer.bytes_written for layer in report.layers),
         buffer_bytes_read=sum(layer.activation_bytes_read for layer in report.layers),
-        energy_uj=report.energy.total_uj, energy_low_uj=report.energy.low_uj, energy_high_uj=report.energy.high_uj,
-        technology=report.technology, seconds=report.wall_seconds,
+        work=work_of(report), energy=report.energy, seconds=report.wall_seconds,
         cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
         compared=evaluation.comparison.compared, nearly=evaluation.comparison.floats,
         loose=evaluation.comparison.loose,
@@ -199,7 +225,8 @@ def source_digest() -> str:
     """Return a hash of everything that compiles, simulates and prices."""
     digest = hashlib.sha256()
     folders = [path for folder in FOLDERS for path in sorted((SOURCES / folder).rglob("*"))
-               if path.suffix in SUFFIXES and path.is_file()]
+               if path.suffix in SUFFIXES and path.is_file()
+               and not path.relative_to(SOURCES).as_posix().startswith(APART)]
     for path in (*folders, *(SOURCES / name for name in FILES)):
         digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
@@ -218,6 +245,6 @@ def run_case(case: Case, store: Store, steps: Steps) -> Figures:
     def make() -> dict[str, Any]:
         evaluation = evaluate_model(model, case.machine, case.engine, None, options=case.options, steps=steps)
         network, _ = fit_network(compile_network(model, case.options), case.machine, case.options)
-        return asdict(figures_of(evaluation, network))
+        return figures_of(evaluation, network).to_json()
 
-    return Figures.from_json(store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make))
+    return Figures.from_json(store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make), case.machine)
