@@ -44,7 +44,7 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
                        f"but they are {-tail} more")
     mnemonics, commands = count_commands(job.program, [layer.predicted_cycles for layer in job.layers])
     shares = share_out(execution.instructions, commands[:len(counts)])
-    rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail}
+    rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
     toggles = _toggles(job, execution, [*counts, rest])
     doubtful = None if execution.toggles else doubts()
     energies = [estimate(actions_of(each, job.machine, share, toggled, clock), technology, doubtful)
@@ -61,8 +61,17 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
 
 
 def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[dict[str, int]]:
-    """Return the toggles of each layer by block, and those after the last layer."""
+    """Return the toggles of each layer by block, and those after the last layer.
+
+    Raises
+    ------
+    RunError
+        If they were counted up to other records than those of the layers.
+    """
     if execution.toggles:
+        if len(execution.toggles) != len(counts):
+            raise RunError(f"Toggles must have been counted up to each of {len(counts) - 1} records and up to the end, "
+                           f"not {len(execution.toggles)} times: status records are not those of the layers")
         before = [dict.fromkeys(execution.toggles[0], 0), *execution.toggles]
         return [{block: after[block] - first[block] for block in after}
                 for first, after in zip(before, execution.toggles, strict=False)]

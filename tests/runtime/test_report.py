@@ -1,5 +1,7 @@
 """A report's parts add up to the run, its JSON has the promised keys, and its table shows no codes of a model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,11 @@ from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.program import Function, Loop, Program, issue
 from tilewright.runtime.accounting import account, count_commands, share_out
 from tilewright.runtime.engines import Execution
-from tilewright.runtime.errors import RunError
+from tilewright.runtime.errors import InputError, RunError
 from tilewright.runtime.job import Job, JobLayer
+from tilewright.runtime.pricing import Pricing
 from tilewright.runtime.records import STALLS
+from tilewright.sim.blocks import BLOCKS
 
 KEYS = {"model", "machine", "engine", "memory", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
         "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
@@ -106,6 +110,39 @@ def test_shares_are_whole_and_add_up():
         assert sum(shares) == total
         assert all(abs(share - total * weight / sum(weights)) <= 1
                    for share, weight in zip(shares, weights, strict=True))
+
+
+def test_counted_toggles_are_told_apart_by_layer():
+    def sums(factor):
+        return {block: factor * (index + 1) for index, block in enumerate(BLOCKS)}
+
+    counted = account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130), sums(131))))
+    assert [each.toggles for each in counted.layers] == [sums(100), sums(30)]
+    assert counted.toggles == sums(131)
+    assert counted.to_json()["toggles_from"] == "rtl"
+    assert "counted in RTL" in str(counted)
+    with pytest.raises(RunError, match=r"^Toggles must have been counted up to each of 2 records and up to the end, "
+                                       r"not 2 times"):
+        account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130))))
+
+
+def test_predicted_toggles_are_less_certain_than_counted_ones(report):
+    predicted = tuple(report.layers[0].toggles[block] for block in BLOCKS)
+    both = {block: sum(each.toggles[block] for each in report.layers) for block in BLOCKS}
+    rows = (report.layers[0].toggles, both, report.toggles)
+    counted = account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=rows))
+    assert tuple(counted.layers[0].toggles.values()) == predicted
+    assert counted.energy.total_uj == pytest.approx(report.energy.total_uj)
+    assert counted.energy.total.relative_low_uj > report.energy.total.relative_low_uj
+    assert counted.energy.total.relative_high_uj < report.energy.total.relative_high_uj
+
+
+def test_the_part_of_main_memory_and_the_technology_are_the_callers():
+    dear = account(JOB, "fast", MemoryTiming(), execution(), Pricing(dram="ddr3"))
+    assert dear.energy.by_component["main_memory"] > account(
+        JOB, "fast", MemoryTiming(), execution()).energy.by_component["main_memory"]
+    with pytest.raises(InputError, match=r"^Technology must be one of "):
+        account(JOB, "fast", MemoryTiming(), execution(), Pricing(technology="none"))
 
 
 def test_the_table_names_layers_stalls_and_doubts(report):
