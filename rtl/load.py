@@ -24,12 +24,15 @@ SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""
 
+RESIDUALS = 2
+"""Writes queued towards the result buffer; two, so that its ready, which is post-processing's, holds up no bus word."""
+
 
 class LoadUnit(wiring.Component):
     """Carry out `lda` and `ldw` commands in order.
 
     A command takes two cycles of the front, and one more for each run and each padding beyond the first; requests
-    leave from the fourth cycle on. Bytes are written two cycles after their bus word has come:
+    leave from the fourth cycle on. Bytes are written two cycles after their bus word has come, residuals three:
 
     - `ldw` and linear rows, one bus word per cycle, an unaligned run of memory being up to one word longer;
     - blocked rows, the bytes of one bus word in one pixel per cycle;
@@ -127,9 +130,26 @@ class LoadUnit(wiring.Component):
             writer.words.valid.eq(self.read_data.valid),
             self.read_data.ready.eq(writer.words.ready | self.halt),
         ]
+        residuals_wait = self._residuals(m, until_halt)
         signalled = self._deliver(m, writer.o)
-        m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | signalled)
+        m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
         return m
+
+    def _residuals(self, m, until_halt):
+        """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
+        kept = StructLayout({"address": 20, "count": 5, "data": 8 * self.machine.bus_bytes, "signals": 1})
+        m.submodules.residuals = queue = until_halt(SyncFIFO(width=kept.size, depth=RESIDUALS))
+        self._residual_queue, self._residual = queue, Signal(kept)
+        head = kept(queue.r_data)
+        m.d.comb += [
+            queue.w_data.eq(self._residual),
+            self.residual_write.valid.eq(queue.r_rdy),
+            *[self.residual_write.payload[name].eq(head[name]) for name in ("address", "count", "data")],
+            queue.r_en.eq(self.residual_write.ready),
+        ]
+        m.d.sync += self.res_ready_signal.eq(
+            queue.r_rdy & self.residual_write.ready & head.signals & ~self.halt)
+        return queue.r_rdy
 
     def _deliver(self, m, writes):
         """Pass each write to its target; return whether a signal leaves in this cycle."""
@@ -151,10 +171,9 @@ class LoadUnit(wiring.Component):
             self.activation_write.count.eq(write.count),
             self.activation_write.data.eq(write.data),
 
-            self.residual_write.valid.eq(to_residuals),
-            self.residual_write.payload.address.eq(write.address),
-            self.residual_write.payload.count.eq(write.count),
-            self.residual_write.payload.data.eq(write.data),
+            self._residual_queue.w_en.eq(to_residuals),
+            *[self._residual[name].eq(write[name]) for name in ("address", "count", "data")],
+            self._residual.signals.eq(write.last & write.tag.signals),
 
             self.weight_write.valid.eq(to_weights),
             self.weight_write.ninth.eq(target == Target.NINTHS),
@@ -169,7 +188,7 @@ class LoadUnit(wiring.Component):
             self.table_write.payload.index.eq(index),
             self.table_write.payload.data.eq(write.data),
 
-            writes.ready.eq(~to_residuals | self.residual_write.ready),
+            writes.ready.eq(~to_residuals | self._residual_queue.w_rdy),
             moves.eq(writes.valid & writes.ready & ~self.halt),
             self.activation_written_bytes.eq(Mux(to_activations, write.count, 0)),
             self.weight_written_bytes.eq(Mux(to_weights | to_parameters | to_tables, write.count, 0)),
@@ -177,7 +196,6 @@ class LoadUnit(wiring.Component):
         ends = moves & write.last & write.tag.signals
         m.d.sync += [
             self.act_ready_signal.eq(ends & to_activations),
-            self.res_ready_signal.eq(ends & to_residuals),
             self.wgt_ready_signal.eq(ends & (to_weights | to_parameters | to_tables)),
         ]
         return Cat(getattr(self, f"{name}_signal") for name in SIGNALS).any()

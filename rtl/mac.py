@@ -64,7 +64,7 @@ class MacUnit(Component):
     """
 
     LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY + InputTransform.LATENCY + Lane.LATENCY + 1
-    SUMS_LATENCY = 4
+    SUMS_LATENCY = 5
 
     def __init__(self, machine):
         self.machine = machine
@@ -129,9 +129,9 @@ class MacUnit(Component):
         machine = self.machine
         groups = DEPTH // machine.tiles
         tile_bits = (machine.tiles - 1).bit_length()
-        waiting, oldest = Signal(range(groups + 1)), Signal(range(groups))
-        m.d.sync += waiting.eq(waiting + clusters[0].complete - self.sums_done)
-        m.d.comb += self.sums_available.eq(waiting != 0)
+        waiting, following, oldest = Signal(range(groups + 1)), Signal(range(groups + 1)), Signal(range(groups))
+        m.d.comb += following.eq(waiting + clusters[0].complete - self.sums_done)
+        m.d.sync += [waiting.eq(following), self.sums_available.eq(following != 0)]
         with m.If(self.sums_done):
             m.d.sync += oldest.eq(oldest + 1)
 
@@ -140,9 +140,10 @@ class MacUnit(Component):
                         winograd=request.winograd)
         pipe.step(address=Cat(request.tile[:tile_bits], oldest))
         m.d.comb += [cluster.sums_address.eq(pipe.address) for cluster in clusters]
-        chosen = Signal(ArrayLayout(ArrayLayout(SUM, 4), machine.post_lanes))
-        m.d.comb += chosen.eq(
-            Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, chosen.shape().size))
+        # The address goes to every memory of sums there is: that takes most of a cycle.
+        layout = ArrayLayout(ArrayLayout(SUM, 4), machine.post_lanes)
+        pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, layout.size))
+        chosen = layout(pipe.sums)
         sums = [[chosen[lane][pixel] for pixel in range(4)] for lane in range(machine.post_lanes)]
         # A pixel is one sum; a dot product is y[0] - y[1] - y[2] + y[3] (see InverseTransform).
         first = {f"first_{lane}": Mux(pipe.winograd, Cat(y).word_select(pipe.pixel, SUM.width).as_signed(), y[0])

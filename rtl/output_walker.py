@@ -92,37 +92,60 @@ class _Cursor:
 
     ``left`` counts the windows after the place's, ``more`` says that there are some: after the last one the place
     stays in it.  With ``seek`` the next place is that of the same pixel, one window on if there is one.
+    ``here`` and ``behind`` say ahead of time that this pixel, the next one lie in a window that follows: so a step only
+    chooses between numbers that were made beside each other.
     """
 
     def __init__(self, m, name, address_width, index_width, step):
         self.m = m
-        layout = StructLayout({**place_layout(address_width).members, "left": index_width, "more": 1})
+        layout = StructLayout({**place_layout(address_width).members, "left": index_width, "more": 1,
+                               "here": 1, "behind": 1})
         self.axis = Signal(Axis, name=f"{name}_axis")
         self.now = Signal(layout, name=f"{name}_now")
         self.tile = Signal(layout, name=f"{name}_tile")
         self.start = Signal(layout, name=f"{name}_start")
         self.seek = Signal(name=f"{name}_seek")
-        inside = self.now.inside + ~self.seek
         self.carry = Signal(name=f"{name}_carry")
+        self.more = Signal(name=f"{name}_more")  # of the next place
         self.next = Signal(layout, name=f"{name}_next")
         m.d.comb += [
-            self.carry.eq(self.now.more & (inside >= self.axis.stride)),
-            self.next.inside.eq(Mux(self.carry, inside - self.axis.stride, inside - inside[4])),
+            self.carry.eq(Mux(self.seek, self.now.here, self.now.behind)),
             self.next.address.eq(self.now.address + Mux(self.carry, step, 0)),
             self.next.window.eq(self.now.window + (self.carry & (self.now.window != 15))),
             self.next.left.eq(self.now.left - self.carry),
-            self.next.more.eq(Mux(self.carry, self.now.left != 1, self.now.more)),
+            self.more.eq(Mux(self.carry, self.now.left != 1, self.now.more)),
+            self.next.more.eq(self.more),
             self.next.edge.eq(self.seek),
+        ]
+        self._foresee(m)
+
+    def _foresee(self, m):
+        """Make ``inside`` of the next place, and its flags; unless it seeks, windows begin at their first pixel."""
+        inside, stride, seek = self.now.inside, self.axis.stride, self.seek
+        behind = Mux(
+            seek,
+            Mux(self.now.here, inside + 1 >= stride << 1, inside + 1 >= stride),
+            Mux(self.now.behind, stride == 1, inside + 2 >= stride))
+        m.d.comb += [
+            self.next.inside.eq(Mux(
+                seek,
+                Mux(self.now.here, inside - stride, inside),
+                Mux(self.now.behind, 0, inside + ~inside.all()))),
+            self.next.here.eq(seek & self.now.here & self.more & (inside >= stride << 1)),
+            self.next.behind.eq(self.more & behind),
         ]
 
     def load(self, *, pooled, kernel, stride, padding, windows, size, base):
         """Go to the first pixel, in the first window; `seek` goes on from there."""
         count = Mux(pooled, windows, size)
+        first_stride, inside = Mux(pooled, stride, 1), Mux(pooled, padding, 0)
         self.m.d.sync += [
             self.axis.kernel.eq(Mux(pooled, kernel, 1)),
-            self.axis.stride.eq(Mux(pooled, stride, 1)),
+            self.axis.stride.eq(first_stride),
             self.axis.reach.eq(Mux(pooled & (kernel > stride), kernel - stride, 0)),
-            self.now.inside.eq(Mux(pooled, padding, 0)),
+            self.now.inside.eq(inside),
+            self.now.here.eq((count != 1) & (inside >= first_stride)),
+            self.now.behind.eq((count != 1) & (inside + 1 >= first_stride)),
             self.now.window.eq(0),
             self.now.address.eq(base),
             self.now.edge.eq(1),

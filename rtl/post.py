@@ -12,12 +12,13 @@ beside it.  A value table takes values before the pool, or sums behind the resid
 from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from tilewright.rtl.commands import Command, flag, is_command, operands
 from tilewright.rtl.mac import MacUnit
-from tilewright.rtl.output_walker import Output, OutputWalker, Pool
+from tilewright.rtl.output_walker import Output, OutputWalker, Pool, vector_layout
 from tilewright.rtl.parameter_buffer import ParameterBuffer
 from tilewright.rtl.pooling import MaxPool, WindowSteps
 from tilewright.rtl.requantize import Pipeline, Requantize, flow
@@ -50,9 +51,10 @@ class PostUnit(Component):
     Between the last step of a command and the first of the next lie ``COMMAND_GAP`` cycles, and those that
     `OutputWalker` needs for the padding of the pooling window; no cycle is lost between lane groups.
 
-    ``act.run`` starts once the command before it has made all its requests; its values may still be on their way,
-    except between commands with and without residual, or with other tables.  ``act.set_output`` and ``pool.window`` are
-    taken from then on too; ``act.set_clamp`` and the residual's settings wait until nothing is on its way.
+    ``act.run`` starts a cycle after it has come, and once the command before it has made all its requests; its values
+    may still be on their way, except between commands with and without residual, or with other tables.
+    ``act.set_output`` and ``pool.window`` are taken from then on too; ``act.set_clamp`` and the residual's settings
+    wait until nothing is on its way.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ class PostUnit(Component):
         What to add to the counters in this cycle.
     """
 
-    COMMAND_GAP = OutputWalker.LATENCY + WindowSteps.LATENCY
+    COMMAND_GAP = OutputWalker.LATENCY + 1 + WindowSteps.LATENCY  # and the queue between them
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
 
@@ -132,15 +134,26 @@ class PostUnit(Component):
         m.submodules.pool = pool = MaxPool(machine)
         m.submodules.residual = residual = self._residual
         m.submodules.buffer = buffer = self._buffer
-        connect(m, walker.o, windows.i)
-        m.d.comb += windows.axes.eq(walker.axes)
+        # Two vectors, so that whether there are sums is no part of a path through the walker.
+        m.submodules.vectors = vectors = SyncFIFO(width=vector_layout(machine).size, depth=2)
+        walking = Signal()
+        m.d.comb += [
+            vectors.w_data.eq(walker.o.payload),
+            vectors.w_en.eq(walker.o.valid),
+            walker.o.ready.eq(vectors.w_rdy),
+            windows.i.payload.as_value().eq(vectors.r_data),
+            windows.i.valid.eq(vectors.r_rdy),
+            vectors.r_en.eq(windows.i.ready),
+            windows.axes.eq(walker.axes),
+            walking.eq(~walker.idle | vectors.r_rdy | windows.busy),
+        ]
         for name in ("residual_write", "store_read", "store_data"):
             connect(m, flipped(getattr(self, name)), getattr(buffer, name))
         connect(m, flipped(self.parameter_write), parameters.write)
 
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
         finished = Signal()
-        clamp = self._commands(m, walker, windows, residual, in_flight)
+        clamp = self._commands(m, walker, windows, residual, walking, in_flight)
         issue = self._issue(m, walker, windows)
         m.d.sync += in_flight.eq(in_flight + issue - finished)
 
@@ -175,13 +188,13 @@ class PostUnit(Component):
         # One cycle after the write was handed over, so that any read is behind it.
         signals = Cat(self.out_ready_signal, self.par_free_signal)
         m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
-        m.d.comb += self.busy.eq(~walker.idle | windows.busy | in_flight.any() | signals.any())
+        m.d.comb += self.busy.eq(walking | in_flight.any() | signals.any())
         return m
 
-    def _commands(self, m, walker, windows, residual, in_flight):
+    def _commands(self, m, walker, windows, residual, walking, in_flight):
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
-        walking, drained = ~walker.idle | windows.busy, in_flight == 0
+        drained = in_flight == 0
         clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
         output, pool = Signal(Output), Signal(Pool)
         m.d.comb += [walker.output.eq(output), walker.pool.eq(pool), windows.output.eq(output)]
@@ -211,17 +224,25 @@ class PostUnit(Component):
         flags = {name: head.flags[flag("act", "run", name)]
                  for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
         m.d.comb += run.signals.eq(Cat(flags["signal_out_ready"], flags["signal_par_free"]))
-        available = ((self.out_free_available | ~flags["wait_out_free"])
-                     & (self.res_ready_available | ~flags["wait_res_ready"]))
-        with m.If(self.commands.valid & is_command(head, "act", "run")):
-            kind, kind_before = (Cat(each.residual, each.table, each.table_slot) for each in (run, walker))
-            start = ~walking & available & ((kind == kind_before) | drained)
-            m.d.comb += [
-                self.commands.ready.eq(start),
-                walker.run.valid.eq(start),
-                self.out_free_take.eq(start & flags["wait_out_free"]),
-                self.res_ready_take.eq(start & flags["wait_res_ready"]),
-            ]
+        # What is asked of the head of the queue comes from registers: a run starts a cycle after it has come, at most.
+        kind, kind_before = (Cat(each.residual, each.table, each.table_slot) for each in (run, walker))
+        seen, same_kind, waits_out_free, waits_res_ready, start = (
+            Signal(name=name) for name in ("seen", "same_kind", "waits_out_free", "waits_res_ready", "start"))
+        m.d.sync += [
+            seen.eq(self.commands.valid & is_command(head, "act", "run") & ~start),
+            same_kind.eq(kind == kind_before),
+            waits_out_free.eq(flags["wait_out_free"]),
+            waits_res_ready.eq(flags["wait_res_ready"]),
+        ]
+        available = (self.out_free_available | ~waits_out_free) & (self.res_ready_available | ~waits_res_ready)
+        m.d.comb += [
+            start.eq(seen & ~walking & available & (same_kind | drained)),
+            walker.run.valid.eq(start),
+            self.out_free_take.eq(start & waits_out_free),
+            self.res_ready_take.eq(start & waits_res_ready),
+        ]
+        with m.If(start):
+            m.d.comb += self.commands.ready.eq(1)
         return clamp
 
     def _issue(self, m, walker, windows):

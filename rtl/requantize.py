@@ -13,6 +13,8 @@ from amaranth import Cat, Const, Module, Mux, ShapeLike, Signal, Value, ValueLik
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import Component, In, Out, Signature
 
+from tilewright.rtl.product import append_products
+
 MANTISSA_BITS = 24
 
 
@@ -184,7 +186,7 @@ class Requantize(Component):
         ``value``, ``meta``.
     """
 
-    LATENCY = 13
+    LATENCY = 14
 
     def __init__(self, meta_shape: ShapeLike):
         request = StructLayout(
@@ -221,18 +223,18 @@ class Requantize(Component):
         carry = rounded[-1]  # then all else is zero
         pipe.step(
             factor=Cat(rounded[:23], rounded[23] | carry),
-            carry=carry,
             places=(pipe.places + pipe.zeros)[:8].as_signed(),
+            carry=carry,
         )
 
-        # Times the scale: 24 x 24 bits in four products of at most 18 x 18, with registers before and after.
+        # Times the scale: 24 x 24 bits in four products of at most 18 x 18.  They have registers of their own, before
+        # and behind; the factor's is another, for it is a long way to the DSP blocks.
         low, high = pipe.factor[:18], pipe.factor[18:]
         scale_low, scale_high = pipe.mantissa[:18], pipe.mantissa[18:]
-        pipe.step(
-            lower=low * scale_low,
-            middle_a=low * scale_high,
-            middle_b=high * scale_low,
-            upper=high * scale_high,
+        append_products(
+            m, pipe,
+            {"lower": (low, scale_low), "middle_a": (low, scale_high), "middle_b": (high, scale_low),
+             "upper": (high, scale_high)},
             places=(pipe.places - pipe.carry)[:8].as_signed(),
         )
         pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)

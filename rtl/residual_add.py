@@ -11,6 +11,7 @@ from amaranth import Cat, Const, Module, Mux, ShapeLike, Value, signed, unsigned
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.rtl.product import append_products
 from tilewright.rtl.requantize import (
     MANTISSA_BITS,
     Pipeline,
@@ -56,14 +57,19 @@ def shift_right(word: Value, places: Value, *, by: int) -> Value:
     return Cat(shifted[0] | lost, shifted[1:])
 
 
-def multiply(pipe: Pipeline, mantissa: Value, shift: Value) -> None:
-    """Append five stages that bring ``operand`` (signed 9, magnitude below 256) to operand * scale, exact."""
+def multiply(m: Module, name: str, pipe: Pipeline, mantissa: Value, shift: Value) -> None:
+    """Append five stages that bring ``operand`` (signed 9, magnitude below 256) to operand * scale, exact.
+
+    ``name`` begins the names of the modules that multiply.
+    """
     negative = pipe.operand[-1]
     pipe.step(magnitude=((pipe.operand ^ negative.replicate(9)) + negative)[:8], negative=negative)
     zeros = leading_zeros(pipe.magnitude)
-    pipe.step(factor=(pipe.magnitude << zeros)[:8], zeros=zeros)
-    pipe.step(lower=pipe.factor * mantissa[:18], upper=pipe.factor * mantissa[18:], point=shift + pipe.zeros)
-    pipe.step(product=Cat(pipe.lower[:18], (pipe.lower[18:] + pipe.upper)[:14]))
+    factor = (pipe.magnitude << zeros)[:8]
+    lower, upper = f"{name}_lower", f"{name}_upper"
+    append_products(m, pipe, {lower: (factor, mantissa[:18]), upper: (factor, mantissa[18:])}, point=shift + zeros)
+    lower, upper = getattr(pipe, lower), getattr(pipe, upper)
+    pipe.step(product=Cat(lower[:18], (lower[18:] + upper)[:14]))
     word, zero = normalize_product(pipe.product)
     is_zero = ~pipe.product[-2:].any()
     pipe.step(word=word, point=signed_point(Mux(is_zero, FAR, pipe.point + zero)))
@@ -148,7 +154,7 @@ class ResidualAdd(Component):
 
         # b * scale_b + offset, rounded.
         pipe = Pipeline(m, self.i.valid, operand=self._extend(request.b), meta=request.meta)
-        multiply(pipe, settings.mantissa_b, settings.shift_b)
+        multiply(m, "b", pipe, settings.mantissa_b, settings.shift_b)
         pipe.hold(
             other_word=Cat(Const(0, 8), settings.offset_mantissa),
             other_point=signed_point(Mux(settings.offset_mantissa[-1], settings.offset_shift + 8, FAR)),
@@ -166,7 +172,7 @@ class ResidualAdd(Component):
         first = Pipeline(m, self.i.valid, prefix="a_", operand=self._extend(request.a))
         while first.depth < pipe.depth - 5:
             first.step()
-        multiply(first, settings.mantissa_a, settings.shift_a)
+        multiply(m, "a", first, settings.mantissa_a, settings.shift_a)
         pipe.join(other_word=first.word, other_point=first.point, other_negative=first.negative)
         add(pipe)
         pipe.step(rounded=round_mantissa(pipe.total), places=signed_point(pipe.point - 24))

@@ -1,6 +1,6 @@
 """The counting semaphores between the units: who signals and who waits is read off the instruction table."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -59,14 +59,18 @@ class Semaphores(wiring.Component):
         lost = Signal(len(NAMES))
         for index, name in enumerate(NAMES):
             count = Signal(SEMAPHORE_WIDTH, name=f"{name}_count")
-            following = Signal(SEMAPHORE_WIDTH + 1, name=f"{name}_following")
+            signalled, following = (Signal(SEMAPHORE_WIDTH + 1, name=f"{name}_{place}")
+                                    for place in ("signalled", "following"))
             available = getattr(self, f"{name}_available")
             events = getattr(self, f"{name}_signal")
+            taken = getattr(self, f"{name}_take") & available
             m.d.comb += [
-                available.eq(count.any()),
-                following.eq(count + sum(events) - (getattr(self, f"{name}_take") & available)),
+                signalled.eq(count + sum(events)),
+                following.eq(signalled - taken),
                 lost[index].eq(following[-1]),
             ]
+            # A register, for it begins long paths; and a take, which comes late, only selects.
+            m.d.sync += available.eq(Mux(taken, signalled > 1, signalled != 0))
             with m.If(~lost[index]):
                 m.d.sync += count.eq(following)
             with m.Else():

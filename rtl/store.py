@@ -24,6 +24,9 @@ from tilewright.rtl.store_front import StoreFront, run_layout
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""
 
+RUNS = 2
+"""Runs queued behind the front, for the same reason."""
+
 
 class StoreUnit(wiring.Component):
     """Carry out `sta` commands in order.
@@ -127,7 +130,9 @@ class StoreUnit(wiring.Component):
             record.fault_address.eq(self.fault_address),
             record.start.eq(front.record),
         ]
-        self._begin(m, front, reader, requests, writer, record_beats=record.words)
+        runs = until_halt(SyncFIFO(width=run_layout(bus).size, depth=RUNS))
+        m.submodules.runs = runs
+        self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
 
         connect(m, reader.read, wiring.flipped(self.store_read))
         connect(m, wiring.flipped(self.store_data), reader.data)
@@ -145,7 +150,8 @@ class StoreUnit(wiring.Component):
 
         empty, signals = Signal(), Signal()
         m.d.comb += [
-            empty.eq(~(reader.busy | writer.busy | requests.r_rdy | record.o.valid | self.write_data.valid)),
+            empty.eq(~(runs.r_rdy | reader.busy | writer.busy
+                       | requests.r_rdy | record.o.valid | self.write_data.valid)),
             front.settled.eq(empty & self.writer_idle),
             self.out_free_signal.eq(reader.out_free_signal),
             self.res_free_signal.eq(reader.res_free_signal),
@@ -157,18 +163,21 @@ class StoreUnit(wiring.Component):
         ]
         return m
 
-    def _begin(self, m, front, reader, requests, writer, *, record_beats):
-        """Give each run to the reader, and at once to the bus or to the writer of the activation buffer."""
+    def _begin(self, m, front, runs, reader, requests, writer, *, record_beats):
+        """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
         bits = exact_log2(self.machine.bus_bytes)
-        run = front.runs.payload
+        run = run_layout(self.machine.bus_bytes)(runs.r_data)
         has_room, passes = Signal(), Signal()
         asked, request = Signal(Request), Signal(Request)
         m.d.comb += [
             has_room.eq(Mux(run.to_memory, requests.w_rdy, writer.runs.ready)),
-            passes.eq(front.runs.valid & has_room & reader.runs.ready),
-            front.runs.ready.eq(has_room & reader.runs.ready),
+            runs.w_data.eq(front.runs.payload),
+            runs.w_en.eq(front.runs.valid),
+            front.runs.ready.eq(runs.w_rdy),
+            passes.eq(runs.r_rdy & has_room & reader.runs.ready),
+            runs.r_en.eq(has_room & reader.runs.ready),
             reader.runs.payload.eq(run),
-            reader.runs.valid.eq(front.runs.valid & has_room),
+            reader.runs.valid.eq(runs.r_rdy & has_room),
             writer.runs.payload.eq(run),
             writer.runs.valid.eq(passes & ~run.to_memory),
 

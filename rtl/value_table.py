@@ -33,7 +33,7 @@ class ValueTables(Component):
         Entry 128 + value of each, ``LATENCY`` cycles later; they stay until the next ones come.
     """
 
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, machine):
         self.machine = machine
@@ -50,8 +50,8 @@ class ValueTables(Component):
         bus = self.machine.bus_bytes
         bits = exact_log2(bus)
         per_table = exact_log2(TABLE_BYTES // bus)
-        arrived = Signal()
-        m.d.sync += arrived.eq(self.i.valid)
+        arrived, chosen = Signal(), Signal()
+        m.d.sync += [arrived.eq(self.i.valid), chosen.eq(arrived)]
         for lane in range(self.machine.post_lanes):
             memory = Memory(shape=8 * bus, depth=TABLE_SLOTS * TABLE_BYTES // bus, init=[])
             m.submodules[f"copy_{lane}"] = memory
@@ -62,7 +62,9 @@ class ValueTables(Component):
                 write_port.en.eq(self.write.valid),
             ]
             entry = self.i.payload[lane] ^ 0x80
-            place, mapped = Signal(bits, name=f"place_{lane}"), Signal(8, name=f"mapped_{lane}", reset_less=True)
+            place, byte = (Signal(bits, name=f"{name}_{lane}", reset_less=True) for name in ("place", "byte"))
+            word, mapped = (Signal(width, name=f"{name}_{lane}", reset_less=True)
+                            for name, width in (("word", 8 * bus), ("mapped", 8)))
             m.d.comb += [
                 read_port.addr.eq(entry[bits:] | (self.slot << per_table)),
                 read_port.en.eq(self.i.valid),
@@ -70,6 +72,8 @@ class ValueTables(Component):
             ]
             with m.If(self.i.valid):
                 m.d.sync += place.eq(entry[:bits])
-            with m.If(arrived):
-                m.d.sync += mapped.eq(read_port.data.word_select(place, 8))
+            with m.If(arrived):  # nothing between the block RAM and its register
+                m.d.sync += [word.eq(read_port.data), byte.eq(place)]
+            with m.If(chosen):
+                m.d.sync += mapped.eq(word.word_select(byte, 8))
         return m

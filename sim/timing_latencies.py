@@ -13,16 +13,16 @@ READS_MADE = 6
 """From a command's last slot until act_free and wgt_free can be taken: rtl.sequencer, its two stages and
 rtl.activation_buffer.READ_LATENCY, and the semaphore."""
 
-COMMAND_GAP = 3
+COMMAND_GAP = 4
 """rtl.post.PostUnit.COMMAND_GAP."""
 
-POST_LATENCY = 22
+POST_LATENCY = 24
 """rtl.post.PostUnit.latency, the signal's register and the semaphore: from a vector's request to out_ready."""
 
-RESIDUAL_LATENCY = 48
+RESIDUAL_LATENCY = 50
 """The same with residual, less rtl.residual_stage.ResidualStage.interval."""
 
-TABLE_LATENCY = 2
+TABLE_LATENCY = 3
 """rtl.post.PostUnit.TABLE_LATENCY: how much later with a value table."""
 
 FRONT_TO_BUS = 5
@@ -34,7 +34,7 @@ WORD_TO_SIGNAL = 3
 SEGMENTS = 16
 """rtl.load.LoadUnit.SEGMENTS: how far its front may be ahead of the data."""
 
-STORE_TO_BUS = 10
+STORE_TO_BUS = 11
 """From a store command's start to its first word on the bus: rtl.store_front, result buffer, queue, register."""
 
 STORE_WORDS = 16

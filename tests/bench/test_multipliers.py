@@ -1,51 +1,55 @@
-"""The replacement of the lane's multipliers on ECP5 behaves as they do, on a model of Lattice's block."""
+"""What takes the place of multipliers on ECP5 behaves as they do, on a model of Lattice's block."""
 
-from pathlib import Path
-
+import pytest
 from amaranth import ClockSignal, Instance, Module, ResetSignal, Value
-from amaranth.lib.data import ArrayLayout
 from amaranth.lib.wiring import Component, In, Out
 
 from tests.support.bench import ROOT, run_bench
 from tilewright.rtl.lane import Multipliers
-from tilewright.rtl.winograd import DATA, PRODUCT, WEIGHT
+from tilewright.rtl.product import Product
 
-REPLACEMENT = ROOT / "sim" / "synthesis" / "ecp5_multipliers.v"
-BLOCK = Path(__file__).parents[1] / "support" / "mult18x18d.v"
+SYNTHESIS = ROOT / "sim" / "synthesis"
+BLOCK = ROOT / "tests" / "support" / "mult18x18d.v"
 
 
 class SideBySide(Component):
-    """`Multipliers` and the module that synthesis for ECP5 puts in their place, on the same inputs."""
+    """A component and the Verilog module that synthesis puts in its place, on the same inputs.
 
-    a: In(ArrayLayout(DATA, 16))
-    a_enable: In(1)
-    b: In(ArrayLayout(WEIGHT, 16))
-    b_enable: In(1)
-    products_enable: In(1)
-    inferred_a_held: Out(ArrayLayout(DATA, 16))
-    inferred_products: Out(ArrayLayout(PRODUCT, 16))
-    block_a_held: Out(ArrayLayout(DATA, 16))
-    block_products: Out(ArrayLayout(PRODUCT, 16))
+    Outputs are named ``inferred_`` (the component's) and ``block_`` (the module's).
+    """
+
+    def __init__(self, component, replacement):
+        self.component = component
+        self.replacement = replacement
+        members = component.signature.members
+        self.inputs = [name for name, member in members.items() if member.flow is In]
+        self.outputs = [name for name, member in members.items() if member.flow is Out]
+        super().__init__({name: members[name] for name in self.inputs} | {
+            f"{kind}_{name}": members[name] for kind in ("inferred", "block") for name in self.outputs})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.multipliers = multipliers = Multipliers()
-        inputs = [name for name, member in multipliers.signature.members.items() if member.flow is In]
+        m.submodules.component = self.component
         m.d.comb += [
-            *(getattr(multipliers, name).eq(getattr(self, name)) for name in inputs),
-            self.inferred_a_held.eq(multipliers.a_held),
-            self.inferred_products.eq(multipliers.products),
+            *(getattr(self.component, name).eq(getattr(self, name)) for name in self.inputs),
+            *(getattr(self, f"inferred_{name}").eq(getattr(self.component, name)) for name in self.outputs),
         ]
         m.submodules.block = Instance(
-            "ecp5_multipliers",
+            self.replacement,
             ("i", "clk", ClockSignal()), ("i", "rst", ResetSignal()),
-            *(("i", name, Value.cast(getattr(self, name))) for name in inputs),
-            ("o", "a_held", Value.cast(self.block_a_held)),
-            ("o", "products", Value.cast(self.block_products)),
+            *(("i", name, Value.cast(getattr(self, name))) for name in self.inputs),
+            *(("o", name, Value.cast(getattr(self, f"block_{name}"))) for name in self.outputs),
         )
         return m
 
 
-def test_the_replacement_on_ecp5_equals_the_multipliers():
-    run_bench(SideBySide(), module="tests.bench.bench_multipliers", toplevel="multipliers_side_by_side",
-              sources=(REPLACEMENT, BLOCK))
+def test_the_array_s_multipliers():
+    run_bench(SideBySide(Multipliers(), "ecp5_multipliers"), module="tests.bench.bench_multipliers",
+              toplevel="multipliers_side_by_side", sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))
+
+
+@pytest.mark.parametrize(("a_bits", "b_bits"), [(18, 18), (18, 6), (6, 6), (8, 18)])
+def test_the_products_of_post_processing(a_bits, b_bits):
+    run_bench(SideBySide(Product(a_bits, b_bits), "ecp5_product"), module="tests.bench.bench_product",
+              toplevel="product_side_by_side", environment={"A_BITS": a_bits, "B_BITS": b_bits},
+              sources=(SYNTHESIS / "ecp5_product.v", BLOCK))

@@ -68,7 +68,7 @@ def test_run_waits_for_its_semaphore_and_takes_one():
 
 def test_run_without_flags_waits_and_signals_nothing():
     _, cycles, trace = taken([OUTPUT, command("act", "run", **RUN)], out_free=lambda cycle: False)
-    assert cycles == [0, 1]
+    assert cycles == [0, 2]
     assert not trace["takes"]
     assert not trace["out_ready"]
 
@@ -76,7 +76,7 @@ def test_run_without_flags_waits_and_signals_nothing():
 def test_signal_follows_the_last_write_and_ends_busy():
     dut, _, trace = taken([OUTPUT, command("act", "run", "signal_out_ready", **RUN)])
     assert trace["out_ready"] == [trace["requests"][-1] + dut.latency + 1]
-    assert trace["busy"] == list(range(2, trace["out_ready"][0] + 1))
+    assert trace["busy"] == list(range(3, trace["out_ready"][0] + 1))
 
 
 def test_requests_wait_for_sums():
@@ -110,7 +110,7 @@ def test_runs_follow_at_once_unless_the_table_changes():
 def test_a_table_delays_the_signal_by_its_latency():
     dut, _, trace = taken([OUTPUT, command("act", "run", "signal_out_ready", **RUN | {"table": 1, "table_slot": 3})])
     assert trace["out_ready"] == [trace["requests"][-1] + dut.latency + dut.TABLE_LATENCY + 1]
-    assert trace["busy"] == list(range(2, trace["out_ready"][0] + 1))
+    assert trace["busy"] == list(range(3, trace["out_ready"][0] + 1))
 
 
 def test_refuses_sums_that_come_before_the_parameters():
