@@ -1,12 +1,18 @@
 """A network on a board: the bitstream's own top module in Verilator, spoken to at its serial pins."""
 
+import binascii
+import contextlib
 import os
+import re
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
 
 from tests.runtime.test_cli import invoke, refused
+from tests.support.bench import ROOT
 from tests.support.onnx_models import ModelBuilder
 from tilewright.isa.machine import preset
 from tilewright.models import builtin, data
@@ -97,7 +103,6 @@ def test_the_real_line_has_115200_baud():
 
 def test_frames_have_the_crc_of_the_standard():
     # CRC-16/IBM-3740: the catalogue's check value is 0x29b1, of "123456789"; here with a length before it.
-    import binascii
     assert binascii.crc_hqx(b"123456789", 0xFFFF) == 0x29B1
     assert frame(b"") == b"TW\0\0" + binascii.crc_hqx(b"\0\0", 0xFFFF).to_bytes(2, "little")
 
@@ -167,6 +172,27 @@ class TestSend:
         (tmp_path / "file").touch()
         assert "must be one, and is not" in refused(2, "board", "ulx3s", "send", "--port", tmp_path / "file")
         assert "cannot be opened" in refused(2, "board", "ulx3s", "send", "--port", tmp_path / "nothing")
+
+
+def test_the_manuals_example_sends_that_frame(board, digits, monkeypatch, capsys):
+    """Run the Python code of docs/fpga.md with a module in place of pyserial."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "fpga.md").read_text(), re.DOTALL)
+    written = []
+
+    class Serial(contextlib.nullcontext):
+        def __init__(self, *arguments, **options):
+            super().__init__(self)
+
+        def write(self, data):
+            written.append(data)
+
+        def readline(self):
+            return b"class 1\n"
+
+    monkeypatch.setitem(sys.modules, "serial", types.SimpleNamespace(Serial=Serial))
+    exec(code, {})
+    assert written == [frame_of(board, digits.images[:1])]
+    assert capsys.readouterr().out == "class 1\n\n"
 
 
 def test_an_error_of_the_board_is_no_answer():
