@@ -28,11 +28,21 @@ Measurements = dict[str, Measurement]
 
 @dataclass(frozen=True, slots=True)
 class BlockResult:
-    """A block, as it is and with clock gates: measurements by workload, and prices fitted to them."""
+    """A block, as it is and with clock gates: measurements by workload, and prices fitted to them.
+
+    ``idle`` and ``idle_gated`` are the clock's pJ per cycle while the block has nothing to do. ``gated`` may be empty.
+    """
 
     measured: Measurements
     gated: Measurements
     prices: Fit
+    idle: float
+    idle_gated: float
+
+    @property
+    def remainder(self) -> float:
+        """Share of an idle block's clock energy that is left with clock gates."""
+        return self.idle_gated / self.idle
 
     @property
     def clock_share(self) -> float:
@@ -69,9 +79,10 @@ def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], 
     captured = capture(machine, workloads, steps)
     path = debian_data(LIBRARIES[technology])
     library = read_library(path)
-    plain = measure(machine, path, library, captured, steps, gated=False, blocks=blocks)
-    gated = measure(machine, path, library, captured, steps, gated=True, blocks=blocks)
-    results = {name: BlockResult(plain[name], gated[name], fit(plain[name])) for name in blocks}
+    plain, idle = measure(machine, path, library, captured, steps, gated=False, blocks=blocks)
+    gated, idle_gated = measure(machine, path, library, captured, steps, gated=True, blocks=blocks)
+    results = {name: BlockResult(plain[name], gated[name], fit(plain[name]), idle[name], idle_gated[name])
+               for name in blocks}
     names = [each.name for each in workloads]
     by_workload = {name: [plain[block][name] for block in blocks] for name in names}
     errors = relative_errors(by_workload, [results[block].prices for block in blocks])
@@ -79,8 +90,8 @@ def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], 
 
 
 def measure(machine: Machine, path: Path, library: Library, captured: Sequence[Captured], steps: Steps, *, gated: bool,
-            blocks: Sequence[str]) -> dict[str, Measurements]:
-    """Return measurements by block and workload; ``gated``: of netlists with clock gates."""
+            blocks: Sequence[str]) -> tuple[dict[str, Measurements], dict[str, float]]:
+    """Return measurements by block and workload, and idle clocks by block; ``gated``: of netlists with clock gates."""
     verilog = plain_verilog(coprocessor_verilog(machine))
     how = "with clock gates" if gated else "as they are"
     meters: dict[Part, Meter] = {}
@@ -98,7 +109,8 @@ def measure(machine: Machine, path: Path, library: Library, captured: Sequence[C
                 found[name][each.workload.name] = total(
                     meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(name))
                 done()
-    return found
+    idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in BLOCKS[name]) for name in blocks}
+    return found, idle
 
 
 def _instances(block: str) -> Iterator[tuple[Part, str]]:

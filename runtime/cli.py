@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.compiler.options import Options
-from tilewright.runtime import cli_board, cli_check, cli_compare, cli_synth, cli_verilog
+from tilewright.runtime import cli_board, cli_calibrate, cli_check, cli_compare, cli_synth, cli_verilog
 from tilewright.runtime.cli_options import (
     Activity,
     Calibrate,
@@ -191,6 +191,7 @@ cli_compare.register(app)
 cli_synth.register(app)
 cli_verilog.register(app)
 cli_board.register(app)
+cli_calibrate.register(app)
 
 
 @app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")

@@ -4,9 +4,11 @@ import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from tilewright.sim.files import write_if_changed
 from tilewright.sim.gates import electrical, events, power, stimulus
@@ -18,6 +20,10 @@ from tilewright.sim.toolchain import cache_folder
 _FOLDER = Path(__file__).parent
 _CODE = ("electrical", "events", "functions", "liberty", "netlist", "power", "stimulus")
 """Modules that a measurement hangs on."""
+
+
+IDLE_CYCLES = 20
+"""Cycles of :meth:`Meter.idle_clock`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +134,35 @@ class Meter:
             write_if_changed(kept, json.dumps(asdict(self.measure(read(), scope))))
         return Measurement(**json.loads(kept.read_text()))
 
+    def idle_clock(self) -> float:
+        """Return the clock's pJ per cycle while nothing happens: registers and inputs zero, as after reset."""
+        key = hashlib.sha256(f"{self._path.parent.name} {self._wire} idle {IDLE_CYCLES} {_code()}".encode())
+        kept = cache_folder() / "gates" / "measured" / f"{key.hexdigest()}.json"
+        if not kept.exists():
+            write_if_changed(kept, json.dumps(self._idle_clock()))
+        return float(json.loads(kept.read_text()))
+
+    def _idle_clock(self) -> float:
+        netlist, loads = self._ready()
+        cycles = IDLE_CYCLES + 1
+        nothing = events.Stimulus(
+            np.zeros((cycles, len(netlist.inputs)), np.uint8),
+            np.full((cycles, len(netlist.outputs)), stimulus.UNKNOWN, np.int8), np.zeros(len(netlist.flops), np.uint8))
+        energy = power.energy_of(netlist, events.simulate(netlist, nothing, loads), loads)
+        return energy.clock / energy.cycles
+
     def _ready(self) -> tuple[Netlist, electrical.Electrical]:
         if self._made is None:
-            netlist = read_netlist(self._path, self._module, self._library, self._clock)
+            netlist = _connected(read_netlist(self._path, self._module, self._library, self._clock))
             self._made = netlist, electrical.electrical_of(netlist, self._wire)
         return self._made
+
+
+def _connected(netlist: Netlist) -> Netlist:
+    """Return the netlist without inputs that nothing in it takes, as of a memory's bits that nobody reads."""
+    taken = {instance.nets[pin.name] for instance in netlist.instances for pin in instance.cell.inputs}
+    taken.update(net for net, _ in netlist.outputs)
+    return replace(netlist, inputs=tuple(border for border in netlist.inputs if border[0] in taken))
 
 
 @cache

@@ -1,0 +1,194 @@
+"""Write what a calibration has found: the technology file, the table of errors, and both as JSON.
+
+Prices are per register as elaborated, which is what `sim.registers` counts: a synthesiser merges some of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilewright.runtime.calibrate import BlockResult, Calibration
+from tilewright.sim.gates.measure import Measurement
+from tilewright.sim.registers import registers_of
+
+NODE = "180 nm, 1.8 V"
+TOGGLE = "one change of a register bit, with the logic behind it that changes with it and its glitches; no wires"
+REMAINDER = "energy of an idle block's clock with clock gates, of that without"
+CYCLE = "clocking one register bit for one cycle: its clock pin and the net to it; no tree"
+
+HEAD = '''\
+# Energy per action in the OSU standard cells for TSMC 180 nm, from netlists of our own blocks: good for ratios between
+# designs. Written by tilewright calibrate --tech osu018; docs/calibration.md says how, and with which errors.
+
+name = "osu018"
+node = "180 nm (OSU standard cells, TSMC)"
+voltage = "1.8 V"
+corner = "typical, 25 C"
+clock_mhz = 50.0
+calibrated = true
+use = "ratios"
+summary = "180 nm, 1.8 V, osu018: blocks at gate level with delays on real layers, no layout; SRAM scaled from CACTI"
+'''
+
+INSTRUCTION = '''\
+[price.instruction]
+effect = "one instruction of the RISC-V core, without its fetch, its data access and the clock"
+pJ = {pJ:.4g}
+node = "{node}"
+kind = "scaled"
+source = "generic45's 15 pJ x {toggle:.3g} / 0.14, the ratio of a register toggle of the array in the two"
+relative = [
+    [0.70, 1.40, "instructions differ; one figure stands for all"],
+]
+absolute = [
+    [0.40, 2.50, "order of magnitude only"],
+]
+'''
+
+SRAM = '''\
+[sram]
+table = "lstp90"
+
+[sram.energy]
+effect = "factor from the table's accesses, at 90 nm and 1.3 V"
+scale = 4.53
+node = "180 nm, 1.8 V"
+kind = "scaled"
+source = "CACTI 7 at 90 nm, energy ~ F^1.24 V^2: (180/90)^1.24 x (1.8/1.3)^2"
+relative = [
+    [0.90, 1.10, "sizes and ports between the table's points"],
+]
+absolute = [
+    [0.85, 1.20, "exponent 1 to 1.5"],
+    [0.80, 1.65, "CACTI's other flavours, and Horowitz's table against it at 45 nm (10.1109/ISSCC.2014.6757323)"],
+]
+
+[sram.leakage]
+effect = "factor from the table's leakage, at 90 nm"
+scale = 1.0
+node = "180 nm, 1.8 V"
+kind = "assumed"
+source = "as at 90 nm in the flavour of low standby power"
+relative = []
+absolute = [
+    [0.03, 10.0, "leakage doubles every 10 to 15 degrees; node"],
+]
+
+[sram.area]
+effect = "factor from the table's areas, at 90 nm"
+scale = 4.0
+node = "180 nm"
+kind = "scaled"
+source = "(180/90)^2"
+relative = []
+absolute = [
+    [0.80, 6.10, "OpenRAM's macro in sky130 is 6.1 times the same law"],
+]
+'''
+
+WIRES: list[Any] = [1.0, 1.6, "no wires: 2 to 8 fF for each pin driven, against 9 fF or more of the pins themselves"]
+TREE: list[Any] = [1.0, 2.0, "no clock tree"]
+DELAYS: list[Any] = [0.86, 1.14, "delays and glitches: two delay models differ by 12 to 14 %"]
+
+Factors = list[list[Any]]
+
+
+def technology_text(found: Mapping[str, Any]) -> str:
+    """Return the technology file for figures as :func:`to_json` has them."""
+    blocks = found["blocks"]
+    cycles = {name: _cycle(block) for name, block in blocks.items()}
+    toggles = {name: block["prices_pJ"]["register_toggle"] for name, block in blocks.items()}
+    run = _run(found)
+    parts = [HEAD, *_defaults(blocks, cycles, toggles, run)]
+    for name, block in blocks.items():
+        ratios = [1 / (1 + error) for error in block["held_out"].values()]
+        why = f"largest errors with a window left out, of {len(ratios)}"
+        parts.append(_entry(f"block.{name}.register_cycle", "pJ", cycles[name], "measured", run, CYCLE,
+                            [[0.98, 1.02, "registers that synthesis merges"]], [TREE]))
+        parts.append(_entry(f"block.{name}.register_toggle", "pJ", toggles[name], "measured", run, TOGGLE,
+                            [[min(1.0, *ratios), max(1.0, *ratios), why]], [WIRES, DELAYS]))
+        if block["gated"]:
+            parts.append(_gating(f"block.{name}.gating", [block], run))
+    parts.append(SRAM)
+    return "\n".join(parts)
+
+
+def _defaults(blocks: Mapping[str, Any], cycles: Mapping[str, float], toggles: Mapping[str, float],
+              run: str) -> list[str]:
+    """Return the entries that hold for blocks without their own: the core, and what was not measured."""
+    cycle = sum(cycles.values()) / len(cycles)
+    low, high = min(toggles.values()), max(toggles.values())
+    # The geometric mean lies as far from the lowest as from the highest.
+    toggle = (low * high) ** 0.5
+    array = toggles.get("array", toggle)
+    leakage = (sum(block["leakage_nW"] for block in blocks.values())
+               / sum(block["elaborated_registers"] for block in blocks.values()))
+    parts = [
+        _entry("price.register_cycle", "pJ", cycle, "scaled", f"mean of the blocks measured: {run}", CYCLE,
+               [[min(cycles.values()) / cycle, max(cycles.values()) / cycle, "blocks differ by as much"]], [TREE]),
+        _entry("price.register_toggle", "pJ", toggle, "scaled", f"between the blocks measured: {run}", TOGGLE,
+               [[low / toggle, high / toggle, "blocks differ by as much"]], [WIRES, DELAYS]),
+        INSTRUCTION.format(pJ=15 * array / 0.14, node=NODE, toggle=array),
+        _entry("leakage", "per_register_nW", leakage, "measured", run,
+               "leakage of one register with its share of the logic", [[0.5, 2.0, "how much logic stands behind one"]],
+               [[0.3, 10.0, "leakage doubles every 10 to 15 degrees; slow and fast corners"]]),
+    ]
+    gated = [block for block in blocks.values() if block["gated"]]
+    return [*parts, _gating("gating", gated, run)] if gated else parts
+
+
+def _gating(section: str, blocks: Sequence[Mapping[str, Any]], run: str) -> str:
+    shares = [block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"] for block in blocks]
+    share = sum(shares) / len(shares)
+    spread = [[min(shares) / share, max(shares) / share, "blocks differ by as much"]] if len(shares) > 1 else []
+    return _entry(section, "remainder", share, "scaled" if spread else "measured", run, REMAINDER, spread, [])
+
+
+def _cycle(block: Mapping[str, Any]) -> float:
+    """Return the clock's energy in pJ per register, as elaborated, and cycle."""
+    clocks = [each["clock_pJ_per_cycle"] for each in block["measured"].values()]
+    return sum(clocks) / len(clocks) / block["elaborated_registers"]
+
+
+def _run(found: Mapping[str, Any]) -> str:
+    return (f"netlists of machine {found['machine']} in osu018, {len(found['workloads'])} windows of layers; "
+            f"docs/calibration.md")
+
+
+def _entry(section: str, key: str, value: float, kind: str, source: str, effect: str, relative: Factors,
+           absolute: Factors) -> str:
+    lines = [f"[{section}]", f'effect = "{effect}"', f"{key} = {value:.4g}", f'node = "{NODE}"', f'kind = "{kind}"',
+             f'source = "{source}"']
+    for name, factors in (("relative", relative), ("absolute", absolute)):
+        lines.append(f"{name} = [" + ("" if factors else "]"))
+        lines += [f'    [{low:.3g}, {high:.3g}, "{reason}"],' for low, high, reason in factors]
+        if factors:
+            lines.append("]")
+    return "\n".join([*lines, ""])
+
+
+def to_json(calibration: Calibration) -> dict[str, Any]:
+    """Return everything measured, and the errors, for a file."""
+    registers = registers_of(calibration.machine)
+    return {
+        "technology": calibration.technology,
+        "machine": calibration.machine.name,
+        "workloads": {each.name: {"model": each.model, "layer": each.layer, "where": each.where, "what": each.what}
+                      for each in calibration.workloads},
+        "blocks": {name: _block_json(block, registers[name]) for name, block in calibration.blocks.items()},
+        "sum_of_blocks": {"held_out": dict(calibration.sum_errors)},
+    }
+
+
+def _block_json(block: BlockResult, elaborated: int) -> dict[str, Any]:
+    def rows(found: Mapping[str, Measurement]) -> dict[str, Any]:
+        return {name: {"pJ_per_cycle": each.energy / each.cycles, "clock_pJ_per_cycle": each.clock / each.cycles,
+                       "register_toggles_per_cycle": each.register_toggles / each.cycles,
+                       "clocked_registers": each.register_cycles / each.cycles} for name, each in found.items()}
+
+    one = next(iter(block.measured.values()))
+    return {"prices_pJ": dict(block.prices.prices), "held_out": dict(block.prices.held_out),
+            "rms": block.prices.rms, "largest": block.prices.largest, "registers": one.registers,
+            "elaborated_registers": elaborated, "cells": one.cells,
+            "area_um2": one.area, "leakage_nW": one.leakage, "idle_clock_pJ_per_cycle": block.idle,
+            "idle_clock_gated_pJ_per_cycle": block.idle_gated, "measured": rows(block.measured),
+            "gated": rows(block.gated)}

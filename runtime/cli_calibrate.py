@@ -1,0 +1,77 @@
+"""The command ``calibrate``: measure the prices of a technology again; see `runtime.calibrate`."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.runtime.cli_options import MachineName, machine_named
+from tilewright.runtime.errors import InputError, RunError
+from tilewright.runtime.files import require_place
+
+
+class Target(StrEnum):
+    """What can be calibrated."""
+
+    osu018 = "osu018"
+    sky130 = "sky130"
+    sram = "sram"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright calibrate --tech osu018 -o out/osu018")(calibrate)
+
+
+def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False, help="Cell library, or memories.")],
+              output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                   help="Where to put the files.")],
+              machine: MachineName = "base",
+              blocks: Annotated[str | None, typer.Option("--blocks", metavar="A,B", show_default=False,
+                                                         help="Only these blocks of the machine.")] = None) -> None:
+    """Measure energies again, from cells up: osu018 on netlists of our blocks, sky130's cells in SPICE, SRAM by CACTI.
+
+    osu018 takes an hour of one processor, most of it Yosys and simulations; every step is kept, and a run that was
+    stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
+    """
+    size = machine_named(machine)
+    require_place(output / "calibration.json")
+    if tech is not Target.osu018 and (blocks is not None or machine != "base"):
+        raise InputError(f"Options --machine and --blocks must be given with --tech osu018 only, not with {tech.value}")
+    output.mkdir(parents=True, exist_ok=True)
+    if tech is Target.osu018:
+        from tilewright.runtime.calibrate import calibrate as measured
+        from tilewright.runtime.calibrate_files import technology_text, to_json
+        from tilewright.runtime.calibrate_page import page
+        from tilewright.runtime.calibrate_workloads import WORKLOADS
+        from tilewright.runtime.progress import Steps
+        from tilewright.sim.gates.blocks import BLOCKS
+
+        wanted = tuple(blocks.split(",")) if blocks else tuple(BLOCKS)
+        if unknown := [name for name in wanted if name not in BLOCKS]:
+            raise InputError(f"Blocks must be of {', '.join(BLOCKS)}, not {unknown[0]!r}")
+        found = to_json(measured(tech.value, size, WORKLOADS, Steps(), wanted))
+        (output / "osu018.toml").write_text(technology_text(found), encoding="utf-8")
+        (output / "calibration.md").write_text(page(found), encoding="utf-8")
+        (output / "calibration.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    else:
+        _characterise(tech, output)
+    typer.echo(f"Written to {output}")
+
+
+def _characterise(tech: Target, output: Path) -> None:
+    from tilewright.runtime.progress import Steps
+    from tilewright.sim.characterize.cacti import write_table
+    from tilewright.sim.characterize.library import sky130_library
+
+    try:
+        with Steps().step(f"Characterising {tech.value}") as show:
+            if tech is Target.sky130:
+                made = sky130_library(lambda name, done, total: show(f"{name}, {done} of {total}"))
+                (output / made.name).write_text(made.read_text(encoding="utf-8"), encoding="utf-8")
+            else:
+                write_table(output / "sram.toml", lambda name, done, total: show(f"{name}, {done} of {total}"))
+    except RuntimeError as error:
+        raise RunError(str(error)) from error
