@@ -270,6 +270,8 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
               help="On which machines. Without it all, and images of 224x224 in RTL on base alone.")] = None,
           output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")]
           = Path("docs/benchmarks.md"),
+          energy: Annotated[Path | None, typer.Option("--energy", metavar="FILE", show_default=False,
+                                                      help="Also write the page on energy: docs/energy.md.")] = None,
           rtl_cycles: Annotated[float | None, typer.Option("--rtl-cycles", metavar="N", show_default=False,
                                                            help="Only predict what takes more cycles than this.")]
           = None,
@@ -281,6 +283,8 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
     Results are kept: an interrupted bench goes on where it was.
     """
     require_place(output)
+    if energy is not None:
+        require_place(energy)
     from tilewright.runtime.bench.bench import bench as run_bench
     from tilewright.runtime.bench.cases import FULL, QUICK, matrix
     from tilewright.runtime.bench.runs import Store
@@ -291,11 +295,11 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
     names = only.split(",") if only is not None else QUICK if quick else FULL
     cases = matrix(names, machines.split(",") if machines is not None else None, engine.value)
     given = {"--engine": None if engine is Engine.rtl else engine.value, "--only": only, "--machines": machines,
-             "--rtl-cycles": rtl_cycles}
+             "--rtl-cycles": rtl_cycles, "--energy": energy}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     flags = [flag for flag, given in (("--quick", quick), ("--all-baselines", all_baselines)) if given]
     command = shlex.join(["tilewright", "bench", *flags, *words])
-    if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh), command=command,
+    if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh), command=command, energy=energy,
                      all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
         raise typer.Exit(FAILED)
 

@@ -11,6 +11,7 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.options import BEST
 from tilewright.runtime.bench.baselines import BaselineFigures, baselines_of
 from tilewright.runtime.bench.cases import BASELINES, Case
+from tilewright.runtime.bench.energy_page import energy_page
 from tilewright.runtime.bench.page import page
 from tilewright.runtime.bench.runs import Figures, Store, matters, run_case
 from tilewright.runtime.files import write_file
@@ -18,7 +19,7 @@ from tilewright.runtime.progress import Steps
 
 
 def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rtl_cycles: float = math.inf,
-          all_baselines: bool = False, command: str = "tilewright bench") -> bool:
+          all_baselines: bool = False, command: str = "tilewright bench", energy: Path | None = None) -> bool:
     """Run ``cases``, write the page to ``output``, and return whether all ran and equal their references.
 
     A case without an optimisation that finds nothing to do in its network is left out. What the compiler refuses is
@@ -32,6 +33,8 @@ def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rt
         Run the baselines of every network, not only of the main ones.
     command
         How all this was asked for.
+    energy
+        Where to write the page on energy, if anywhere.
 
     Raises
     ------
@@ -60,6 +63,8 @@ def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rt
             continue
         with steps.step(f"Baselines of {network}"):
             baselines[network] = baselines_of(network, store, steps)
+    if energy is not None:
+        write_file(energy, energy_page(results, baselines, command=command).encode())
     write_file(output, page(results, baselines, command=command, host=host(), refused=refused).encode())
     return (not refused and all(figures.matches for figures in results.values())
             and all(each.matches for found in baselines.values() for each in found))
