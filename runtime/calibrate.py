@@ -3,6 +3,7 @@
 Every step is kept in the cache: a calibration that was stopped goes on where it was.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -64,10 +65,11 @@ class BlockResult:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All blocks, and the error of their sum with each workload held out."""
+    """All blocks, and the error of their sum with each workload held out; ``rtl`` is a hash of the Verilog measured."""
 
     technology: str
     machine: Machine
+    rtl: str
     workloads: tuple[Workload, ...]
     blocks: Mapping[str, BlockResult]
     sum_errors: Mapping[str, float]
@@ -86,7 +88,8 @@ def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], 
     names = [each.name for each in workloads]
     by_workload = {name: [plain[block][name] for block in blocks] for name in names}
     errors = relative_errors(by_workload, [results[block].prices for block in blocks])
-    return Calibration(technology, machine, tuple(workloads), results, errors)
+    rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
+    return Calibration(technology, machine, rtl, tuple(workloads), results, errors)
 
 
 def measure(machine: Machine, path: Path, library: Library, captured: Sequence[Captured], steps: Steps, *, gated: bool,
@@ -109,8 +112,14 @@ def measure(machine: Machine, path: Path, library: Library, captured: Sequence[C
                 found[name][each.workload.name] = total(
                     meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(name))
                 done()
+    if not gated:  # every register is clocked in every cycle, whatever happens
+        return found, {name: _mean_clock(each) for name, each in found.items()}
     idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in BLOCKS[name]) for name in blocks}
     return found, idle
+
+
+def _mean_clock(measured: Measurements) -> float:
+    return sum(each.clock for each in measured.values()) / sum(each.cycles for each in measured.values())
 
 
 def _instances(block: str) -> Iterator[tuple[Part, str]]:

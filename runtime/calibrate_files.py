@@ -172,6 +172,7 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
     return {
         "technology": calibration.technology,
         "machine": calibration.machine.name,
+        "rtl": calibration.rtl,
         "workloads": {each.name: {"model": each.model, "layer": each.layer, "where": each.where, "what": each.what}
                       for each in calibration.workloads},
         "blocks": {name: _block_json(block, registers[name]) for name, block in calibration.blocks.items()},

@@ -29,6 +29,10 @@ energy halved): `tests/sim/test_gates_events.py`.
 
 {sums}
 
+Measured on the Verilog whose SHA-256 begins with `{rtl}`. Prices are per register and toggle: registers that the RTL
+has been given since are counted by `sim/registers.toml`, and need no new calibration unless the logic between registers
+changes in kind. Prices of blocks that are not in the table are means of those that are, and marked `scaled`.
+
 ## Error by window, held out
 
 {errors}
@@ -57,8 +61,9 @@ def page(found: Mapping[str, Any]) -> str:
 
     blocks = found["blocks"]
     return TEXT.format(
-        technology=found["technology"], machine=found["machine"], count=len(found["workloads"]), cycles=CYCLES,
-        period=f"{PERIOD:g}", least=GATED_REGISTERS, prices=_prices(blocks), sums=_sums(found), errors=_errors(found),
+        technology=found["technology"], rtl=found["rtl"], machine=found["machine"], count=len(found["workloads"]),
+        cycles=CYCLES, period=f"{PERIOD:g}", least=GATED_REGISTERS, prices=_prices(blocks), sums=_sums(found),
+        errors=_errors(found),
         gating=_gating(blocks), verdict=_verdict(blocks), workloads=_workloads(found["workloads"]))
 
 
