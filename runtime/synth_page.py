@@ -50,9 +50,10 @@ CASES = (
 HEAD = """\
 # Area and frequency
 
-Written by `make area`, from runs of `tilewright synth` ({versions}; {day}). Blocks are those of
-[architecture.md](architecture.md); registers, adders, multipliers and memories are counted where their Verilog stands,
-logic by the register or wire that it leads to, so that blocks add up to the flat design. Times are of a processor.
+Written by `make area`, from runs of `tilewright synth` ({versions}; {day}). Registers, adders,
+multipliers and memories count to the block in whose Verilog they stand, logic to the block that it leads to, so that
+blocks add up to the flat design; `control` is queues, semaphores, counters, bus master, windows and the core's adapter.
+Units: [datapath.md](datapath.md).{left_out}
 
 ![Share of each block]({image})
 
@@ -65,9 +66,12 @@ SUMMARY = """\
 
 
 def page(reports: Sequence[tuple[Case, SynthesisReport]], image: str, day: date) -> str:
-    """Return the page: what all come to, then each by block."""
+    """Return the page: what all come to, then each by block; cases that it usually has and now has not are named."""
     versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
-    parts = [HEAD.format(versions=versions, day=day.isoformat(), image=image), SUMMARY,
+    done = {case for case, _ in reports}
+    names = ", ".join(case.name for case in CASES if case not in done)
+    left_out = f" Not run for this page: {names}." if names else ""
+    parts = [HEAD.format(left_out=left_out, versions=versions, day=day.isoformat(), image=image), SUMMARY,
              *(_summary_row(report) for _, report in reports)]
     parts += [_section(case, report) for case, report in reports]
     return "".join(parts)
