@@ -116,8 +116,8 @@ def _synthesis(design: BoardDesign) -> Step:
 
 def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> Step:
     # Without --timing-allow-fail: what is too slow for the board's clock is no result.
-    arguments = (*DEVICE_OPTIONS, "--json", NETLIST, "--lpf", PINS.name, "--seed", str(seed), "--textcfg", CONFIG,
-                 "--report", REPORT)
+    arguments = (*DEVICE_OPTIONS, "--router", "router2", "--json", NETLIST, "--lpf", PINS.name, "--seed", str(seed),
+                 "--textcfg", CONFIG, "--report", REPORT)
     return Step(f"Placing and routing machine {design.machine.name} on {DEVICE}", nextpnr(), arguments,
                 {NETLIST: netlist, PINS.name: PINS}, (CONFIG, REPORT))
 
