@@ -37,10 +37,13 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
     stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
     """
     size = machine_named(machine)
-    require_place(output / "calibration.json")
     if tech is not Target.osu018 and (blocks is not None or machine != "base"):
         raise InputError(f"Options --machine and --blocks must be given with --tech osu018 only, not with {tech.value}")
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Folder {str(output)!r} cannot be made: {error.strerror}; name another with -o") from error
+    require_place(output / "calibration.json")
     if tech is Target.osu018:
         from tilewright.runtime.calibrate import calibrate as measured
         from tilewright.runtime.calibrate_files import technology_text, to_json

@@ -1,0 +1,42 @@
+"""The command ``calibrate`` writes where it is told, into a new folder too, and says what is wrong."""
+
+import pytest
+from typer.testing import CliRunner
+
+from tilewright.runtime import cli
+from tilewright.sim.characterize import cacti
+from tilewright.sim.sram import SramPoint, parse_tables
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def cheap_cacti(monkeypatch):
+    """CACTI's answers, made up: its own are tested where it is called."""
+    monkeypatch.setattr(cacti, "run", lambda macro: SramPoint(macro.size * 1.0, macro.bits * 1.0, 1.0, 2.0))
+
+
+def test_static_ram_goes_into_a_new_folder(tmp_path, cheap_cacti):
+    folder = tmp_path / "new" / "folder"
+    result = RUNNER.invoke(cli.app, ["calibrate", "--tech", "sram", "-o", str(folder)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert set(parse_tables((folder / "sram.toml").read_text())) == set(cacti.TABLES)
+
+
+def refusal(*arguments):
+    """Return the sentence on standard error of a command that must end with status 2."""
+    result = RUNNER.invoke(cli.app, ["calibrate", *map(str, arguments)])
+    assert result.exit_code == 2
+    return result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path, cheap_cacti):
+    (tmp_path / "file").write_text("")
+    said = refusal("--tech", "sram", "-o", tmp_path / "file" / "below")
+    assert "cannot be made: Not a directory; name another with -o" in " ".join(said.split())
+
+
+def test_options_of_netlists_are_refused_for_memories(tmp_path):
+    said = refusal("--tech", "sram", "-o", tmp_path / "x", "--blocks", "array")
+    assert "--blocks must be given with --tech osu018 only, not with sram" in " ".join(said.split())
+    assert not (tmp_path / "x").exists()
