@@ -139,8 +139,12 @@ def _defaults(blocks: Mapping[str, Any], cycles: Mapping[str, float], toggles: M
 def _gating(section: str, blocks: Sequence[Mapping[str, Any]], run: str) -> str:
     shares = [block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"] for block in blocks]
     share = sum(shares) / len(shares)
-    spread = [[min(shares) / share, max(shares) / share, "blocks differ by as much"]] if len(shares) > 1 else []
-    return _entry(section, "remainder", share, "scaled" if spread else "measured", run, REMAINDER, spread, [])
+    if section != "gating":
+        return _entry(section, "remainder", share, "measured", run, REMAINDER, [], [])
+    # For blocks that were not measured: anything between the extremes, and at most all that there is.
+    low, high = min(*shares, share / 2), min(1.0, max(*shares, 2 * share))
+    return _entry(section, "remainder", share, "scaled", f"mean of the blocks measured: {run}", REMAINDER,
+                  [[low / share, high / share, f"blocks differ; {len(shares)} measured"]], [])
 
 
 def _cycle(block: Mapping[str, Any]) -> float:

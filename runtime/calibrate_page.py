@@ -39,9 +39,9 @@ changes in kind. Prices of blocks that are not in the table are means of those t
 
 ## Clock gating
 
-Registers that share an enable, {least} or more, behind a latch and an AND. *Saved* is of the block's whole energy over
-the same windows; *idle* is the clock's energy in a cycle in which the block has nothing to do; *left* is what of that
-stays with gates. With gates each netlist still gave every bit of the RTL.
+Registers that share an enable and have no reset, {least} or more, behind a latch and an AND. *Saved* is of the block's
+whole energy over the same windows; *idle* is the clock's energy in a cycle in which the block has nothing to do; *left*
+is what of that stays with gates. With gates each netlist still gave every bit of the RTL.
 
 {gating}
 
@@ -83,15 +83,20 @@ def _prices(blocks: Mapping[str, Any]) -> str:
 def _sums(found: Mapping[str, Any]) -> str:
     errors = list(found["sum_of_blocks"]["held_out"].values())
     rms = (sum(error**2 for error in errors) / len(errors)) ** 0.5
-    return (f"All blocks together, each window held out: {_percent(rms, 1)} rms, at most "
-            f"{_percent(max(map(abs, errors)), 1)} over {len(errors)} windows.")
+    whole = [name for name, block in found["blocks"].items() if len(block["measured"]) == len(errors)]
+    return (f"The blocks that were measured on every window ({', '.join(whole)}) together, each window held out: "
+            f"{_percent(rms, 1)} rms, at most {_percent(max(map(abs, errors)), 1)} over {len(errors)} windows.")
 
 
 def _errors(found: Mapping[str, Any]) -> str:
     blocks = found["blocks"]
-    rows = [(name, *(f"{100 * block['held_out'][name]:+.1f}" for block in blocks.values()),
+    rows = [(name, *(_error(block, name) for block in blocks.values()),
              f"{100 * found['sum_of_blocks']['held_out'][name]:+.1f}") for name in found["workloads"]]
     return _table(("window, error in %", *blocks, "all"), rows)
+
+
+def _error(block: Mapping[str, Any], window: str) -> str:
+    return f"{100 * block['held_out'][window]:+.1f}" if window in block["held_out"] else "–"
 
 
 def _gating(blocks: Mapping[str, Any]) -> str:

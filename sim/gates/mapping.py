@@ -50,8 +50,8 @@ delete t:$scopeinfo
 write_json netlist.json
 """
 
-# A register with enable and reset is first made one with enable alone: its clock must run while it is reset.
-CLOCK_GATE = "dfflegalize -cell $_DFF_P_ x -cell $_DFFE_PP_ x\nclockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}\n"
+# A register with a reset beside its enable gets no gate: its clock must run while it is reset.
+CLOCK_GATE = "clockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}\n"
 
 
 class MappingError(RuntimeError):

@@ -52,7 +52,8 @@ def test_errors_with_each_window_left_out_are_within_10_percent_rms_and_20_at_mo
 
 def test_the_sum_of_blocks_is_that_of_their_errors():
     for name, error in FOUND["sum_of_blocks"]["held_out"].items():
-        blocks = FOUND["blocks"].values()
+        blocks = [block for block in FOUND["blocks"].values() if len(block["measured"]) == len(FOUND["workloads"])]
+        assert len(blocks) >= 6
         measured = sum(block["measured"][name]["pJ_per_cycle"] for block in blocks)
         modelled = sum(block["measured"][name]["pJ_per_cycle"] * (1 + block["held_out"][name]) for block in blocks)
         assert error == pytest.approx(modelled / measured - 1, abs=1e-9)
