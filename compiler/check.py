@@ -26,9 +26,10 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
 
-UNITS = ("load", "mac", "post", "store", "memory", "copy")
+UNITS = ("load", "mac", "post", "store", "memory", "copy", "residual")
 """What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the activation
-buffer has it."""
+buffer has it. Residuals reach the result buffer through a queue of their own, which later loads overtake: only the end
+of a residual tells of those before it."""
 
 LIMIT = (1 << SEMAPHORE_WIDTH) - 1
 
@@ -109,6 +110,8 @@ class Checker:
             place = "copy" if command.variant.name in ("linear", "blocked") else "memory"
             before = join(self.ended["memory"], self.ended["copy"]) if place == "memory" else self.ended["copy"]
             self.ended[place] = with_own(join(end, before), place, index)
+        if _is_residual(command):
+            self.ended["residual"] = with_own(join(end, self.ended["residual"]), "residual", index)
         if unit == "mac" and "hold" in command.operands and not command.operands["hold"]:
             self.sums.append((start, end))
         for flag in flags:
@@ -145,7 +148,8 @@ class Checker:
         return waiting.popleft().clock
 
     def _give(self, name: str, index: int, unit: str) -> None:
-        place = "memory" if name == "mem_ready" else "copy" if (name, unit) == ("act_ready", "store") else unit
+        place = {"mem_ready": "memory", "res_ready": "residual"}.get(
+            name, "copy" if (name, unit) == ("act_ready", "store") else unit)
         clock = self.ended[place]
         latest = self.signallers.setdefault(name, {})
         for other, earlier in latest.items():
@@ -187,12 +191,20 @@ class Checker:
                     other = self.commands[touch.index]
                     raise RaceError(f"Command {index}, {command}, and command {touch.index}, {other}, touch the same "
                                     f"bytes of {access.space} in any order")
-            place = {"memory": "memory", "activations": "copy"}.get(access.space, unit) if unit == "store" else unit
+            place = unit
+            if unit == "store":
+                place = {"memory": "memory", "activations": "copy"}.get(access.space, unit)
+            elif _is_residual(command) and access.space == "results":
+                place = "residual"
             number = UNITS.index(place)
             # Later commands that are ordered with this one are ordered with what it covers.
             touches.replace(Touch(access.start, access.stop, access.write, number, index, access.step,
                                   access.size),
                             partial(covered, write=access.write, unit=unit))
+
+
+def _is_residual(command: Command) -> bool:
+    return (command.instruction.mnemonic, command.variant.name) == ("lda", "residual")
 
 
 def covered(touch: Touch, *, write: bool, unit: str) -> bool:
@@ -202,7 +214,7 @@ def covered(touch: Touch, *, write: bool, unit: str) -> bool:
 
 def owner(unit: int) -> str:
     """Return the unit that works on what is counted as ``unit``."""
-    return "store" if UNITS[unit] in ("memory", "copy") else UNITS[unit]
+    return {"memory": "store", "copy": "store", "residual": "load"}.get(UNITS[unit], UNITS[unit])
 
 
 def join(first: Clock, second: Clock) -> Clock:

@@ -125,9 +125,10 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    (("--layers", "0:2"), "Options --layers and --jobs must be given with --engine rtl, and without --wave"),
+    (("--layers", "0:2"),
+     "Options --layers and --jobs must be given with --engine rtl, and without --wave or --activity"),
     (("--jobs", "2", "--engine", "rtl", "--wave", "x"),
-     "Options --layers and --jobs must be given with --engine rtl, and without --wave"),
+     "Options --layers and --jobs must be given with --engine rtl, and without --wave or --activity"),
     (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
      "Option --output must be given without --layers: some layers alone need not have the outputs"),
     (("--fresh",), "Option --fresh must be given with --layers or --jobs: nothing else is kept between runs"),
@@ -139,9 +140,10 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    (("--layers", "0:2"), "Options --layers and --jobs must be given with --engine rtl, and without --explain"),
+    (("--layers", "0:2"),
+     "Options --layers and --jobs must be given with --engine rtl, and without --explain or --activity"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
-     "Options --layers and --jobs must be given with --engine rtl, and without --explain"),
+     "Options --layers and --jobs must be given with --engine rtl, and without --explain or --activity"),
     (("--fresh",), "Option --fresh must be given with --layers or --jobs: nothing else is kept between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
@@ -191,7 +193,7 @@ def test_the_baseline_is_plain_c_on_the_core_alone(tmp_path):
     assert done.exit_code == 0, done.output
     assert "every layer equal to the integer reference: yes" in done.stdout
     report = json.loads((tmp_path / "report.json").read_text())
-    assert set(report) == {"model", "core", "cycles", "instructions", "macs", "matches_reference", "layers"}
+    assert set(report) == {"model", "core", "cycles", "instructions", "macs", "matches_reference", "layers", "energy"}
     assert (report["model"], report["matches_reference"], report["macs"]) == ("net", True, 4 * 8 * 8 * 27)
     assert report["cycles"] > sum(layer["cycles"] for layer in report["layers"]) > 0
 

@@ -251,7 +251,8 @@ def test_readme_has_every_port_and_every_file(packages, bus):
     for direction, high, name, meaning in ports:
         assert f"| `{name}` | {direction.strip().removesuffix('put')} | {int(high or 0) + 1} | {meaning} |" in said
     for path in package.folder.rglob("*"):
-        if path.is_file() and path.name != "README.md":
+        # Beside what the command wrote, other tests of the same package have compiled its testbench.
+        if path.is_file() and path.name != "README.md" and path.suffix != ".vvp" and "verilated" not in path.parts:
             assert f"`{path.relative_to(package.folder)}`" in said
     assert "{{" not in said
     assert any(name.startswith("m_axi_") for *_, name, _ in ports) == (bus == "axi4")

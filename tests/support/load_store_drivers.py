@@ -148,13 +148,19 @@ class LoadDriver(Driver):
         self.words: dict[tuple[str, int], bytes] = {}
         self.reference = LoadReference(bus_bytes, self.memory)
         self.requests: deque[tuple[int, int, int]] = deque()  # and the command each belongs to
+        # What has been written when each command is complete, and of it to the result buffer, by a queue of its own.
         self.total_written: list[int] = []
-        for index, each in enumerate(commands):
+        self.total_residuals: list[int] = []
+        written = residuals = 0
+        for each in commands:
             self.reference.execute(each)
-            self.requests += [(*asked, index) for asked in self.reference.requests]
-            self.total_written.append(self.reference.written + (self.total_written[-1] if index else 0))
+            self.requests += [(*asked, len(self.total_written)) for asked in self.reference.requests]
+            written += self.reference.written
+            residuals += self.reference.written * (each.variant.name == "residual")
+            self.total_written.append(written)
+            self.total_residuals.append(residuals)
         self.words_due: deque[tuple[int, int]] = deque()  # (cycle, payload)
-        self.written = self.counted = 0
+        self.written = self.counted = self.residual_bytes = 0
         self.beats: list[int] = []   # the cycle of each word of memory
         self.writes: list[int] = []  # the cycle of each write
         self.first_request: int | None = None
@@ -163,13 +169,18 @@ class LoadDriver(Driver):
 
     def cycle(self) -> None:
         """Look at the clock edge that was, and drive the ports up to the next."""
-        self.watch_signals(lambda _, index: self.written >= self.total_written[index])
+        self.watch_signals(self._is_done)
         self._take_writes()
         self.offer_commands()
         self._answer_requests()
         self.semaphores.cycle()
         self.ports.set("residual_write__ready", self.willing())
         self.cycles += 1
+
+    def _is_done(self, semaphore: str, index: int) -> bool:
+        """Residuals may come after what was loaded behind them, never the other way round."""
+        elsewhere = self.written - self.residual_bytes >= self.total_written[index] - self.total_residuals[index]
+        return elsewhere and (semaphore != "res_ready" or self.residual_bytes >= self.total_residuals[index])
 
     def _answer_requests(self) -> None:
         if self.ports.passes("read_request", into=False):
@@ -200,6 +211,7 @@ class LoadDriver(Driver):
             address, count, data = payload & 0xFFFFF, payload >> 20 & 31, payload >> 25
             self._put(self.residuals, 0, address, count, data)
             self.counted += count
+            self.residual_bytes += count
         if self.ports.get("weight_write__valid"):
             variant = "ninths" if self.ports.get("weight_write__ninth") else "main"
             self._put_word(variant, self.ports.get("weight_write__index"), self.ports.get("weight_write__data"))
