@@ -46,7 +46,8 @@ baseline was run in parts and scaled. The paper's figures are of a network of th
 was measured, nor whether its baseline had SIMD instructions."""
 
 CHOICES = """Change in energy from the choice in the first column, on `{machine}`: less than zero means that it saves.
-*conv23*: Winograd F(2x2,3x3) where it is faster, over `conv` alone, the same work on the same machine. *fused*: max
+*conv23*: Winograd F(2x2,3x3) where it is faster, over `conv` alone, the same work on the same machine; what plain
+multipliers in the same area would do is in [decisions.md](decisions.md), "Does Winograd pay". *fused*: max
 pooling inside the convolution, over layers of their own. *reuse*: columns of neighbouring tiles read once."""
 
 GATING = """Registers of blocks without work not clocked, as `tilewright calibrate` has measured what clock gates leave
