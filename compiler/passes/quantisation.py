@@ -127,6 +127,9 @@ def tensor_info(tensor: Tensor) -> TensorInfo:
     if len(shape) not in (2, 4) or shape[0] != 1:
         raise UnsupportedModelError(f"Tensor {tensor.name!r} must have the shape (1, channels) or (1, channels, "
                                     f"height, width), not {list(shape)}")
+    if min(shape) < 1:
+        raise UnsupportedModelError(f"Tensor {tensor.name!r} must hold at least one value, not have the shape "
+                                    f"{list(shape)}; remove what is computed from nothing")
     channels, height, width = (*shape[1:], 1, 1)[:3]
     return TensorInfo(name=tensor.name, shape=(channels, height, width), scale=tensor.scale,
                       zero_point=tensor.zero_point, unsigned=tensor.unsigned)
