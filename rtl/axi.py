@@ -227,7 +227,7 @@ class AxiWriter(wiring.Component):
     data : ``In(stream.Signature(write_beat(data_bytes)))``
         The words, as many as the requests have beats.
     idle : ``Out(1)``
-        No request is offered or under way: every word is sent and every response received.
+        No request that was taken is under way: every word is sent and every response received.
     error : ``Out(1)``
         A response was SLVERR or DECERR; stays high. Writing goes on.
     error_address : ``Out(32)``
@@ -292,7 +292,7 @@ class AxiWriter(wiring.Component):
         m.d.comb += [
             axi.bready.eq(1),
             pending.r_en.eq(axi.bvalid),
-            self.idle.eq(~self.i.valid & ~splitter.o.valid & ~pending.r_rdy),
+            self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
         with m.If(axi.bvalid & axi.bresp[1] & ~self.error):
             m.d.sync += [self.error.eq(1), self.error_address.eq(pending.r_data)]

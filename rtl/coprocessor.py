@@ -1,6 +1,6 @@
 """The coprocessor: four units, their queues, semaphores and counters, one AXI4 master; no host core in sight."""
 
-from amaranth import Cat, Module, Mux
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -83,6 +83,7 @@ class Coprocessor(wiring.Component):
         m.submodules.post = post = PostUnit(machine)
         m.submodules.store = store = StoreUnit(machine)
         m.submodules.axi = self._axi = AxiMaster(machine.bus_bytes)
+        self._write_idle = Signal()  # no write anywhere behind the store unit
         self._units = {"load": load, "mac": mac, "post": post, "store": store}
 
         self._connect_commands(m)
@@ -98,7 +99,7 @@ class Coprocessor(wiring.Component):
         for name, unit in units.items():
             connect(m, getattr(dispatcher, name), unit.commands)
         m.d.comb += [
-            dispatcher.busy.eq(Cat(unit.busy for unit in units.values()).any() | ~self._axi.write_idle),
+            dispatcher.busy.eq(Cat(unit.busy for unit in units.values()).any() | ~self._write_idle),
             dispatcher.drop.eq(self.fault),
             self.idle.eq(dispatcher.idle),
             self.status.mac_state.eq(units["mac"].state),
@@ -154,7 +155,8 @@ class Coprocessor(wiring.Component):
         connect(m, axi.read_data, load.read_data)
         connect(m, store.write_data, axi.write_data)
         connect(m, axi.m_axi, flipped(self.m_axi))
-        m.d.comb += [load.halt.eq(self.fault), store.halt.eq(self.fault), store.writer_idle.eq(axi.write_idle)]
+        m.d.comb += self._write_idle.eq(axi.write_idle & ~write_check.busy)
+        m.d.comb += [load.halt.eq(self.fault), store.halt.eq(self.fault), store.writer_idle.eq(self._write_idle)]
 
         faults = (  # the first in this list wins if two come in one cycle
             (READ_OUTSIDE, read_check.fault, read_check.fault_address),
@@ -170,16 +172,16 @@ class Coprocessor(wiring.Component):
 
     def _connect_counters(self, m):
         load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
-        m.submodules.counters = counters = Counters()
+        m.submodules.counters = counters = Counters(self.machine)
         m.d.comb += [
             counters.state.eq(mac.state),
             counters.load_busy.eq(load.busy),
             counters.post_busy.eq(post.busy),
             counters.store_busy.eq(store.busy),
-            store.counters.eq(counters.counts),
             store.fault.eq(self.fault_code),
             store.fault_address.eq(self.fault_address),
         ]
+        connect(m, store.counters, counters.walk)
         events = {
             "tile_slots": mac.tile_slots,
             "requantized": post.requantized,

@@ -41,7 +41,7 @@ class Semaphores(wiring.Component):
     NAME_available : ``Out(1)``
         The semaphore is above zero.
     overflow : ``Out(1)``
-        An event was lost; stays high until reset.
+        An event was lost, two cycles ago or earlier; stays high until reset.
     overflow_index : ``Out(4)``
         Index of the semaphore that lost it first, in the order of `isa.encoding.SEMAPHORES`.
     """
@@ -56,7 +56,8 @@ class Semaphores(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        lost = Signal(len(NAMES))
+        losing, lost = Signal(len(NAMES)), Signal(len(NAMES))
+        m.d.sync += lost.eq(losing)
         for index, name in enumerate(NAMES):
             count = Signal(SEMAPHORE_WIDTH, name=f"{name}_count")
             signalled, following = (Signal(SEMAPHORE_WIDTH + 1, name=f"{name}_{place}")
@@ -67,11 +68,11 @@ class Semaphores(wiring.Component):
             m.d.comb += [
                 signalled.eq(count + sum(events)),
                 following.eq(signalled - taken),
-                lost[index].eq(following[-1]),
+                losing[index].eq(following[-1]),
             ]
             # A register, for it begins long paths; and a take, which comes late, only selects.
             m.d.sync += available.eq(Mux(taken, signalled > 1, signalled != 0))
-            with m.If(~lost[index]):
+            with m.If(~losing[index]):
                 m.d.sync += count.eq(following)
             with m.Else():
                 m.d.sync += count.eq(~0)

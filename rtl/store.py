@@ -7,15 +7,16 @@ to a `RowWriter`. The reader asks only for what the queue has room for.
 
 from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.data import StructLayout
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import exact_log2
 
-from tilewright.isa.counters import COUNTERS, FAULTS
+from tilewright.isa.counters import FAULTS
 from tilewright.rtl.activation_port import activation_write_stream
 from tilewright.rtl.axi import Request, write_beat
 from tilewright.rtl.commands import Command
+from tilewright.rtl.counters import walk_signature
 from tilewright.rtl.requantize import flow
 from tilewright.rtl.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.status_record import StatusRecord
@@ -97,7 +98,7 @@ class StoreUnit(wiring.Component):
             "res_free_signal": Out(1),
             "act_ready_signal": Out(1),
             "mem_ready_signal": Out(1),
-            "counters": In(ArrayLayout(32, len(COUNTERS))),
+            "counters": Out(walk_signature()),
             "fault": In(range(max(FAULTS) + 1)),
             "fault_address": In(32),
             "halt": In(1),
@@ -125,11 +126,11 @@ class StoreUnit(wiring.Component):
             front.out_ready_available.eq(self.out_ready_available),
             self.out_ready_take.eq(front.out_ready_take),
             self.mem_ready_signal.eq(front.mem_ready_signal),
-            record.counters.eq(self.counters),
             record.fault.eq(self.fault),
             record.fault_address.eq(self.fault_address),
             record.start.eq(front.record),
         ]
+        connect(m, record.counters, wiring.flipped(self.counters))
         runs = until_halt(SyncFIFO(width=run_layout(bus).size, depth=RUNS))
         m.submodules.runs = runs
         self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
@@ -137,7 +138,7 @@ class StoreUnit(wiring.Component):
         connect(m, reader.read, wiring.flipped(self.store_read))
         connect(m, wiring.flipped(self.store_data), reader.data)
         head = word(words.r_data)
-        bus_takes = self._send(m, head, words.r_rdy, record.o)
+        bus_takes = self._send(m, head, words.r_rdy, record)
         m.d.comb += [
             words.w_data.eq(reader.o.payload),
             words.w_en.eq(reader.o.valid),
@@ -151,7 +152,7 @@ class StoreUnit(wiring.Component):
         empty, signals = Signal(), Signal()
         m.d.comb += [
             empty.eq(~(runs.r_rdy | reader.busy | writer.busy
-                       | requests.r_rdy | record.o.valid | self.write_data.valid)),
+                       | requests.r_rdy | record.busy | self.write_data.valid)),
             front.settled.eq(empty & self.writer_idle),
             self.out_free_signal.eq(reader.out_free_signal),
             self.res_free_signal.eq(reader.res_free_signal),
@@ -203,15 +204,15 @@ class StoreUnit(wiring.Component):
         count = Signal(range(bus + 1))  # of the bytes in the register
         m.d.comb += [
             free.eq(~self.write_data.valid | self.write_data.ready),
-            takes.eq(free & ~record.valid),
-            record.ready.eq(free),
+            takes.eq(free & ~record.busy),
+            record.o.ready.eq(free),
             self.memory_written_bytes.eq(Mux(self.write_data.valid & self.write_data.ready, count, 0)),
         ]
         with m.If(free):
-            strobe = Mux(self.halt, 0, Mux(record.valid, (1 << bus) - 1, head.strobe))
+            strobe = Mux(self.halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
             m.d.sync += [
-                self.write_data.valid.eq(record.valid | (valid & head.to_memory) | self.halt),
-                self.write_data.payload.data.eq(Mux(record.valid, record.payload, head.data)),
+                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & head.to_memory) | self.halt),
+                self.write_data.payload.data.eq(Mux(record.busy, record.o.payload, head.data)),
                 self.write_data.payload.strobe.eq(strobe),
                 count.eq(sum(strobe[k] for k in range(bus))),
             ]

@@ -46,6 +46,8 @@ class WindowCheck(wiring.Component):
         Set by the host; steady while requests pass.
     halt : ``In(1)``
         While high, no further request is taken, such as after a fault elsewhere.
+    busy : ``Out(1)``
+        A request has been taken and has not left.
     fault : ``Out(1)``
         There has been a breach; stays high until reset.
     fault_address : ``Out(32)``
@@ -66,6 +68,7 @@ class WindowCheck(wiring.Component):
             "o": Out(stream.Signature(Request)),
             "windows": In(Window).array(windows),
             "halt": In(1),
+            "busy": Out(1),
             "fault": Out(1),
             "fault_address": Out(32),
         })
@@ -90,6 +93,7 @@ class WindowCheck(wiring.Component):
             breach.eq(held & ~inside),
             self.o.valid.eq(held & inside),
             self.o.payload.eq(request),
+            self.busy.eq(held),
             self.i.ready.eq(~self.halt & ~self.fault & ~breach & (~held | self.o.ready)),
         ]
         taken = self.i.valid & self.i.ready

@@ -1,5 +1,7 @@
 """Latencies of the components in rtl/, in cycles: by value, since sim/ imports nothing from there; held by a test."""
 
+from tilewright.isa.counters import COUNTERS
+
 QUEUE_LATENCY = 2
 """rtl.commands.CommandQueue.LATENCY."""
 
@@ -49,8 +51,17 @@ READ_TO_SIGNAL = 7
 READ_TO_LOCAL = 9
 """From the last read of the result buffer until act_ready can be taken."""
 
-RECORD_TO_BUS = 6
-"""From the snapshot of a status record to its first word on the bus."""
+RECORD_TO_WALK = 1
+"""From a status command, when all stores are complete, until the counters are asked for."""
+
+WALK_CYCLES = 1 + len(COUNTERS)
+"""rtl.counters.Counters: from the beginning of a walk until another can begin."""
+
+WALK_INTERVAL = 63
+"""rtl.counters.INTERVAL: from the beginning of a walk to that of the next, if nobody asks for one before."""
+
+WALK_TO_BUS = 7
+"""From the beginning of a walk to a record's first word on the bus, less the cycles in which its counters come."""
 
 QUIET_CYCLES = 5
 """rtl.dispatcher.Dispatcher.QUIET_CYCLES, and the cycle in which the fence is taken."""

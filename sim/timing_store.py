@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 
-from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.sim.timing_kernel import Event, Process
 from tilewright.sim.timing_latencies import (
     READ_TO_BUS,
     READ_TO_LOCAL,
     READ_TO_SIGNAL,
-    RECORD_TO_BUS,
+    RECORD_TO_WALK,
     STORE_TO_BUS,
     STORE_WORDS,
+    WALK_CYCLES,
+    WALK_INTERVAL,
+    WALK_TO_BUS,
 )
 from tilewright.sim.timing_shapes import Move, store_rows
 from tilewright.sim.timing_shared import Shared, Taken
@@ -29,6 +32,7 @@ class StoreTiming:
         self.settles = 0                # when memory has acknowledged all words, and the buffer has them
         self._last = Event()            # the words of the last store are all sent
         self._last.time = 0
+        self._walk = 0                  # when the counters began a walk
         self._read, self._target = self._last, "memory"     # those of that command have left the result buffer
         shared.scheduler.at(0, self._commands())
 
@@ -111,14 +115,22 @@ class StoreTiming:
 
     def _status(self, taken: Taken) -> Process:
         yield from self._settled()
+        yield self._walk_begins(self.shared.now + RECORD_TO_WALK)
         self.record(taken.operands["address"])
         self._last = Event()
         self.shared.scheduler.at(self.shared.now, self._record_words(self.shared.now, self._last))
         yield self.shared.now + 1
 
+    def _walk_begins(self, asked: int) -> int:
+        """Return when the walk begins that is asked for in cycle ``asked``: behind one that is under way."""
+        since = (asked - self._walk) % WALK_INTERVAL
+        self._walk = asked if since == 0 or since >= WALK_CYCLES else asked - since + WALK_CYCLES
+        return self._walk
+
     def _record_words(self, start: int, done: Event) -> Process:
         size = 4 * RECORD_WORDS
-        words = size // self.shared.machine.bus_bytes
-        yield start + RECORD_TO_BUS
-        yield self.shared.bus.move(self.shared.bus.write, words, words)
+        each = self.shared.machine.bus_bytes // 4       # counters per word; they come one per cycle
+        words, counted = size // (4 * each), -(-len(COUNTERS) // each)
+        yield start + WALK_TO_BUS + each
+        yield self.shared.bus.move(self.shared.bus.write, words, each * (counted - 1) + 1 + words - counted)
         self._sent(Move(words=words, cycles=words, segments=1, lead=0, bytes=size), done)

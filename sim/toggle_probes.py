@@ -18,7 +18,7 @@ GROUP_BITS = 64
 
 RECORD = "record_taken"
 _RECORD_MODULE = "store.record"
-_RECORD_INPUT = "\\start"  # it takes a snapshot of the counters
+_RECORD_INPUTS = ("\\counters__request", "\\counters__begins")  # both: the walk begins whose counts it keeps
 _NO_WORD = re.compile(r"\W")
 _FIRST_PORT = 10_000  # beyond the numbers of a module's own ports
 
@@ -88,7 +88,11 @@ class _Probed:
                 self._wires.append(f"  wire width {width} {self._link(cell, name)}")
                 terms.setdefault(name, []).append(self._link(cell, name))
         if path_of(module.name) == _RECORD_MODULE:
-            terms[RECORD] = [_RECORD_INPUT]
+            taken = self._wire(1)
+            self._cell("$and", dict.fromkeys(("A_SIGNED", "B_SIGNED"), 0)
+                       | dict.fromkeys(("A_WIDTH", "B_WIDTH", "Y_WIDTH"), 1),
+                       dict(zip(("A", "B", "Y"), (*_RECORD_INPUTS, taken), strict=True)))
+            terms[RECORD] = [taken]
         return terms
 
     def _link(self, cell: str, name: str) -> str:

@@ -141,7 +141,7 @@ def write_all(dut, cases, *, latency=LATENCY, failing=(), patience=lambda aw, w,
         waiting, words = deque(cases), deque(data)
         addresses, burst, bursts, responses = deque(), [], deque(), deque()
         cycle = 0
-        while words or not idle[-1]:
+        while words or waiting or not idle[-1]:
             ctx.set(dut.i.valid, bool(waiting))
             if waiting:
                 ctx.set(dut.i.payload, request(*waiting[0]))
@@ -193,8 +193,8 @@ def test_writer_sends_a_word_per_cycle_from_request_to_request(beats):
     cycles, idle, _ = write_all(AxiWriter(8), cases)
     total = len(cases) * beats
     assert cycles == list(range(2, 2 + total))
-    # The last word is sent in cycle total + 1, answered LATENCY later; the writer is idle after that.
-    assert idle == [0] * (total + 2 + LATENCY) + [1]
+    # The first request is taken in cycle 0; the last word is sent in cycle total + 1, answered LATENCY later.
+    assert idle == [1] + [0] * (total + 1 + LATENCY) + [1]
 
 
 def test_writer_begins_a_burst_in_every_cycle():
@@ -204,7 +204,7 @@ def test_writer_begins_a_burst_in_every_cycle():
 
 def test_writer_is_not_idle_in_any_cycle_of_a_single_request():
     _, idle, _ = write_all(AxiWriter(8), [(0x4000, 1)])
-    assert idle == [0] * (3 + LATENCY) + [1]
+    assert idle == [1] + [0] * (2 + LATENCY) + [1]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,9 @@ from amaranth.sim import Simulator
 from tests.support.load_store import random_store_commands
 from tests.support.load_store_drivers import MEMORY_LATENCY, STORE_HALF
 from tests.support.load_store_dut import carry_out
-from tests.support.streams import simulate
 from tilewright.isa.assembler import command
-from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.isa.machine import PRESETS
 from tilewright.rtl.activation_port import ActivationPort
-from tilewright.rtl.status_record import StatusRecord
 
 BASE = PRESETS["base"]
 
@@ -97,29 +94,12 @@ def test_load_goes_first_at_the_port_of_the_activation_buffer():
     sim.run()
 
 
-@pytest.mark.parametrize("bus_bytes", [4, 8, 16])
-def test_record_holds_the_counters_of_one_cycle(bus_bytes):
-    dut = StatusRecord(bus_bytes)
-    rng = random.Random(bus_bytes)
-    counters = [rng.getrandbits(32) for _ in COUNTERS]
-    words = []
-
-    async def testbench(ctx):
-        ctx.set(dut.fault, 3)
-        ctx.set(dut.fault_address, 0x12345678)
-        ctx.set(dut.counters, counters)
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        ctx.set(dut.counters, [0] * len(COUNTERS))  # later counts are not seen
-        while ctx.get(dut.o.valid):
-            ready = rng.random() < 0.5
-            ctx.set(dut.o.ready, ready)
-            if ready:
-                words.append(ctx.get(dut.o.payload).to_bytes(bus_bytes, "little"))
-            await ctx.tick()
-
-    simulate(dut, testbench)
-    expected = counters + [0] * (RECORD_WORDS - len(COUNTERS))
-    expected[FAULT_WORD], expected[FAULT_ADDRESS_WORD] = 3, 0x12345678
-    assert b"".join(words) == b"".join(word.to_bytes(4, "little") for word in expected)
+@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("stall", [0.0, 0.6])
+def test_stores_right_behind_a_record_wait_for_all_of_it(machine, stall):
+    place = iter(range(0, 1 << 16, 4096))
+    status = [command("sta", "status", address=next(place)) for _ in range(5)]
+    memory = [command("sta", "memory", ["signal_out_free"], address=next(place), base=5, rows=2) for _ in range(3)]
+    local = command("sta", "linear", ["signal_act_ready"], target=STORE_HALF, base=9, rows=2)
+    stores = [*settings(37), memory[0], *status[:3], memory[1], status[3], local, memory[2], status[4]]
+    carry_out(machine, stores=stores, stall=stall)

@@ -11,6 +11,7 @@ from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.program import Function, Program, issue
 from tilewright.rtl.activation_buffer import ActivationBuffer
 from tilewright.rtl.commands import CommandQueue
+from tilewright.rtl.counters import INTERVAL
 from tilewright.rtl.dispatcher import Dispatcher
 from tilewright.rtl.lane import DEPTH
 from tilewright.rtl.load import LoadUnit
@@ -139,5 +140,7 @@ def test_latencies_are_those_of_the_rtl():
         "STORE_WORDS": StoreUnit.WORDS,
         "READ_TO_SIGNAL": PostUnit.STORE_READ_LATENCY + 2,
         "QUIET_CYCLES": Dispatcher.QUIET_CYCLES + 1,
+        "WALK_CYCLES": len(COUNTERS) + 1,
+        "WALK_INTERVAL": INTERVAL,
     }
     assert {name: getattr(timing_latencies, name) for name in expected} == expected

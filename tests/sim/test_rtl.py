@@ -55,7 +55,8 @@ def test_status_record_tells_what_a_load_did(program):
     assert shown["commands"] == 6       # the status command itself among them
     assert sum(value for name, value in shown.items() if name.startswith("mac_")) == shown["cycles"]
     assert shown["mac_idle_load"] == shown["load_busy"] > MemoryTiming().latency_cycles
-    assert shown["tile_slots"] == shown["requantized"] == shown["store_busy"] == 0
+    assert shown["tile_slots"] == shown["requantized"] == 0
+    assert shown["store_busy"] <= 1 + len(COUNTERS)     # with the record, until its walk begins
     assert result.words_read == 128 // NANO.bus_bytes
     assert result.words_written == RECORD_WORDS * 4 // NANO.bus_bytes
 

@@ -61,6 +61,16 @@ class Part(wiring.Component):
         return m
 
 
+class Record(Part):
+    """Such a part that always asks for the counters, whose walk begins with ``start``."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        request, begins = (Signal(name=f"counters__{name}") for name in ("request", "begins"))
+        m.d.comb += [request.eq(1), begins.eq(self.start)]
+        return m
+
+
 WIDTHS = {"array": (100,), "sequencer": (3,), "activation_buffer": (8, 9, 70), "weight_buffer": (64,),
           "post_processing": (65, 1), "load": (2,) * 40, "store": (17,), "control": (5, 30)}
 SHARED = {"array": (4,), "store": (33,)}
@@ -71,7 +81,7 @@ def design():
     cluster = Part(WIDTHS["array"], weights=Part(WIDTHS["weight_buffer"]))
     mac = Part(WIDTHS["sequencer"], buffer=Part(WIDTHS["activation_buffer"]), cluster_0=cluster,
                transform=Part(SHARED["array"]))
-    store = Part(WIDTHS["store"], record=Part(SHARED["store"]))
+    store = Part(WIDTHS["store"], record=Record(SHARED["store"]))
     inner = Part(WIDTHS["control"], mac=mac, store=store, load=Part(WIDTHS["load"]),
                  post=Part(WIDTHS["post_processing"]))
     return rtlil.convert(Part((), coprocessor=inner), name="coprocessor", emit_src=False)

@@ -260,11 +260,14 @@ class StoreDriver(Driver):
         self.results = self.rng.randbytes(BUFFER_BYTES)
         self.activations = activations  # written by both units
         self.memory = bytearray(MEMORY_BYTES)
-        counters = [self.rng.getrandbits(32) for _ in COUNTERS]
-        self.ports.set("counters", sum(value << (32 * i) for i, value in enumerate(counters)))
+        self.counters = [self.rng.getrandbits(32) for _ in COUNTERS]
+        self.walk: deque[tuple[int, int]] = deque()  # of the counters: index and count
+        self.walk_begins = False
+        for name in ("counters__begins", "counters__sums__valid"):
+            self.ports.set(name, 0)
         self.ports.set("fault", 0)
         self.ports.set("fault_address", 0xCAFE_F00D)
-        record = (*counters, *[0] * (FAULT_WORD + 1 - len(counters)), 0xCAFE_F00D)
+        record = (*self.counters, *[0] * (FAULT_WORD + 1 - len(COUNTERS)), 0xCAFE_F00D)
         self.reference = StoreReference(bus_bytes, self.results, record=record)
         self.requests: deque[tuple[int, int]] = deque()
         # What has been done when each command is complete: bytes to memory, bytes to the activation buffer, and
@@ -308,8 +311,23 @@ class StoreDriver(Driver):
         self.offer_commands()
         self._answer_reads()
         self._take_memory_writes()
+        self._walk_counters()
         self.semaphores.cycle()
         self.cycles += 1
+
+    def _walk_counters(self) -> None:
+        """Send the counts on request, as `Counters` would; now and then others that nobody has asked for."""
+        requested = self.ports.get("counters__request")
+        counts = bool(self.walk)
+        if self.walk_begins:
+            others = [self.rng.getrandbits(32) for _ in COUNTERS]
+            self.walk.extend(enumerate(self.counters if requested else others))
+        elif counts:
+            index, count = self.walk.popleft()
+            self.ports.set("counters__sums__payload", count << (len(COUNTERS) - 1).bit_length() | index)
+        self.ports.set("counters__sums__valid", counts)
+        self.walk_begins = not self.walk and bool(requested or self.rng.random() < 0.05)
+        self.ports.set("counters__begins", self.walk_begins)
 
     def _is_done(self, semaphore: str, index: int) -> bool:
         to_memory, to_activations, words = self.totals[index]
