@@ -18,8 +18,9 @@ from tilewright.sim.elaborate import coprocessor_verilog
 from tilewright.sim.plain_names import plain_names
 from tilewright.sim.synthesis.place import nextpnr, timing_of, used
 from tilewright.sim.synthesis.report import CriticalPath
-from tilewright.sim.synthesis.sources import Design, mapped_multipliers, ports_only
+from tilewright.sim.synthesis.sources import Design, ecp5_design, ports_only
 from tilewright.sim.synthesis.steps import Show, Step, Tool, finish, tool
+from tilewright.sim.synthesis.targets import ECP5_SYNTHESIS
 from tilewright.sim.toolchain import ToolMissingError, yosys_executable
 
 DEVICE = "LFE5U-85F-6BG381C"
@@ -107,9 +108,9 @@ def part_of(cell: str) -> str:
 
 
 def _synthesis(design: BoardDesign) -> Step:
-    mapped = mapped_multipliers(_system(design))
+    mapped = ecp5_design(_system(design))
     files = {**mapped.files, **contents(design, *_random_contents(design)),
-             SCRIPT: f"{mapped.read}synth_ecp5 -top {TOP} -json {NETLIST}\n"}
+             SCRIPT: f"{mapped.read}{ECP5_SYNTHESIS} -top {TOP} -json {NETLIST}\n"}
     return Step(f"Synthesising the system with machine {design.machine.name}", tool("Yosys", yosys_executable(), "-V"),
                 ("-q", "-l", YOSYS_LOG, SCRIPT), files, (NETLIST, YOSYS_LOG))
 

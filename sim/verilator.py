@@ -13,6 +13,7 @@ import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
 from tilewright.isa.machine import Machine
+from tilewright.sim.core_sources import core_sources
 from tilewright.sim.elaborate import coprocessor_verilog
 from tilewright.sim.toolchain import cache_folder, verilator_environment
 
@@ -25,6 +26,7 @@ COMPILER_FLAGS = "-std=c++17"
 
 _SOURCES = Path(__file__).parents[1]
 _THIS_FILE = Path(__file__).read_bytes()  # as this process runs it, whatever the file has become since
+_CLOCK_GATE = _SOURCES / "sim" / "harness" / "clock_gate.sv"
 _CORE = Path(pythondata_cpu_cv32e40x.data_location)
 _XPULP_CORE = Path(pythondata_cpu_cv32e40p.data_location)
 
@@ -87,7 +89,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
 
 def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
     xpulp = core == "cv32e40p"
-    sources = _xpulp_sources() if xpulp else [*_core_sources(), _SOURCES / "rtl" / "soc" / "host_core.sv"]
+    sources = _xpulp_sources() if xpulp else [*core_sources(), _CLOCK_GATE, _SOURCES / "rtl" / "soc" / "host_core.sv"]
     if machine is None:
         top, inner, bus_bytes, title = "simulated_core", "xpulp_core" if xpulp else "bare_core", 0, f"core {core!r}"
     else:
@@ -116,19 +118,12 @@ def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bo
         raise BuildError(f"Simulator of {title} could not be built; the log is {log}")
 
 
-def _core_sources() -> list[Path]:
-    """Return the host core's files: packages and interfaces first."""
-    first = [_CORE / "rtl" / name for name in ("include/cv32e40x_pkg.sv", "if_c_obi.sv", "if_xif.sv")]
-    rest = sorted((_CORE / "rtl").glob("cv32e40x_*.sv"))
-    return [*first, *rest, _SOURCES / "sim" / "harness" / "clock_gate.sv"]
-
-
 def _xpulp_sources() -> list[Path]:
     """Return the files of the XPULP core, without its floating-point unit and its register file made of latches."""
     first = [_XPULP_CORE / "rtl" / "include" / f"cv32e40p_{name}.sv" for name in ("apu_core_pkg", "fpu_pkg", "pkg")]
     left_out = {f"cv32e40p_{name}.sv" for name in ("top", "fp_wrapper", "register_file_latch")}
     rest = [path for path in sorted((_XPULP_CORE / "rtl").glob("cv32e40p_*.sv")) if path.name not in left_out]
-    return [*first, *rest, _SOURCES / "sim" / "harness" / "clock_gate.sv"]
+    return [*first, *rest, _CLOCK_GATE]
 
 
 def _key(variant: tuple[Machine | None, bool, bool, CoreName]) -> str:
@@ -148,5 +143,5 @@ def _own_sources(machine: Machine | None, *, activity: bool) -> Iterator[Path]:
     of_coprocessor = (("rtl", "*.py"), ("isa", "*.py")) if machine is not None else ()
     for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/harness", "*.*")):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    for name in ("elaborate.py", *(("blocks.py", "toggle_probes.py") if activity else ())):
+    for name in ("elaborate.py", "core_sources.py", *(("blocks.py", "toggle_probes.py") if activity else ())):
         yield _SOURCES / "sim" / name

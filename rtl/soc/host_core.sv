@@ -30,7 +30,8 @@ module host_core import cv32e40x_pkg::*; #(
   if_xif              xif
 );
   cv32e40x_core #(
-    .M_EXT(M), .B_EXT(B_NONE), .X_EXT(X_EXT), .X_NUM_RS(2), .X_ID_WIDTH(4), .NUM_MHPMCOUNTERS(1)
+    .M_EXT(M), .B_EXT(B_NONE), .X_EXT(X_EXT), .X_NUM_RS(2), .X_ID_WIDTH(4), .NUM_MHPMCOUNTERS(0),
+    .DBG_NUM_TRIGGERS(0)
   ) core (
     .clk_i(clk), .rst_ni(rst_n), .scan_cg_en_i(1'b0),
     .boot_addr_i(32'h80), .mtvec_addr_i(32'h0), .dm_exception_addr_i(32'h0), .dm_halt_addr_i(32'h0),

@@ -7,7 +7,7 @@ from tilewright.sim.synthesis.errors import SynthesisError
 from tilewright.sim.synthesis.netlist import Netlist, read_netlist
 from tilewright.sim.synthesis.place import REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.sim.synthesis.report import Request, SynthesisReport
-from tilewright.sim.synthesis.sources import VERILOG, mapped_multipliers
+from tilewright.sim.synthesis.sources import VERILOG, ecp5_design
 from tilewright.sim.synthesis.steps import Show, Step, Tool, finish
 from tilewright.sim.synthesis.targets import Fpga
 
@@ -18,7 +18,7 @@ NETLIST = "netlist.json"
 def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
     """Synthesise, and place and route if asked for, possible, and it fits."""
     router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
-    design = mapped_multipliers(request.design) if target.mapped_multipliers else request.design
+    design = ecp5_design(request.design) if target.ecp5_modules else request.design
     script = f"{design.read}{target.synthesis.format(top=design.top)}"
     mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
                          {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)

@@ -5,22 +5,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pythondata_cpu_cv32e40x
-
 from tilewright.isa.machine import Machine
+from tilewright.sim.core_sources import core_sources
 from tilewright.sim.elaborate import coprocessor_verilog
 from tilewright.sim.plain_names import plain_names
 from tilewright.sim.synthesis.blocks import SourceLines
 
 _HERE = Path(__file__).parent
 _SOURCES = _HERE.parents[1]
-_CORE = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
 
 VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
 
 ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
 """Verilog files and modules of DSP blocks with their registers, and which modules of the gateware give way to them."""
+
+CORE_REGISTERS = "cv32e40x_register_file"
+ECP5_REGISTERS = "ecp5_register_file"
+"""The core's register file, and what takes its place: modules, each in a file of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,9 @@ def machine_design(machine: Machine, *, with_core: bool) -> Design:
     alone = verilog_design(machine.name, coprocessor_verilog(machine), "coprocessor")
     if not with_core:
         return alone
-    first = [_CORE / name for name in ("include/cv32e40x_pkg.sv", "if_c_obi.sv", "if_xif.sv")]
     ours = [_SOURCES / name
             for name in ("sim/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/tilewright_soc.sv")]
-    sources = [*first, *sorted(_CORE.glob("cv32e40x_*.sv")), *ours]
+    sources = [*core_sources(), *ours]
     read = (f"read_slang -j 1 --top tilewright_soc -G BUS_BYTES={machine.bus_bytes} "
             f"{' '.join(path.name for path in sources)} ports.v\n")
     ports = ports_only(str(alone.files[VERILOG]), alone.top)
@@ -87,8 +88,15 @@ def ports_only(text: str, module: str) -> str:
     return "\n".join(["(* blackbox *)", header, *ports, "endmodule", ""])
 
 
-def mapped_multipliers(design: Design) -> Design:
-    """Return the design with multipliers in the DSP blocks of an ECP5, with the blocks' own registers."""
+def ecp5_design(design: Design) -> Design:
+    """Return the design with multipliers in the DSP blocks of an ECP5, with the blocks' own registers.
+
+    A core's registers go to LUT RAM.
+    """
     files = {f"{module}.v": _HERE / f"{module}.v" for module in ECP5_MODULES}
     read = "".join(f"read_verilog {module}.v\nchtype -set {module} t:{ours}\n" for module, ours in ECP5_MODULES.items())
-    return Design(design.name, design.top, {**design.files, **files}, design.read + read)
+    registers: dict[str, str | Path] = {}
+    if f"{CORE_REGISTERS}.sv" in design.files:
+        text = (_HERE / f"{ECP5_REGISTERS}.sv").read_text(encoding="utf-8")
+        registers[f"{CORE_REGISTERS}.sv"] = text.replace(f"module {ECP5_REGISTERS}", f"module {CORE_REGISTERS}")
+    return Design(design.name, design.top, {**design.files, **files, **registers}, design.read + read)

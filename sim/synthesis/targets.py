@@ -25,8 +25,8 @@ class Fpga:
         Logic cells (what a LUT takes) that one of a resource takes as well.
     place : tuple of str
         Arguments of nextpnr that name the device; empty if it is not placed, then ``unplaced`` says why.
-    mapped_multipliers : bool
-        The array's multipliers are replaced by those of ecp5_multipliers.v.
+    ecp5_modules : bool
+        Modules for ECP5 take the place of some of ours and of the core's: `sources.ecp5_design`.
     source : str
         Where the capacities are from.
     """
@@ -42,7 +42,7 @@ class Fpga:
     logic_per: Mapping[str, int] = field(default_factory=dict)
     place: tuple[str, ...] = ()
     unplaced: str = ""
-    mapped_multipliers: bool = False
+    ecp5_modules: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,10 @@ class Cells:
 
 Target = Fpga | Cells
 
-_ECP5 = "synth_ecp5 -top {top} -json netlist.json\n"
+ECP5_SYNTHESIS = "synth_ecp5 -nowidelut"
+"""Without multiplexers between LUTs: with them abc takes a quarter more LUTs for the core, and a few for the array."""
+
+_ECP5 = f"{ECP5_SYNTHESIS} -top {{top}} -json netlist.json\n"
 _ECP5_PRIMITIVES: Mapping[str, tuple[str, int]] = {
     "LUT4": ("LUT", 1), "CCU2C": ("carry", 1), "TRELLIS_FF": ("FF", 1), "MULT18X18D": ("DSP", 1), "DP16KD": ("BRAM", 1),
     "PDPW16KD": ("BRAM", 1), "TRELLIS_DPR16X4": ("LUT RAM", 1),
@@ -90,7 +93,7 @@ def _ecp5(size: str, package: str, capacity: Mapping[str, int]) -> Fpga:
     return Fpga(
         f"ecp5-{size}", f"Lattice ECP5 LFE5U-{size[:-1].upper()}F, speed grade 6", _ECP5, _ECP5_PRIMITIVES, _ECP5_UNITS,
         {f"LFE5U-{size[:-1]}F": capacity}, _ECP5_SOURCE, ("PFUMX", "L6MUX21"), _ECP5_LOGIC,
-        (f"--{size}", "--package", package, "--speed", "6"), mapped_multipliers=True)
+        (f"--{size}", "--package", package, "--speed", "6"), ecp5_modules=True)
 
 
 _XC7_PRIMITIVES: Mapping[str, tuple[str, int]] = {
