@@ -7,6 +7,8 @@ What a command needs is imported when it runs, so that ``--help`` and ``isa`` an
 import json
 import math
 import shlex
+import signal
+import sys
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -84,7 +86,13 @@ NoChaining = Annotated[bool, typer.Option("--no-chaining", help="Let every layer
 
 def main() -> None:
     """Run the command line."""
+    end_in_order_when_terminated()
     app(prog_name="tilewright")
+
+
+def end_in_order_when_terminated() -> None:
+    """Let SIGTERM end this process as an exception does: tools that it started end with it, drafts are removed."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
 
 
 @app.command(epilog="Example: tilewright run lenet5 --machine large --engine rtl --json report.json")

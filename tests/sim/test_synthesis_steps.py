@@ -1,6 +1,8 @@
 """Steps are run once, wholly or not at all, and say what went wrong."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -51,6 +53,36 @@ def test_a_file_counts_by_its_contents(tmp_path):
     assert finish(step(code, {"in": tmp_path / "x"}), quiet).folder == finish(step(code, {"in": tmp_path / "y"}),
                                                                            quiet).folder
     assert (tmp_path / "x").exists()
+
+
+TERMINATED = """
+import os, sys
+from contextlib import contextmanager
+from tilewright.runtime.cli import end_in_order_when_terminated
+from tilewright.sim.synthesis.steps import Step, Tool, finish
+
+@contextmanager
+def quiet(title):
+    yield lambda detail: None
+
+end_in_order_when_terminated()
+code = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(600)"
+finish(Step("Waiting", Tool("Python", sys.executable, "3"), ("-c", code, sys.argv[1]), {}, ("out",)), quiet)
+"""
+
+
+def test_a_tool_ends_with_a_command_that_is_terminated(tmp_path):
+    told = tmp_path / "process"
+    command = subprocess.Popen([sys.executable, "-c", TERMINATED, str(told)])
+    deadline = time.monotonic() + 60
+    while not (told.exists() and told.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    tool = int(told.read_text())
+    os.kill(tool, 0)  # raises if it were not running
+    command.terminate()
+    assert command.wait(30) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(tool, 0)
 
 
 def test_a_failure_names_the_last_error_and_the_log():
