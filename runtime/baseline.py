@@ -112,12 +112,12 @@ def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: Co
     if slices if slices is not None else network.macs > MOST_MACS[core]:
         return _run_in_parts(network, expected, core, progress)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        program = _Program.make(network, inputs, core, Path(folder))
+        program = Program.make(network, inputs, core, Path(folder))
         return program.run(expected, progress)
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
+class Program:
     """A network compiled for a core, and what its memory holds at the start."""
 
     network: Network
@@ -127,7 +127,7 @@ class _Program:
     images: list[tuple[int, bytes]]
 
     @classmethod
-    def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "_Program":
+    def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "Program":
         baseline = emit_baseline(network, xpulp=core == "cv32e40p")
         images = [(MAIN_MEMORY, baseline.image)]
         images += [(MAIN_MEMORY + baseline.tensors[info.name], to_memory(inputs[info.name], info))
@@ -217,7 +217,7 @@ def _figures(network: Network, inputs: Mapping[str, np.ndarray], core: CoreName,
              progress: Progress | None) -> tuple[list[tuple[int, int]], bool]:
     """Return cycles and instructions of each layer, and whether all are correct: from the cache, or run now."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        program = _Program.make(network, inputs, core, Path(folder))
+        program = Program.make(network, inputs, core, Path(folder))
         kept = cache_folder() / "baseline" / f"{program.key()}.json"
         if kept.is_file():
             stored = json.loads(kept.read_text())

@@ -1,4 +1,4 @@
-"""Calibrate the prices of a technology at gate level: map every block, simulate it on windows of real layers, fit.
+"""Calibrate the prices of a technology at gate level: map every block and the core, simulate windows of runs, fit.
 
 Every step is kept in the cache: a calibration that was stopped goes on where it was.
 """
@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.isa.machine import Machine
+from tilewright.runtime.calibrate_core import CoreResult, calibrate_core
 from tilewright.runtime.calibrate_workloads import Captured, Workload, capture
 from tilewright.runtime.progress import Steps
 from tilewright.sim.debian import debian_data
@@ -65,7 +66,10 @@ class BlockResult:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All blocks, and the error of their sum with each workload held out; ``rtl`` is a hash of the Verilog measured."""
+    """All blocks and the core, and the error of the blocks' sum with each workload held out.
+
+    ``rtl`` is a hash of the blocks' Verilog.
+    """
 
     technology: str
     machine: Machine
@@ -73,13 +77,15 @@ class Calibration:
     workloads: tuple[Workload, ...]
     blocks: Mapping[str, BlockResult]
     sum_errors: Mapping[str, float]
+    core: CoreResult
 
 
 def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], steps: Steps,
               blocks: Sequence[str] = tuple(BLOCKS)) -> Calibration:
-    """Return the calibration of ``technology`` on ``workloads``."""
-    captured = capture(machine, workloads, steps)
+    """Return the calibration of ``technology`` on ``workloads``; the core has its own."""
     path = debian_data(LIBRARIES[technology])
+    core = calibrate_core(path, steps)
+    captured = capture(machine, workloads, steps)
     library = read_library(path)
     plain, idle = measure(machine, path, library, captured, steps, gated=False, blocks=blocks)
     gated, idle_gated = measure(machine, path, library, captured, steps, gated=True, blocks=blocks)
@@ -89,7 +95,7 @@ def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], 
     by_workload = {name: [plain[block][name] for block in blocks] for name in names}
     errors = relative_errors(by_workload, [results[block].prices for block in blocks])
     rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
-    return Calibration(technology, machine, rtl, tuple(workloads), results, errors)
+    return Calibration(technology, machine, rtl, tuple(workloads), results, errors, core)
 
 
 def measure(machine: Machine, path: Path, library: Library, captured: Sequence[Captured], steps: Steps, *, gated: bool,

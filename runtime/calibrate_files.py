@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.runtime.calibrate import BlockResult, Calibration
+from tilewright.runtime.calibrate_core import CoreResult
 from tilewright.sim.gates.measure import Measurement
-from tilewright.sim.registers import registers_of
+from tilewright.sim.registers import CORE_REGISTERS, registers_of
 
 NODE = "180 nm, 1.8 V"
 TOGGLE = "one change of a register bit, with the logic behind it that changes with it and its glitches; no wires"
@@ -29,20 +30,7 @@ use = "ratios"
 summary = "180 nm, 1.8 V, osu018: blocks at gate level with delays on real layers, no layout; SRAM scaled from CACTI"
 '''
 
-INSTRUCTION = '''\
-[price.instruction]
-effect = "one instruction of the RISC-V core, without its fetch, its data access and the clock"
-pJ = {pJ:.4g}
-node = "{node}"
-kind = "scaled"
-source = "generic45's 15 pJ x {toggle:.3g} / 0.14, the ratio of a register toggle of the array in the two"
-relative = [
-    [0.70, 1.40, "instructions differ; one figure stands for all"],
-]
-absolute = [
-    [0.40, 2.50, "order of magnitude only"],
-]
-'''
+INSTRUCTION = "one instruction of the RISC-V core, without its fetch, its data access and the clock; no wires"
 
 SRAM = '''\
 [sram]
@@ -98,7 +86,7 @@ def technology_text(found: Mapping[str, Any]) -> str:
     cycles = {name: _cycle(block) for name, block in blocks.items()}
     toggles = {name: block["prices_pJ"]["register_toggle"] for name, block in blocks.items()}
     run = _run(found)
-    parts = [HEAD, *_defaults(blocks, cycles, toggles, run)]
+    parts = [HEAD, *_defaults(blocks, cycles, toggles, run), *_core(found["core"])]
     for name, block in blocks.items():
         ratios = [1 / (1 + error) for error in block["held_out"].values()]
         why = f"largest errors with a window left out, of {len(ratios)}"
@@ -114,12 +102,11 @@ def technology_text(found: Mapping[str, Any]) -> str:
 
 def _defaults(blocks: Mapping[str, Any], cycles: Mapping[str, float], toggles: Mapping[str, float],
               run: str) -> list[str]:
-    """Return the entries that hold for blocks without their own: the core, and what was not measured."""
+    """Return the entries that hold for blocks without their own."""
     cycle = sum(cycles.values()) / len(cycles)
     low, high = min(toggles.values()), max(toggles.values())
     # The geometric mean lies as far from the lowest as from the highest.
     toggle = (low * high) ** 0.5
-    array = toggles.get("array", toggle)
     leakage = (sum(block["leakage_nW"] for block in blocks.values())
                / sum(block["elaborated_registers"] for block in blocks.values()))
     parts = [
@@ -127,13 +114,39 @@ def _defaults(blocks: Mapping[str, Any], cycles: Mapping[str, float], toggles: M
                [[min(cycles.values()) / cycle, max(cycles.values()) / cycle, "blocks differ by as much"]], [TREE]),
         _entry("price.register_toggle", "pJ", toggle, "scaled", f"between the blocks measured: {run}", TOGGLE,
                [[low / toggle, high / toggle, "blocks differ by as much"]], [WIRES, DELAYS]),
-        INSTRUCTION.format(pJ=15 * array / 0.14, node=NODE, toggle=array),
         _entry("leakage", "per_register_nW", leakage, "measured", run,
                "leakage of one register with its share of the logic", [[0.5, 2.0, "how much logic stands behind one"]],
                [[0.3, 10.0, "leakage doubles every 10 to 15 degrees; slow and fast corners"]]),
     ]
     gated = [block for block in blocks.values() if block["gated"]]
     return [*parts, _gating("gating", gated, run)] if gated else parts
+
+
+def _core(core: Mapping[str, Any]) -> list[str]:
+    """Return the entries of the RISC-V core."""
+    windows = core["windows"].values()
+    run = f"netlist of CV32E40X in osu018, {len(windows)} windows of programs; docs/calibration.md"
+    cycle = sum(each["clock_pJ_per_cycle"] for each in windows) / len(windows) / core["elaborated_registers"]
+    return [
+        _entry("price.instruction", "pJ", core["prices_pJ"]["instruction"], "measured", run, INSTRUCTION,
+               [[*instruction_range(core), f"programs differ: extremes of {len(windows)} windows, each held out"]],
+               [WIRES, DELAYS]),
+        _entry("block.riscv_core.register_cycle", "pJ", cycle, "measured", run, CYCLE,
+               [[0.98, 1.02, "registers that synthesis merges"]], [TREE]),
+    ]
+
+
+def instruction_range(core: Mapping[str, Any]) -> tuple[float, float]:
+    """Return factors from the price of an instruction to what it is in single windows, the least and the greatest.
+
+    What the clock takes is known, so all of a window's error is the instructions': the factors are of what is left of
+    its energy, measured over modelled with prices of the other windows.
+    """
+    factors = []
+    for name, each in core["windows"].items():
+        modelled = each["pJ_per_cycle"] * (1 + core["held_out"][name])
+        factors.append((each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) / (modelled - each["clock_pJ_per_cycle"]))
+    return min(1.0, *factors), max(1.0, *factors)
 
 
 def _gating(section: str, blocks: Sequence[Mapping[str, Any]], run: str) -> str:
@@ -181,7 +194,29 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
                       for each in calibration.workloads},
         "blocks": {name: _block_json(block, registers[name]) for name, block in calibration.blocks.items()},
         "sum_of_blocks": {"held_out": dict(calibration.sum_errors)},
+        "core": core_json(calibration.core),
     }
+
+
+def core_json(core: CoreResult) -> dict[str, Any]:
+    """Return the core's part of that."""
+    one = next(iter(core.measured.values()))
+    prices = core.prices
+    return {
+        "verilog": core.verilog, "prices_pJ": dict(prices.prices), "held_out": dict(prices.held_out),
+        "rms": prices.rms, "largest": prices.largest,
+        "another_price": {event: {"pJ": each.prices[event], "rms": each.rms, "largest": each.largest}
+                          for event, each in (("data_access", core.with_accesses), ("stall", core.with_stalls))},
+        "registers": one.registers, "elaborated_registers": CORE_REGISTERS["cv32e40x"], "cells": one.cells,
+        "area_um2": one.area, "leakage_nW": one.leakage,
+        "windows": {each.name: {
+            "model": each.model, "layer": each.layer, "where": each.where, "what": each.what,
+            "cycles": core.measured[each.name].cycles, "retired": core.counts[each.name].retired,
+            "data_accesses": core.counts[each.name].accesses,
+            "register_toggles": core.measured[each.name].register_toggles,
+            "pJ_per_cycle": core.measured[each.name].energy / core.measured[each.name].cycles,
+            "clock_pJ_per_cycle": core.measured[each.name].clock / core.measured[each.name].cycles,
+        } for each in core.workloads}}
 
 
 def _block_json(block: BlockResult, elaborated: int) -> dict[str, Any]:

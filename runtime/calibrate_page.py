@@ -1,7 +1,10 @@
 """docs/calibration.md from the figures of a calibration: tables of prices, errors, clock gating and workloads."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from tilewright.runtime.calibrate_core_page import core_section
+from tilewright.runtime.calibrate_tables import percent, table
 
 TEXT = """\
 # Calibration at gate level: {technology}
@@ -37,6 +40,7 @@ changes in kind. Prices of blocks that are not in the table are means of those t
 
 {errors}
 
+{core}
 ## Clock gating
 
 Registers that share an enable and have no reset, {least} or more, behind a latch and an AND. *Saved* is of the block's
@@ -63,7 +67,7 @@ def page(found: Mapping[str, Any]) -> str:
     return TEXT.format(
         technology=found["technology"], rtl=found["rtl"], machine=found["machine"], count=len(found["workloads"]),
         cycles=CYCLES, period=f"{PERIOD:g}", least=GATED_REGISTERS, prices=_prices(blocks), sums=_sums(found),
-        errors=_errors(found),
+        errors=_errors(found), core=core_section(found["core"]),
         gating=_gating(blocks), verdict=_verdict(blocks), workloads=_workloads(found["workloads"]))
 
 
@@ -74,9 +78,9 @@ def _prices(blocks: Mapping[str, Any]) -> str:
         clocks = [each["clock_pJ_per_cycle"] for each in block["measured"].values()]
         rows.append((name, f"{block['cells']:,}", f"{block['registers']:,}", f"{block['area_um2'] / 1e6:.2f}",
                      f"{block['prices_pJ']['register_cycle']:.3f}", f"{block['prices_pJ']['register_toggle']:.2f}",
-                     f"{min(energies):,.0f} to {max(energies):,.0f}", _percent(sum(clocks) / sum(energies)),
-                     _percent(block["rms"], 1), _percent(block["largest"], 1)))
-    return _table(("block", "cells", "registers", "mm²", "pJ per register and cycle", "pJ per toggle", "pJ per cycle",
+                     f"{min(energies):,.0f} to {max(energies):,.0f}", percent(sum(clocks) / sum(energies)),
+                     percent(block["rms"], 1), percent(block["largest"], 1)))
+    return table(("block", "cells", "registers", "mm²", "pJ per register and cycle", "pJ per toggle", "pJ per cycle",
                    "of it clock", "error held out, rms", "largest"), rows)
 
 
@@ -85,14 +89,14 @@ def _sums(found: Mapping[str, Any]) -> str:
     rms = (sum(error**2 for error in errors) / len(errors)) ** 0.5
     whole = [name for name, block in found["blocks"].items() if len(block["measured"]) == len(errors)]
     return (f"The blocks that were measured on every window ({', '.join(whole)}) together, each window held out: "
-            f"{_percent(rms, 1)} rms, at most {_percent(max(map(abs, errors)), 1)} over {len(errors)} windows.")
+            f"{percent(rms, 1)} rms, at most {percent(max(map(abs, errors)), 1)} over {len(errors)} windows.")
 
 
 def _errors(found: Mapping[str, Any]) -> str:
     blocks = found["blocks"]
     rows = [(name, *(_error(block, name) for block in blocks.values()),
              f"{100 * found['sum_of_blocks']['held_out'][name]:+.1f}") for name in found["workloads"]]
-    return _table(("window, error in %", *blocks, "all"), rows)
+    return table(("window, error in %", *blocks, "all"), rows)
 
 
 def _error(block: Mapping[str, Any], window: str) -> str:
@@ -106,11 +110,11 @@ def _gating(blocks: Mapping[str, Any]) -> str:
             continue
         before, after, saved = _saved(block)
         clocked = sum(each["clocked_registers"] for each in block["gated"].values())
-        rows.append((name, f"{before:,.0f}", f"{after:,.0f}", _percent(saved),
-                     _percent(clocked / (block["registers"] * len(block["gated"]))),
+        rows.append((name, f"{before:,.0f}", f"{after:,.0f}", percent(saved),
+                     percent(clocked / (block["registers"] * len(block["gated"]))),
                      f"{block['idle_clock_pJ_per_cycle']:.1f}", f"{block['idle_clock_gated_pJ_per_cycle']:.1f}",
-                     _percent(block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"])))
-    return _table(("block", "pJ per cycle", "with gates", "saved", "registers clocked", "idle, pJ per cycle",
+                     percent(block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"])))
+    return table(("block", "pJ per cycle", "with gates", "saved", "registers clocked", "idle, pJ per cycle",
                    "with gates", "left"), rows)
 
 
@@ -128,18 +132,9 @@ def _verdict(blocks: Mapping[str, Any]) -> str:
         return "No netlist was measured with gates."
     before, after = (sum(each[place] for each in saved) for place in (0, 1))
     return (f"All these blocks together take {before:,.0f} pJ per cycle in the mean over the windows, {after:,.0f} "
-            f"with gates: {_percent(1 - after / before)} less.")
+            f"with gates: {percent(1 - after / before)} less.")
 
 
 def _workloads(workloads: Mapping[str, Any]) -> str:
-    return _table(("window", "network", "layer", "what"),
+    return table(("window", "network", "layer", "what"),
                   [(name, each["model"], str(each["layer"]), each["what"]) for name, each in workloads.items()])
-
-
-def _percent(share: float, digits: int = 0) -> str:
-    return f"{100 * share:.{digits}f} %"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

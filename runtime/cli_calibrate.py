@@ -3,13 +3,14 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from tilewright.isa.machine import Machine
 from tilewright.runtime.cli_options import MachineName, machine_named
 from tilewright.runtime.errors import InputError, RunError
-from tilewright.runtime.files import require_place
+from tilewright.runtime.files import reason, require_place
 
 
 class Target(StrEnum):
@@ -30,38 +31,78 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
                                                    help="Where to put the files.")],
               machine: MachineName = "base",
               blocks: Annotated[str | None, typer.Option("--blocks", metavar="A,B", show_default=False,
-                                                         help="Only these blocks of the machine.")] = None) -> None:
+                                                         help="Only these blocks of the machine.")] = None,
+              core: Annotated[Path | None, typer.Option(
+                  "--core", metavar="FILE", show_default=False,
+                  help="Only the RISC-V core: all else from the calibration.json of an earlier run.")] = None) -> None:
     """Measure energies again, from cells up: osu018 on netlists of our blocks, sky130's cells in SPICE, SRAM by CACTI.
 
     osu018 takes an hour of one processor, most of it Yosys and simulations; every step is kept, and a run that was
     stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
     """
     size = machine_named(machine)
-    if tech is not Target.osu018 and (blocks is not None or machine != "base"):
-        raise InputError(f"Options --machine and --blocks must be given with --tech osu018 only, not with {tech.value}")
+    if tech is not Target.osu018 and (blocks is not None or core is not None or machine != "base"):
+        raise InputError(f"Options --machine, --core and --blocks must be given with --tech osu018 only, not with "
+                         f"{tech.value}")
+    if core is not None and (blocks is not None or machine != "base"):
+        raise InputError("Option --core must not be given with --machine or --blocks: those are of the earlier run")
+    earlier = _earlier(core) if core is not None else None
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"Folder {str(output)!r} cannot be made: {error.strerror}; name another with -o") from error
     require_place(output / "calibration.json")
     if tech is Target.osu018:
-        from tilewright.runtime.calibrate import calibrate as measured
-        from tilewright.runtime.calibrate_files import technology_text, to_json
-        from tilewright.runtime.calibrate_page import page
-        from tilewright.runtime.calibrate_workloads import WORKLOADS
-        from tilewright.runtime.progress import Steps
-        from tilewright.sim.gates.blocks import BLOCKS
-
-        wanted = tuple(blocks.split(",")) if blocks else tuple(BLOCKS)
-        if unknown := [name for name in wanted if name not in BLOCKS]:
-            raise InputError(f"Blocks must be of {', '.join(BLOCKS)}, not {unknown[0]!r}")
-        found = to_json(measured(tech.value, size, WORKLOADS, Steps(), wanted))
-        (output / "osu018.toml").write_text(technology_text(found), encoding="utf-8")
-        (output / "calibration.md").write_text(page(found), encoding="utf-8")
-        (output / "calibration.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        _write(_core_again(earlier) if earlier is not None else _measured(size, blocks), output)
     else:
         _characterise(tech, output)
     typer.echo(f"Written to {output}")
+
+
+def _earlier(path: Path) -> dict[str, Any]:
+    """Return the figures in ``path``."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run: "
+                         f"{reason(error)}") from error
+    if not isinstance(found, dict) or not {"technology", "machine", "workloads", "blocks"} <= set(found):
+        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and has no blocks")
+    return found
+
+
+def _measured(machine: Machine, blocks: str | None) -> dict[str, Any]:
+    """Return the figures of a new calibration."""
+    from tilewright.runtime.calibrate import calibrate as measured
+    from tilewright.runtime.calibrate_files import to_json
+    from tilewright.runtime.calibrate_workloads import WORKLOADS
+    from tilewright.runtime.progress import Steps
+    from tilewright.sim.gates.blocks import BLOCKS
+
+    wanted = tuple(blocks.split(",")) if blocks else tuple(BLOCKS)
+    if unknown := [name for name in wanted if name not in BLOCKS]:
+        raise InputError(f"Blocks must be of {', '.join(BLOCKS)}, not {unknown[0]!r}")
+    return to_json(measured(Target.osu018.value, machine, WORKLOADS, Steps(), wanted))
+
+
+def _core_again(found: dict[str, Any]) -> dict[str, Any]:
+    """Return figures with those of the core measured now."""
+    from tilewright.runtime.calibrate import LIBRARIES
+    from tilewright.runtime.calibrate_core import calibrate_core
+    from tilewright.runtime.calibrate_files import core_json
+    from tilewright.runtime.progress import Steps
+    from tilewright.sim.debian import debian_data
+
+    return found | {"core": core_json(calibrate_core(debian_data(LIBRARIES[Target.osu018.value]), Steps()))}
+
+
+def _write(found: dict[str, Any], output: Path) -> None:
+    from tilewright.runtime.calibrate_files import technology_text
+    from tilewright.runtime.calibrate_page import page
+
+    (output / "osu018.toml").write_text(technology_text(found), encoding="utf-8")
+    (output / "calibration.md").write_text(page(found), encoding="utf-8")
+    (output / "calibration.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def _characterise(tech: Target, output: Path) -> None:

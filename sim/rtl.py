@@ -205,6 +205,7 @@ def run_bare(
     no_progress_cycles: int = 1_000_000,
     main_bytes: int = MAIN_BYTES,
     wave: Path | str | None = None,
+    wave_cycles: Sequence[range] = (),
     progress: Progress | None = None,
 ) -> RtlResult:
     """Run an ELF on a core alone, the host core or that of the XPULP baseline; parameters as for `run_rtl`.
@@ -214,6 +215,8 @@ def run_bare(
     options = ["--zero-wait"] if zero_wait else []
     if timing is not None:
         options += ["--latency-cycles", str(timing.latency_cycles)]
+    for cycles in wave_cycles:
+        options += ["--wave-cycles", str(cycles.start), str(cycles.stop)]
     simulator = build_simulator(None, tracing=wave is not None, core=core)
     return _run(simulator, elf_path, options, images, dumps, max_cycles, no_progress_cycles, main_bytes, wave,
                 progress)

@@ -1,7 +1,7 @@
 """The host core as Verilog that `mapping` takes: its SystemVerilog read by slang, asynchronous resets made synchronous.
 
-None of our windows has a reset in it. The library's flip-flop with asynchronous reset is another cell; ours without
-costs less area, and its clock pin more than that one's.
+None of our windows has a reset in it, and the event simulator knows no asynchronous one. It costs a gate in front of a
+register that the library's flip-flop with asynchronous reset has inside.
 """
 
 import hashlib
@@ -15,17 +15,29 @@ from tilewright.sim.gates.mapping import MappingError, plain_verilog
 from tilewright.sim.toolchain import cache_folder, yosys_executable
 
 TOP = "bare_core"
-SCOPE = "TOP.simulated_core.core"
-"""Where the core is in the waveforms of the simulator of a core alone."""
-
 _SOURCES = Path(__file__).parents[2]
 _OURS = ("sim/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")
+
+SYNCHRONOUS = """\
+(* techmap_celltype = "$aldff" *)
+module synchronous (input CLK, ALOAD, input [WIDTH-1:0] D, AD, output [WIDTH-1:0] Q);
+  parameter WIDTH = 1;
+  parameter CLK_POLARITY = 1;
+  parameter ALOAD_POLARITY = 1;
+  \\$dff #(.WIDTH(WIDTH), .CLK_POLARITY(CLK_POLARITY))
+    _TECHMAP_REPLACE_ (.CLK(CLK), .D(ALOAD == ALOAD_POLARITY ? AD : D), .Q(Q));
+endmodule
+"""
+"""What a register becomes that slang reads as one with an asynchronous load.
+
+Yosys' async2sync puts a second gate behind it, which would have the register's name.
+"""
 
 SCRIPT = """\
 read_slang -j 1 --top {top} {files}
 hierarchy -top {top}
 proc
-async2sync
+techmap -map synchronous.v
 bwmuxmap
 opt_clean
 write_verilog -noattr core.v
@@ -33,7 +45,7 @@ write_verilog -noattr core.v
 
 
 def core_verilog() -> str:
-    """Return the core, hierarchical, with plain names; its top module is ``TOP``.
+    """Return the core, one module ``TOP`` with plain names: slang leaves no hierarchy.
 
     Raises
     ------
@@ -42,7 +54,8 @@ def core_verilog() -> str:
     """
     files = [*core_sources(), *(_SOURCES / name for name in _OURS)]
     script = SCRIPT.format(top=TOP, files=" ".join(file.name for file in files))
-    key = hashlib.sha256(script.encode() + b"".join(file.read_bytes() for file in files)).hexdigest()
+    texts = (script.encode(), SYNCHRONOUS.encode(), *(file.read_bytes() for file in files))
+    key = hashlib.sha256(b"".join(texts)).hexdigest()
     folder = cache_folder() / "gates" / "core" / key
     made = folder / "core.v"
     if not made.exists():
@@ -51,6 +64,7 @@ def core_verilog() -> str:
         for file in files:
             shutil.copy(file, folder / file.name)
         write_if_changed(folder / "read.ys", script)
+        write_if_changed(folder / "synchronous.v", SYNCHRONOUS)
         done = subprocess.run([yosys_executable(), "-q", "read.ys"], cwd=folder, capture_output=True, text=True,
                               check=False)
         if done.returncode != 0 or not made.exists():

@@ -4,7 +4,8 @@
 
 What the clock takes is measured by itself: the price of a register's cycle is its mean, so that it holds for idle
 blocks too. The price of a toggle is fitted to the rest. What is minimised is the sum of squared errors relative to the
-whole energy: a quiet window counts as much as a busy one.
+whole energy: a quiet window counts as much as a busy one. Other events can take the place of toggles: the RISC-V core
+is priced by its instructions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 from tilewright.sim.gates.measure import Measurement
 
 TERMS = ("register_cycle", "register_toggle")
-"""The columns of the model, by the names of prices in a technology file."""
+"""The columns of the model of a block, by the names of prices in a technology file."""
 
 
 class FitError(ValueError):
@@ -48,35 +49,54 @@ class Fit:
         return min(1.0, *ratios), max(1.0, *ratios)
 
 
-def fit(measurements: Mapping[str, Measurement]) -> Fit:
+def fit(measurements: Mapping[str, Measurement], counts: Mapping[str, Sequence[int]] | None = None,
+        events: Sequence[str] = TERMS[1:]) -> Fit:
     """Return prices for a block from its measurements by workload.
+
+    Parameters
+    ----------
+    measurements : mapping of str to Measurement
+    counts : mapping of str to sequence of int, optional
+        How often each of ``events`` happened, by workload; the register toggles if left out.
+    events : sequence of str
+        Names of their prices.
 
     Raises
     ------
     FitError
         If there are fewer than two measurements per price.
     """
-    if len(measurements) < 2 * len(TERMS):
-        raise FitError(f"Fit must have at least {2 * len(TERMS)} workloads, not {len(measurements)}")
+    if counts is None:
+        counts = {name: (each.register_toggles,) for name, each in measurements.items()}
+    least = 2 * (1 + len(events))
+    if len(measurements) < least:
+        raise FitError(f"Fit must have at least {least} workloads, not {len(measurements)}")
+    windows = {name: (each, tuple(counts[name])) for name, each in measurements.items()}
     held_out = {}
-    for name, each in measurements.items():
-        others = {other: value for other, value in measurements.items() if other != name}
-        held_out[name] = _modelled(_prices(others.values()), each) / each.energy - 1
-    prices = _prices(measurements.values())
-    errors = {name: _modelled(prices, each) / each.energy - 1 for name, each in measurements.items()}
-    return Fit(dict(zip(TERMS, prices, strict=True)), errors, held_out)
+    for name, window in windows.items():
+        held_out[name] = _error(_prices([other for key, other in windows.items() if key != name]), window)
+    prices = _prices(windows.values())
+    errors = {name: _error(prices, window) for name, window in windows.items()}
+    return Fit(dict(zip((TERMS[0], *events), prices, strict=True)), errors, held_out)
 
 
-def _prices(measurements: Collection[Measurement]) -> tuple[float, float]:
-    """Return the prices of a register's cycle and of a toggle."""
-    cycle = sum(each.clock for each in measurements) / sum(each.register_cycles for each in measurements)
-    rows = np.array([[each.register_toggles / each.energy] for each in measurements])
-    rest = np.array([1 - cycle * each.register_cycles / each.energy for each in measurements])
-    return cycle, float(non_negative(rows, rest)[0])
+_Window = tuple[Measurement, tuple[int, ...]]
+"""A measurement, and how often each event happened."""
 
 
-def _modelled(prices: tuple[float, float], counts: Measurement) -> float:
-    return prices[0] * counts.register_cycles + prices[1] * counts.register_toggles
+def _prices(windows: Collection[_Window]) -> tuple[float, ...]:
+    """Return the prices of a register's cycle and of each event."""
+    cycle = sum(each.clock for each, _ in windows) / sum(each.register_cycles for each, _ in windows)
+    rows = np.array([[count / each.energy for count in counts] for each, counts in windows])
+    rest = np.array([1 - cycle * each.register_cycles / each.energy for each, _ in windows])
+    return cycle, *map(float, non_negative(rows, rest))
+
+
+def _error(prices: tuple[float, ...], window: _Window) -> float:
+    """Return the relative error of the model."""
+    measured, counts = window
+    amounts = (measured.register_cycles, *counts)
+    return sum(price * amount for price, amount in zip(prices, amounts, strict=True)) / measured.energy - 1
 
 
 def non_negative(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -6,10 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.runtime.calibrate_files import technology_text
+from tilewright.isa.machine import preset
+from tilewright.runtime import calibrate
+from tilewright.runtime.calibrate_core import CoreResult
+from tilewright.runtime.calibrate_core_page import core_section
+from tilewright.runtime.calibrate_files import instruction_range, technology_text, to_json
 from tilewright.runtime.calibrate_page import page
+from tilewright.runtime.calibrate_workloads import Workload
+from tilewright.runtime.progress import Silence
 from tilewright.sim.blocks import BLOCKS
 from tilewright.sim.energy import FOLDER, Technology
+from tilewright.sim.gates.core_waves import Counts
 from tilewright.sim.gates.fit import FitError, fit, non_negative
 from tilewright.sim.gates.measure import Measurement
 
@@ -84,3 +91,91 @@ def test_too_few_windows_are_refused():
     few = dict(list(measurements(block).items())[:3])
     with pytest.raises(FitError, match="at least 4 workloads, not 3"):
         fit(few)
+
+
+def test_prices_of_events_that_are_counted_beside_the_measurement_are_found_again():
+    rng = np.random.default_rng(1)
+    retired, stalls = rng.integers(50, 250, 12), rng.integers(10, 90, 12)
+    found, counts = {}, {}
+    for index, (count, stall) in enumerate(zip(retired.tolist(), stalls.tolist(), strict=True)):
+        found[str(index)] = Measurement(
+            cycles=250, registers=100, register_cycles=25_000, register_toggles=7, switching=40.0 * count + 9.0 * stall,
+            internal=0.0, clock=5000.0, leakage=0.0, area=0.0, cells=0)
+        counts[str(index)] = count, stall
+    fitted = fit(found, counts, ("instruction", "stall"))
+    assert fitted.prices == pytest.approx({"register_cycle": 0.2, "instruction": 40.0, "stall": 9.0})
+    assert fitted.largest < 1e-9
+    one = fit(found, {name: each[:1] for name, each in counts.items()}, ("instruction",))
+    assert 40.0 < one.prices["instruction"] < 60.0
+    assert one.largest > 0.001
+    # Least squares of relative errors, by hand.
+    energies = np.array([each.energy for each in found.values()])
+    rows, rest = retired / energies, 1 - 5000 / energies
+    assert one.prices["instruction"] == pytest.approx(rows @ rest / (rows @ rows))
+    with pytest.raises(FitError, match="at least 6 workloads, not 5"):
+        fit(dict(list(found.items())[:5]), counts, ("instruction", "stall"))
+
+
+def core_measurements():
+    """Return what the JSON has measured of the core, and the retired instructions."""
+    core = FOUND["core"]
+    return {name: Measurement(
+        cycles=each["cycles"], registers=core["registers"], register_cycles=core["registers"] * each["cycles"],
+        register_toggles=each["register_toggles"],
+        switching=(each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * each["cycles"], internal=0.0,
+        clock=each["clock_pJ_per_cycle"] * each["cycles"], leakage=core["leakage_nW"], area=core["area_um2"],
+        cells=core["cells"]) for name, each in core["windows"].items()}
+
+
+def test_a_calibration_is_of_blocks_and_core(monkeypatch):
+    array, core = FOUND["blocks"]["array"], FOUND["core"]
+    windows = [Workload(name, each["model"], each["layer"], each["what"], each["where"])
+               for name, each in core["windows"].items()]
+    result = CoreResult(tuple(windows), core_measurements(), {
+        name: Counts(each["retired"], each["data_accesses"]) for name, each in core["windows"].items()},
+        core["verilog"])
+    made = {"calibrate_core": lambda path, steps: result, "capture": lambda *given: [],
+            "debian_data": lambda name: name, "read_library": lambda path: None,
+            "coprocessor_verilog": lambda machine: "",
+            "measure": lambda *given, gated, blocks: ({"array": measurements(array)}, {"array": 1.0})}
+    for name, each in made.items():
+        monkeypatch.setattr(calibrate, name, each)
+    workloads = [Workload(name, **each) for name, each in FOUND["workloads"].items()]
+    found = to_json(calibrate.calibrate("osu018", preset("base"), workloads, Silence(), ("array",)))
+    assert list(found["blocks"]) == ["array"]
+    assert core_section(found["core"]) == core_section(core)
+    assert core_section(core) in page(found)
+    committed = (FOLDER / "osu018.toml").read_text(encoding="utf-8")
+    for section in ("[price.instruction]", "[block.riscv_core.register_cycle]"):
+        entry = committed[committed.index(section):].split("\n\n")[0]
+        assert entry in technology_text(found)
+
+
+def test_the_price_of_an_instruction_follows_from_what_was_measured():
+    core = FOUND["core"]
+    fitted = fit(core_measurements(), {name: (each["retired"],) for name, each in core["windows"].items()},
+                 ("instruction",))
+    assert fitted.prices == pytest.approx(core["prices_pJ"], rel=1e-6)
+    assert fitted.held_out == pytest.approx(core["held_out"], abs=1e-6)
+    assert len(core["windows"]) >= 10
+    assert fitted.rms <= 0.20
+
+
+def test_the_range_of_an_instruction_reaches_every_window():
+    core, price = FOUND["core"], Technology.load("osu018").entries["instruction"]
+    low, high = instruction_range(core)
+    assert price.value == pytest.approx(core["prices_pJ"]["instruction"], rel=1e-3)
+    assert (price.relative.low, price.relative.high) == pytest.approx((low, high), abs=0.005)
+    for each in core["windows"].values():
+        one = (each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * each["cycles"] / each["retired"]
+        assert 0.999 * low <= one / price.value <= 1.001 * high
+
+
+def test_other_technologies_have_the_cores_price_by_the_ratio_of_the_arrays_toggles():
+    ours = Technology.load("osu018").entries
+    for name in ("sky130", "generic45"):
+        theirs = Technology.load(name).entries
+        ratio = theirs["array.register_toggle"].value / ours["array.register_toggle"].value
+        assert theirs["instruction"].value == pytest.approx(ratio * ours["instruction"].value, rel=0.01)
+        assert theirs["instruction"].relative == ours["instruction"].relative
+        assert theirs["instruction"].absolute.high > ours["instruction"].absolute.high

@@ -40,3 +40,15 @@ def test_options_of_netlists_are_refused_for_memories(tmp_path):
     said = refusal("--tech", "sram", "-o", tmp_path / "x", "--blocks", "array")
     assert "--blocks must be given with --tech osu018 only, not with sram" in " ".join(said.split())
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]"])
+def test_figures_to_put_the_core_into_must_be_a_calibrations(tmp_path, text):
+    (tmp_path / "earlier.json").write_text(text)
+    said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", tmp_path / "earlier.json")
+    assert "must be the calibration.json of an earlier run" in " ".join(said.split())
+
+
+def test_the_core_alone_goes_with_no_choice_of_blocks(tmp_path):
+    said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", tmp_path / "c.json", "--blocks", "array")
+    assert "Option --core must not be given with --machine or --blocks" in " ".join(said.split())
