@@ -21,12 +21,13 @@ from tilewright.sim.synthesis.sources import machine_design
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A machine on a target; ``place`` includes the timing of standard cells."""
+    """A machine on a target; ``place`` includes the timing of standard cells, ``seed`` is that of place and route."""
 
     machine: str
     target: str
     with_core: bool = False
     place: bool = True
+    seed: int = 1
 
     @property
     def name(self) -> str:
@@ -37,6 +38,7 @@ class Case:
     def command(self) -> str:
         """Return the command that gives it."""
         flags = (" --with-core" if self.with_core else "") + ("" if self.place else " --no-place")
+        flags += f" --seed {self.seed}" if self.seed != 1 else ""
         return f"tilewright synth --target {self.target} --machine {self.machine}{flags}"
 
 
@@ -109,7 +111,8 @@ def run(cases: Iterable[Case], steps: Steps) -> list[tuple[Case, SynthesisReport
     for case in cases:
         with steps.step(f"Elaborating {case.machine}"):
             design = machine_design(preset(case.machine), with_core=case.with_core)
-        request = Request(design, case.machine, with_core=case.with_core, place=case.place)
+        request = Request(design, case.machine, with_core=case.with_core, place=case.place,
+                          seed=case.seed)
         found.append((case, synthesise(request, case.target, steps.step)))
     return found
 

@@ -76,6 +76,9 @@ ECP5_SYNTHESIS = "synth_ecp5 -nowidelut"
 """Without multiplexers between LUTs: with them abc takes a quarter more LUTs for the core, and a few for the array."""
 
 _ECP5 = f"{ECP5_SYNTHESIS} -top {{top}} -json netlist.json\n"
+# Where logic is scarce: carry chains take whole cells, and more at their ends; short adders are smaller in LUTs.
+_ECP5_SMALL = (f"{ECP5_SYNTHESIS} -top {{top}} -run begin:map_gates\nselect -set short t:$alu r:Y_WIDTH<=8 %i\n"
+               f"techmap -map +/techmap.v @short\n{ECP5_SYNTHESIS} -top {{top}} -run map_gates: -json netlist.json\n")
 _ECP5_PRIMITIVES: Mapping[str, tuple[str, int]] = {
     "LUT4": ("LUT", 1), "CCU2C": ("carry", 1), "TRELLIS_FF": ("FF", 1), "MULT18X18D": ("DSP", 1), "DP16KD": ("BRAM", 1),
     "PDPW16KD": ("BRAM", 1), "TRELLIS_DPR16X4": ("LUT RAM", 1),
@@ -89,9 +92,10 @@ _ECP5_SOURCE = "nextpnr-ecp5's device database"
 _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 
 
-def _ecp5(size: str, package: str, capacity: Mapping[str, int]) -> Fpga:
+def _ecp5(size: str, package: str, capacity: Mapping[str, int], synthesis: str = _ECP5) -> Fpga:
     return Fpga(
-        f"ecp5-{size}", f"Lattice ECP5 LFE5U-{size[:-1].upper()}F, speed grade 6", _ECP5, _ECP5_PRIMITIVES, _ECP5_UNITS,
+        f"ecp5-{size}", f"Lattice ECP5 LFE5U-{size[:-1].upper()}F, speed grade 6", synthesis, _ECP5_PRIMITIVES,
+        _ECP5_UNITS,
         {f"LFE5U-{size[:-1]}F": capacity}, _ECP5_SOURCE, ("PFUMX", "L6MUX21"), _ECP5_LOGIC,
         (f"--{size}", "--package", package, "--speed", "6"), ecp5_modules=True)
 
@@ -113,7 +117,7 @@ _ICE40_PRIMITIVES: Mapping[str, tuple[str, int]] = {
 }
 
 TARGETS: Mapping[str, Target] = {target.name: target for target in (
-    _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}),
+    _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}, _ECP5_SMALL),
     _ecp5("85k", "CABGA756", {"LUT": 83640, "FF": 83640, "DSP": 156, "BRAM": 208}),
     Fpga("ice40up5k", "Lattice iCE40 UltraPlus 5K",
          "synth_ice40 -device u -dsp -spram -top {top} -json netlist.json\n",
