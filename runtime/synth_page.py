@@ -21,13 +21,17 @@ from tilewright.sim.synthesis.sources import machine_design
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A machine on a target; ``place`` includes the timing of standard cells, ``seed`` is that of place and route."""
+    """A machine on a target; ``place`` includes the timing of standard cells.
+
+    ``seed`` and ``freq``, the goal in MHz, are of place and route.
+    """
 
     machine: str
     target: str
     with_core: bool = False
     place: bool = True
     seed: int = 1
+    freq: float = 80
 
     @property
     def name(self) -> str:
@@ -39,11 +43,13 @@ class Case:
         """Return the command that gives it."""
         flags = (" --with-core" if self.with_core else "") + ("" if self.place else " --no-place")
         flags += f" --seed {self.seed}" if self.seed != 1 else ""
+        flags += f" --freq {self.freq:g}" if self.freq != 80 else ""
         return f"tilewright synth --target {self.target} --machine {self.machine}{flags}"
 
 
 CASES = (
-    Case("base", "ecp5-85k"), Case("nano", "ecp5-25k"), Case("nano", "ecp5-25k", with_core=True),
+    Case("base", "ecp5-85k"), Case("nano", "ecp5-25k", seed=2, freq=40),
+    Case("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
     Case("large", "ecp5-85k", place=False), Case("nano", "ice40up5k", place=False),
     *(Case(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
     Case("nano", "osu018"), Case("base", "osu018"),
@@ -112,7 +118,7 @@ def run(cases: Iterable[Case], steps: Steps) -> list[tuple[Case, SynthesisReport
         with steps.step(f"Elaborating {case.machine}"):
             design = machine_design(preset(case.machine), with_core=case.with_core)
         request = Request(design, case.machine, with_core=case.with_core, place=case.place,
-                          seed=case.seed)
+                          seed=case.seed, freq=case.freq)
         found.append((case, synthesise(request, case.target, steps.step)))
     return found
 

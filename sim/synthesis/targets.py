@@ -92,12 +92,17 @@ _ECP5_SOURCE = "nextpnr-ecp5's device database"
 _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 
 
-def _ecp5(size: str, package: str, capacity: Mapping[str, int], synthesis: str = _ECP5) -> Fpga:
+# cells² / 3000 attempts for a cell, and then an error: without, nextpnr looks for hours where a device is nearly full.
+_PATIENCE = ("--placer-heap-cell-placement-timeout", "3000")
+
+
+def _ecp5(size: str, package: str, capacity: Mapping[str, int], synthesis: str = _ECP5, place: tuple[str, ...] = ()
+          ) -> Fpga:
     return Fpga(
         f"ecp5-{size}", f"Lattice ECP5 LFE5U-{size[:-1].upper()}F, speed grade 6", synthesis, _ECP5_PRIMITIVES,
         _ECP5_UNITS,
         {f"LFE5U-{size[:-1]}F": capacity}, _ECP5_SOURCE, ("PFUMX", "L6MUX21"), _ECP5_LOGIC,
-        (f"--{size}", "--package", package, "--speed", "6"), ecp5_modules=True)
+        (f"--{size}", "--package", package, "--speed", "6", *place), ecp5_modules=True)
 
 
 _XC7_PRIMITIVES: Mapping[str, tuple[str, int]] = {
@@ -117,7 +122,7 @@ _ICE40_PRIMITIVES: Mapping[str, tuple[str, int]] = {
 }
 
 TARGETS: Mapping[str, Target] = {target.name: target for target in (
-    _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}, _ECP5_SMALL),
+    _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}, _ECP5_SMALL, _PATIENCE),
     _ecp5("85k", "CABGA756", {"LUT": 83640, "FF": 83640, "DSP": 156, "BRAM": 208}),
     Fpga("ice40up5k", "Lattice iCE40 UltraPlus 5K",
          "synth_ice40 -device u -dsp -spram -top {top} -json netlist.json\n",
