@@ -48,7 +48,7 @@ class Case:
 
 
 CASES = (
-    Case("base", "ecp5-85k"), Case("nano", "ecp5-25k", seed=2, freq=40),
+    Case("base", "ecp5-85k", seed=3), Case("nano", "ecp5-25k", seed=2, freq=40),
     Case("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
     Case("large", "ecp5-85k", place=False), Case("nano", "ice40up5k", place=False),
     *(Case(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
