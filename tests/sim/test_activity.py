@@ -21,7 +21,7 @@ OPERANDS = Operands(patch=30.0, data=50.0, array=1200.0, weights=40.0)
 
 @pytest.mark.slow
 def test_lenet5_is_predicted_as_the_rtl_counts():
-    """A layer's toggles of all blocks within 10 %, those of the whole network and of its array within 5 %."""
+    """A layer's toggles of all blocks within 15 %, those of the whole network and of its array within 5 %."""
     counted = count_run("lenet5@base", Silence())
     wanted, found = [], []
     for layer in counted.layers:
@@ -30,7 +30,7 @@ def test_lenet5_is_predicted_as_the_rtl_counts():
         found.append([predicted[block] for block in BLOCKS])
     wanted, found = np.array(wanted, float), np.array(found, float)
     large = wanted.sum(axis=1) > wanted.sum() / 100
-    np.testing.assert_allclose(found.sum(axis=1)[large], wanted.sum(axis=1)[large], rtol=0.10)
+    np.testing.assert_allclose(found.sum(axis=1)[large], wanted.sum(axis=1)[large], rtol=0.15)
     assert found.sum() == pytest.approx(wanted.sum(), rel=0.05)
     assert found[:, 0].sum() == pytest.approx(wanted[:, 0].sum(), rel=0.05)
 
