@@ -8,7 +8,6 @@ network's are one program, which is simulated once for all of its windows.
 import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tilewright.compiler.layer_parts import part_of_layer, parts_side_by_side
 from tilewright.compiler.layers import CoreLayer, Layer, Network, TensorInfo
 from tilewright.compiler.reference import run_network
 from tilewright.runtime.baseline import Program
-from tilewright.runtime.calibrate_workloads import Workload
+from tilewright.runtime.calibrate_workloads import Captured, Workload
 from tilewright.runtime.errors import RunError
 from tilewright.runtime.evaluate import compile_network
 from tilewright.runtime.inputs import node_arg
@@ -26,7 +25,7 @@ from tilewright.runtime.models import choose_inputs, model_file
 from tilewright.runtime.progress import Steps
 from tilewright.runtime.quantization import quantize_input
 from tilewright.sim.gates.core_waves import SCOPE, flattened
-from tilewright.sim.gates.waves import Waves, read_waves
+from tilewright.sim.gates.waves import read_waves
 from tilewright.sim.rtl import run_bare
 from tilewright.sim.toolchain import cache_folder
 
@@ -70,34 +69,22 @@ CORE_WORKLOADS = (
 """Layers and parts of layers of different kinds; models as for the blocks (`calibrate_workloads`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapturedCore:
-    """The waveform of a workload, of the first cycle and ``CYCLES`` that are counted."""
-
-    workload: Workload
-    path: Path
-
-    def read(self) -> Waves:
-        """Return it, under the names of the netlist."""
-        return read_waves(self.path, 0, CYCLES + 1)
-
-
-def capture_core(workloads: Sequence[Workload], steps: Steps) -> list[CapturedCore]:
-    """Return the waveforms of ``workloads``, simulated now or by an earlier call.
+def capture_core(workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
+    """Return the waveforms of ``workloads``, under the names of the netlist, simulated now or by an earlier call.
 
     Raises
     ------
     RunError, InputError, CompileError
         If a network cannot be built, compiled or run.
     """
-    found: dict[str, CapturedCore] = {}
+    found: dict[str, Captured] = {}
     for model in dict.fromkeys(each.model for each in workloads):
         for each in _of_model(model, [each for each in workloads if each.model == model], steps):
             found[each.workload.name] = each
     return [found[each.name] for each in workloads]
 
 
-def _of_model(model: str, workloads: Sequence[Workload], steps: Steps) -> list[CapturedCore]:
+def _of_model(model: str, workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
     """Return the windows of one program."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
@@ -106,7 +93,7 @@ def _of_model(model: str, workloads: Sequence[Workload], steps: Steps) -> list[C
             network, inputs = _floats() if model == FLOATS else _parts(model, indices, steps)
             program = Program.make(network, inputs, "cv32e40x", folder)
         key = program.key()
-        captured = [CapturedCore(each, _place(key, each)) for each in workloads]
+        captured = [Captured(each, _place(key, each), CYCLES) for each in workloads]
         if missing := [each for each in captured if not each.path.exists()]:
             _simulate(program, inputs, indices, missing, folder / "wave.vcd", steps)
     return captured
@@ -157,7 +144,7 @@ def _floats() -> tuple[Network, dict[str, np.ndarray]]:
 
 
 def _simulate(program: Program, inputs: Mapping[str, np.ndarray], indices: Sequence[int],
-              wanted: Sequence[CapturedCore], wave: Path, steps: Steps) -> None:
+              wanted: Sequence[Captured], wave: Path, steps: Steps) -> None:
     """Run a program, once for its result and once for the waveform, and keep the windows."""
     name = wanted[0].workload.model
     with steps.step(f"Simulating {name} on the core alone"):

@@ -69,14 +69,15 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The waveform of a workload, and of how many cycles it is."""
+    """The waveform of a workload: of the cycle before and of the ``cycles`` that are counted."""
 
     workload: Workload
     path: Path
+    cycles: int = CYCLES
 
     def read(self) -> Waves:
         """Return it."""
-        return read_waves(self.path, 0, CYCLES + 1)
+        return read_waves(self.path, 0, self.cycles + 1)
 
 
 def capture(machine: Machine, workloads: Sequence[Workload], steps: Steps) -> list[Captured]:

@@ -145,3 +145,26 @@ def test_wrong_parameters_are_refused():
         WindowCheck(6, is_write=False)
     with pytest.raises(ValueError, match=r"^WindowCheck windows must be a positive integer, not 0$"):
         WindowCheck(8, is_write=False, windows=0)
+
+
+def test_busy_tells_of_a_request_until_it_has_left():
+    dut = WindowCheck(8, is_write=True, windows=len(WINDOWS))
+    seen = set()
+
+    async def bench(ctx):
+        rng = random.Random(2)
+        for port, window in zip(dut.windows, WINDOWS, strict=True):
+            ctx.set(port, window)
+        ctx.set(dut.i.payload, {"address": 0x8000_0000, "beats": 4})
+        inside = 0
+        for _ in range(200):
+            ctx.set(dut.i.valid, rng.random() < 0.5)
+            ctx.set(dut.o.ready, rng.random() < 0.5)
+            _, _, busy, offered, taken, valid, ready = await ctx.tick().sample(
+                dut.busy, dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready)
+            assert busy == inside
+            seen.add((busy, offered & taken, valid & ready))
+            inside += (offered & taken) - (valid & ready)
+
+    simulate(dut, bench)
+    assert {(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1)} <= seen
