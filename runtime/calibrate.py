@@ -5,24 +5,26 @@ Every step is kept in the cache: a calibration that was stopped goes on where it
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from tilewright.isa.machine import Machine
 from tilewright.runtime.calibrate_core import CoreResult, calibrate_core
+from tilewright.runtime.calibrate_osu018 import OSU018
+from tilewright.runtime.calibrate_process import Layout, MeterWithLayout, Process
+from tilewright.runtime.calibrate_sky130 import SKY130
 from tilewright.runtime.calibrate_workloads import Captured, Workload, capture
 from tilewright.runtime.progress import Steps
-from tilewright.sim.debian import debian_data
 from tilewright.sim.elaborate import coprocessor_verilog
 from tilewright.sim.gates.blocks import BLOCKS, Part
 from tilewright.sim.gates.fit import Fit, fit, relative_errors
 from tilewright.sim.gates.liberty import Library, read_library
 from tilewright.sim.gates.mapping import excerpt, map_verilog, plain_verilog
-from tilewright.sim.gates.measure import Measurement, Meter, total
+from tilewright.sim.gates.measure import Measurement, total
 
-LIBRARIES = {"osu018": "osu018_stdcells.lib"}
-"""Technologies whose library comes as a package, and the name of the file in it."""
+PROCESSES = {each.name: each for each in (OSU018, SKY130)}
+"""What can be calibrated, by name."""
 
 Measurements = dict[str, Measurement]
 """By workload."""
@@ -32,43 +34,23 @@ Measurements = dict[str, Measurement]
 class BlockResult:
     """A block, as it is and with clock gates: measurements by workload, and prices fitted to them.
 
-    ``idle`` and ``idle_gated`` are the clock's pJ per cycle while the block has nothing to do. ``gated`` may be empty.
+    ``idle`` and ``idle_gated`` are the clock's pJ per cycle while the block has nothing to do. Where the library has no
+    clock gates, ``gated`` is empty, and ``idle_gated`` and ``gated_prices`` are None.
     """
 
     measured: Measurements
     gated: Measurements
     prices: Fit
     idle: float
-    idle_gated: float
-
-    @property
-    def remainder(self) -> float:
-        """Share of an idle block's clock energy that is left with clock gates."""
-        return self.idle_gated / self.idle
-
-    @property
-    def clock_share(self) -> float:
-        """Share of the clock in the block's energy without gates, over all workloads."""
-        return sum(each.clock for each in self.measured.values()) / sum(each.energy for each in self.measured.values())
-
-    @property
-    def saving(self) -> float:
-        """Share of the block's energy that clock gates save, over all workloads."""
-        before, after = (sum(each.energy for each in some.values()) for some in (self.measured, self.gated))
-        return 1 - after / before
-
-    @property
-    def clocked(self) -> float:
-        """Share of register-cycles in which the clock still runs with gates, over all workloads."""
-        return (sum(each.register_cycles for each in self.gated.values())
-                / sum(each.registers * each.cycles for each in self.gated.values()))
+    idle_gated: float | None
+    gated_prices: Fit | None
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """All blocks and the core, and the error of the blocks' sum with each workload held out.
 
-    ``rtl`` is a hash of the blocks' Verilog.
+    ``rtl`` is a hash of the blocks' Verilog; ``sum_errors_gated`` is empty without clock gates.
     """
 
     technology: str
@@ -77,42 +59,69 @@ class Calibration:
     workloads: tuple[Workload, ...]
     blocks: Mapping[str, BlockResult]
     sum_errors: Mapping[str, float]
+    sum_errors_gated: Mapping[str, float]
     core: CoreResult
 
 
-def calibrate(technology: str, machine: Machine, workloads: Sequence[Workload], steps: Steps,
+def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
               blocks: Sequence[str] = tuple(BLOCKS)) -> Calibration:
-    """Return the calibration of ``technology`` on ``workloads``; the core has its own."""
-    path = debian_data(LIBRARIES[technology])
-    core = calibrate_core(path, steps)
+    """Return the calibration of ``process`` on ``workloads``; the core has its own."""
+    path = process.library(steps)
+    core = calibrate_core(path, process.layout, steps)
     captured = capture(machine, workloads, steps)
-    library = read_library(path)
-    plain, idle = measure(machine, path, library, captured, steps, gated=False, blocks=blocks)
-    gated, idle_gated = measure(machine, path, library, captured, steps, gated=True, blocks=blocks)
-    results = {name: BlockResult(plain[name], gated[name], fit(plain[name]), idle[name], idle_gated[name])
-               for name in blocks}
-    names = [each.name for each in workloads]
-    by_workload = {name: [plain[block][name] for block in blocks] for name in names}
-    errors = relative_errors(by_workload, [results[block].prices for block in blocks])
+    bench = Bench(machine, path, process.layout, read_library(path), captured)
+    plain, idle = measure(bench, steps, gated=False, blocks=blocks)
+    gated, idle_gated = measure(bench, steps, gated=True, blocks=blocks) if process.gates else ({}, {})
+    results = {name: _result(plain[name], gated.get(name, {}), idle[name], idle_gated.get(name)) for name in blocks}
+    errors = relative_errors(_by_workload(plain), [each.prices for each in results.values()])
+    gates = [each.gated_prices for each in results.values() if each.gated_prices is not None]
+    errors_gated = relative_errors(_by_workload(gated), gates) if process.gates else {}
     rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
-    return Calibration(technology, machine, rtl, tuple(workloads), results, errors, core)
+    return Calibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, core)
 
 
-def measure(machine: Machine, path: Path, library: Library, captured: Sequence[Captured], steps: Steps, *, gated: bool,
+def _result(plain: Measurements, gated: Measurements, idle: float, idle_gated: float | None) -> BlockResult:
+    """Return a block's prices: with gates an idle block's clock runs on, and toggles cost what else is clocked."""
+    prices = None
+    if idle_gated is not None:
+        prices = fit({name: replace(each, clock=idle_gated * each.cycles, register_cycles=each.registers * each.cycles,
+                                    switching=each.energy - idle_gated * each.cycles, internal=0.0)
+                      for name, each in gated.items()})
+    return BlockResult(plain, gated, fit(plain), idle, idle_gated, prices)
+
+
+def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measurement]]:
+    """Return the measurements of all blocks by workload."""
+    blocks = list(measured.values())
+    return {name: [each[name] for each in blocks] for name in blocks[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is measured and how: a machine in the library at ``path``, windows of its runs."""
+
+    machine: Machine
+    path: Path
+    layout: Layout
+    library: Library
+    captured: Sequence[Captured]
+
+
+def measure(bench: Bench, steps: Steps, *, gated: bool,
             blocks: Sequence[str]) -> tuple[dict[str, Measurements], dict[str, float]]:
     """Return measurements by block and workload, and idle clocks by block; ``gated``: of netlists with clock gates."""
-    verilog = plain_verilog(coprocessor_verilog(machine))
+    verilog = plain_verilog(coprocessor_verilog(bench.machine))
     how = "with clock gates" if gated else "as they are"
-    meters: dict[Part, Meter] = {}
+    meters: dict[Part, MeterWithLayout] = {}
     with steps.count(f"Mapping netlists {how}", sum(len(BLOCKS[name]) for name in blocks)) as done:
         for part in (part for name in blocks for part in BLOCKS[name]):
-            netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, path, gated=gated,
-                                  cut=part.cut_modules)
-            meters[part] = Meter(netlist, part.module, library)
+            netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, bench.path,
+                                  gated=gated, cut=part.cut_modules)
+            meters[part] = MeterWithLayout(netlist, part.module, bench.library, bench.layout)
             done()
     found: dict[str, Measurements] = {name: {} for name in blocks}
-    with steps.count(f"Simulating netlists {how}", len(captured) * len(blocks)) as done:
-        for each in captured:
+    with steps.count(f"Simulating netlists {how}", len(bench.captured) * len(blocks)) as done:
+        for each in bench.captured:
             read = cache(each.read)
             for name in blocks:
                 found[name][each.workload.name] = total(

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.runtime.calibrate_core_workloads import CORE_WORKLOADS, capture_core
+from tilewright.runtime.calibrate_process import Layout, MeterWithLayout
 from tilewright.runtime.calibrate_workloads import Workload
 from tilewright.runtime.progress import Steps
 from tilewright.sim.gates.core import TOP, core_verilog
@@ -19,7 +20,7 @@ from tilewright.sim.gates.core_waves import SCOPE, Counts, counts_of
 from tilewright.sim.gates.fit import Fit, fit
 from tilewright.sim.gates.liberty import read_library
 from tilewright.sim.gates.mapping import map_verilog
-from tilewright.sim.gates.measure import Measurement, Meter
+from tilewright.sim.gates.measure import Measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,9 @@ class CoreResult:
                                    for name, each in self.counts.items()}, ("instruction", "stall"))
 
 
-def calibrate_core(path: Path, steps: Steps, workloads: Sequence[Workload] = CORE_WORKLOADS) -> CoreResult:
-    """Return the core's calibration in the library at ``path``.
+def calibrate_core(path: Path, layout: Layout, steps: Steps,
+                   workloads: Sequence[Workload] = CORE_WORKLOADS) -> CoreResult:
+    """Return the core's calibration in the library at ``path``, with what ``layout`` adds.
 
     Raises
     ------
@@ -62,7 +64,7 @@ def calibrate_core(path: Path, steps: Steps, workloads: Sequence[Workload] = COR
     captured = capture_core(workloads, steps)
     with steps.step("Mapping the core"):
         verilog = core_verilog()
-        meter = Meter(map_verilog(verilog, TOP, path, gated=False), TOP, read_library(path))
+        meter = MeterWithLayout(map_verilog(verilog, TOP, path, gated=False), TOP, read_library(path), layout)
     measured, counts = {}, {}
     with steps.count("Simulating the core's netlist", len(captured)) as done:
         for each in captured:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright.runtime.calibrate import PROCESSES
 from tilewright.runtime.calibrate_core_page import core_section
 from tilewright.runtime.calibrate_tables import percent, table
 
@@ -21,10 +22,7 @@ cycle. Toggles times the library's energies give the block's energy (`sim/gates/
 The first is the clock's energy itself; the second is fitted, non-negative, relative errors least. *Held out* is the
 error of a window with prices fitted to all others.
 
-**What the figures are.** Before layout: no wires, no clock tree, 25 °C, typical corner, clock {period} ns. Ratios
-between designs hold; absolute energies of this library are not those of a commercial process of its node. The event
-simulator toggles nets as Icarus Verilog does, and the power agrees with OpenSTA's within 15 % (its doubled internal
-energy halved): `tests/sim/test_gates_events.py`.
+**What the figures are.** {figures}
 
 ## Prices and errors
 
@@ -41,15 +39,7 @@ changes in kind. Prices of blocks that are not in the table are means of those t
 {errors}
 
 {core}
-## Clock gating
-
-Registers that share an enable and have no reset, {least} or more, behind a latch and an AND. *Saved* is of the block's
-whole energy over the same windows; *idle* is the clock's energy in a cycle in which the block has nothing to do; *left*
-is what of that stays with gates. With gates each netlist still gave every bit of the RTL.
-
 {gating}
-
-{verdict}
 
 ## Windows
 
@@ -57,18 +47,42 @@ is what of that stays with gates. With gates each netlist still gave every bit o
 """
 
 
+GATING = """\
+## Clock gating
+
+Registers that share an enable, {least} or more, behind a latch and an AND; a reset enables too. *Saved* is of the
+block's whole energy over the same windows; *idle* is the clock's energy in a cycle in which the block has nothing to
+do; *left* is what of that stays with gates. With gates each netlist still gave every bit of the RTL. What a block takes
+with gates is then modelled as
+
+    energy = left · register_cycle · register-cycles + toggle with gates · register-bit toggles
+
+where a toggle carries the clock of the registers that are enabled with it, and the multiplexers are gone that kept
+their values (`--gated`).
+
+{gating}
+
+{verdict}"""
+
+NO_GATING = """\
+## Clock gating
+
+Not measured in these cells, of which none is a latch; what gates leave of an idle block's clock, and what they change
+in the price of a toggle, is taken from [osu018](calibration.md)."""
+
+
 def page(found: Mapping[str, Any]) -> str:
     """Return the page for figures as `calibrate_files.to_json` has them."""
     from tilewright.runtime.calibrate_workloads import CYCLES
     from tilewright.sim.gates.events import PERIOD
-    from tilewright.sim.gates.mapping import GATED_REGISTERS
 
     blocks = found["blocks"]
+    process = PROCESSES[found["technology"]]
     return TEXT.format(
         technology=found["technology"], rtl=found["rtl"], machine=found["machine"], count=len(found["workloads"]),
-        cycles=CYCLES, period=f"{PERIOD:g}", least=GATED_REGISTERS, prices=_prices(blocks), sums=_sums(found),
+        cycles=CYCLES, figures=process.figures.format(period=f"{PERIOD:g}"), prices=_prices(blocks), sums=_sums(found),
         errors=_errors(found), core=core_section(found["core"]),
-        gating=_gating(blocks), verdict=_verdict(blocks), workloads=_workloads(found["workloads"]))
+        gating=_gating(found), workloads=_workloads(found["workloads"]))
 
 
 def _prices(blocks: Mapping[str, Any]) -> str:
@@ -85,11 +99,11 @@ def _prices(blocks: Mapping[str, Any]) -> str:
 
 
 def _sums(found: Mapping[str, Any]) -> str:
-    errors = list(found["sum_of_blocks"]["held_out"].values())
-    rms = (sum(error**2 for error in errors) / len(errors)) ** 0.5
+    errors = found["sum_of_blocks"]["held_out"]
+    rms, largest = _size(errors)
     whole = [name for name, block in found["blocks"].items() if len(block["measured"]) == len(errors)]
     return (f"The blocks that were measured on every window ({', '.join(whole)}) together, each window held out: "
-            f"{percent(rms, 1)} rms, at most {percent(max(map(abs, errors)), 1)} over {len(errors)} windows.")
+            f"{rms} rms, at most {largest} over {len(errors)} windows.")
 
 
 def _errors(found: Mapping[str, Any]) -> str:
@@ -103,7 +117,12 @@ def _error(block: Mapping[str, Any], window: str) -> str:
     return f"{100 * block['held_out'][window]:+.1f}" if window in block["held_out"] else "–"
 
 
-def _gating(blocks: Mapping[str, Any]) -> str:
+def _gating(found: Mapping[str, Any]) -> str:
+    from tilewright.sim.gates.mapping import GATED_REGISTERS
+
+    blocks = found["blocks"]
+    if not any(block["gated"] for block in blocks.values()):
+        return NO_GATING
     rows = []
     for name, block in blocks.items():
         if not block["gated"]:
@@ -111,11 +130,15 @@ def _gating(blocks: Mapping[str, Any]) -> str:
         before, after, saved = _saved(block)
         clocked = sum(each["clocked_registers"] for each in block["gated"].values())
         rows.append((name, f"{before:,.0f}", f"{after:,.0f}", percent(saved),
+                     f"{percent(block['gated_area_um2'] / block['area_um2'] - 1)}",
                      percent(clocked / (block["registers"] * len(block["gated"]))),
                      f"{block['idle_clock_pJ_per_cycle']:.1f}", f"{block['idle_clock_gated_pJ_per_cycle']:.1f}",
-                     percent(block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"])))
-    return table(("block", "pJ per cycle", "with gates", "saved", "registers clocked", "idle, pJ per cycle",
-                   "with gates", "left"), rows)
+                     percent(block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"]),
+                     f"{block['gated_toggle']['pJ']:.2f}", percent(block["gated_toggle"]["rms"], 1),
+                     percent(block["gated_toggle"]["largest"], 1)))
+    gating = table(("block", "pJ per cycle", "with gates", "saved", "area", "registers clocked", "idle, pJ per cycle",
+                    "with gates", "left", "pJ per toggle with gates", "error held out, rms", "largest"), rows)
+    return GATING.format(least=GATED_REGISTERS, gating=gating, verdict=_verdict(found))
 
 
 def _saved(block: Mapping[str, Any]) -> tuple[float, float, float]:
@@ -126,13 +149,19 @@ def _saved(block: Mapping[str, Any]) -> tuple[float, float, float]:
     return before, after, 1 - after / before
 
 
-def _verdict(blocks: Mapping[str, Any]) -> str:
-    saved = [_saved(block)[:2] for block in blocks.values() if block["gated"]]
-    if not saved:
-        return "No netlist was measured with gates."
+def _verdict(found: Mapping[str, Any]) -> str:
+    saved = [_saved(block)[:2] for block in found["blocks"].values() if block["gated"]]
     before, after = (sum(each[place] for each in saved) for place in (0, 1))
+    rms, largest = _size(found["sum_of_blocks"]["held_out_gated"])
     return (f"All these blocks together take {before:,.0f} pJ per cycle in the mean over the windows, {after:,.0f} "
-            f"with gates: {percent(1 - after / before)} less.")
+            f"with gates: {percent(1 - after / before)} less. With each window held out, the model of all of them with "
+            f"gates is {rms} rms off, {largest} at most.")
+
+
+def _size(errors: Mapping[str, float]) -> tuple[str, str]:
+    """Return the root mean square of errors and the largest."""
+    rms = (sum(error**2 for error in errors.values()) / len(errors)) ** 0.5
+    return percent(rms, 1), percent(max(map(abs, errors.values())), 1)
 
 
 def _workloads(workloads: Mapping[str, Any]) -> str:

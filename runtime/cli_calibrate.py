@@ -35,31 +35,34 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
               core: Annotated[Path | None, typer.Option(
                   "--core", metavar="FILE", show_default=False,
                   help="Only the RISC-V core: all else from the calibration.json of an earlier run.")] = None) -> None:
-    """Measure energies again, from cells up: osu018 on netlists of our blocks, sky130's cells in SPICE, SRAM by CACTI.
+    """Measure energies again, on netlists of our blocks and of the core; sky130's cells first in SPICE; SRAM by CACTI.
 
-    osu018 takes an hour of one processor, most of it Yosys and simulations; every step is kept, and a run that was
-    stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
+    A library takes ten to thirty minutes of one processor, most of it Yosys and simulations; every step is kept, and a
+    run that was stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
     """
     size = machine_named(machine)
-    if tech is not Target.osu018 and (blocks is not None or core is not None or machine != "base"):
-        raise InputError(f"Options --machine, --core and --blocks must be given with --tech osu018 only, not with "
-                         f"{tech.value}")
+    if tech is Target.sram and (blocks is not None or core is not None or machine != "base"):
+        raise InputError("Options --machine, --core and --blocks must be given with a library of cells as --tech, not "
+                         "with sram")
     if core is not None and (blocks is not None or machine != "base"):
         raise InputError("Option --core must not be given with --machine or --blocks: those are of the earlier run")
-    earlier = _earlier(core) if core is not None else None
+    earlier = _earlier(core, tech) if core is not None else None
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"Folder {str(output)!r} cannot be made: {error.strerror}; name another with -o") from error
     require_place(output / "calibration.json")
-    if tech is Target.osu018:
-        _write(_core_again(earlier) if earlier is not None else _measured(size, blocks), output)
-    else:
-        _characterise(tech, output)
+    try:
+        if tech is Target.sram:
+            _memories(output)
+        else:
+            _write(_core_again(earlier) if earlier is not None else _measured(tech, size, blocks), output)
+    except RuntimeError as error:
+        raise RunError(str(error)) from error
     typer.echo(f"Written to {output}")
 
 
-def _earlier(path: Path) -> dict[str, Any]:
+def _earlier(path: Path, tech: Target) -> dict[str, Any]:
     """Return the figures in ``path``."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -68,11 +71,14 @@ def _earlier(path: Path) -> dict[str, Any]:
                          f"{reason(error)}") from error
     if not isinstance(found, dict) or not {"technology", "machine", "workloads", "blocks"} <= set(found):
         raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and has no blocks")
+    if found["technology"] != tech.value:
+        raise InputError(f"File {str(path)!r} must be a calibration of {tech.value}, not of {found['technology']!r}")
     return found
 
 
-def _measured(machine: Machine, blocks: str | None) -> dict[str, Any]:
+def _measured(tech: Target, machine: Machine, blocks: str | None) -> dict[str, Any]:
     """Return the figures of a new calibration."""
+    from tilewright.runtime.calibrate import PROCESSES
     from tilewright.runtime.calibrate import calibrate as measured
     from tilewright.runtime.calibrate_files import to_json
     from tilewright.runtime.calibrate_workloads import WORKLOADS
@@ -82,40 +88,32 @@ def _measured(machine: Machine, blocks: str | None) -> dict[str, Any]:
     wanted = tuple(blocks.split(",")) if blocks else tuple(BLOCKS)
     if unknown := [name for name in wanted if name not in BLOCKS]:
         raise InputError(f"Blocks must be of {', '.join(BLOCKS)}, not {unknown[0]!r}")
-    return to_json(measured(Target.osu018.value, machine, WORKLOADS, Steps(), wanted))
+    return to_json(measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted))
 
 
 def _core_again(found: dict[str, Any]) -> dict[str, Any]:
     """Return figures with those of the core measured now."""
-    from tilewright.runtime.calibrate import LIBRARIES
+    from tilewright.runtime.calibrate import PROCESSES
     from tilewright.runtime.calibrate_core import calibrate_core
     from tilewright.runtime.calibrate_files import core_json
     from tilewright.runtime.progress import Steps
-    from tilewright.sim.debian import debian_data
 
-    return found | {"core": core_json(calibrate_core(debian_data(LIBRARIES[Target.osu018.value]), Steps()))}
+    process, steps = PROCESSES[found["technology"]], Steps()
+    return found | {"core": core_json(calibrate_core(process.library(steps), process.layout, steps))}
 
 
 def _write(found: dict[str, Any], output: Path) -> None:
     from tilewright.runtime.calibrate_files import technology_text
     from tilewright.runtime.calibrate_page import page
 
-    (output / "osu018.toml").write_text(technology_text(found), encoding="utf-8")
+    (output / f"{found['technology']}.toml").write_text(technology_text(found), encoding="utf-8")
     (output / "calibration.md").write_text(page(found), encoding="utf-8")
     (output / "calibration.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def _characterise(tech: Target, output: Path) -> None:
+def _memories(output: Path) -> None:
     from tilewright.runtime.progress import Steps
     from tilewright.sim.characterize.cacti import write_table
-    from tilewright.sim.characterize.library import sky130_library
 
-    try:
-        with Steps().step(f"Characterising {tech.value}") as show:
-            if tech is Target.sky130:
-                made = sky130_library(lambda name, done, total: show(f"{name}, {done} of {total}"))
-                (output / made.name).write_text(made.read_text(encoding="utf-8"), encoding="utf-8")
-            else:
-                write_table(output / "sram.toml", lambda name, done, total: show(f"{name}, {done} of {total}"))
-    except RuntimeError as error:
-        raise RunError(str(error)) from error
+    with Steps().step("Characterising static RAM") as show:
+        write_table(output / "sram.toml", lambda name, done, total: show(f"{name}, {done} of {total}"))

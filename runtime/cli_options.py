@@ -37,7 +37,7 @@ Calibrate = Annotated[Path | None, typer.Option(
 TechnologyName = Annotated[str, typer.Option("--technology", metavar="NAME",
                                              help="Whose prices the energy has: a file of sim/technology.")]
 DramPart = Annotated[str, typer.Option("--dram", metavar="PART", help="What main memory is, for its energy.")]
-Gated = Annotated[bool, typer.Option("--gated", help="Charge no clock to blocks without work, as with clock gating.")]
+Gated = Annotated[bool, typer.Option("--gated", help="Energy with clock gates on the registers' enables.")]
 Activity = Annotated[bool, typer.Option("--activity", help="Count register toggles in RTL instead of predicting them.")]
 ImportPower = Annotated[Path | None, typer.Option(
     "--import-power", metavar="FILE", show_default=False,

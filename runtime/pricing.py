@@ -21,7 +21,7 @@ class Pricing:
     dram : str
         The part that main memory is.
     gated : bool
-        Whether the clock of a block without work is stopped.
+        Whether clock gates stop the clock of registers that keep their values.
     """
 
     technology: str = TECHNOLOGY
@@ -34,10 +34,11 @@ class Pricing:
         Raises
         ------
         InputError
-            If there is no such technology or part.
+            If there is no such technology or part, or if clocks shall be gated and it does not say what that takes.
         """
         try:
-            return Technology.load(self.technology, self.dram)
+            technology = Technology.load(self.technology, self.dram)
+            return technology.with_gates(BLOCKS) if self.gated else technology
         except TechnologyError as error:
             raise InputError(str(error)) from error
 

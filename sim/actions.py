@@ -36,14 +36,15 @@ NANOSECONDS_PER_MICROSECOND = 1000
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock of a run: its frequency, and whether blocks without work are clocked.
+    """The clock of a run: its frequency, and whether registers that keep their values are clocked.
 
     Attributes
     ----------
     mhz : float
         Decides how long cycles leak.
     ungated : Mapping[str, float] or None
-        By block, the share of its registers that is clocked even where it has no work; None if all always are.
+        By block, the share of its clock that stays with clock gates, whatever happens; None if there are none. What is
+        clocked where registers change is in the price of their toggles then, `energy.Technology.with_gates`.
     """
 
     mhz: float
@@ -55,7 +56,7 @@ class Clock:
 
 
 def busy_cycles(counters: Mapping[str, int]) -> dict[str, int]:
-    """Return in how many cycles each block has work, from the counters: without it, its clock could be stopped.
+    """Return in how many cycles each block has work, from the counters.
 
     The array works where slots are issued, and while it is set up, in which time the slots before drain. Buffers work
     with the array and while they are written, which counts twice where both happen.
@@ -88,11 +89,11 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     clock : Clock
     """
     registers = registers_of(machine)
-    clocked = _clocked(counters, registers, clock)
     time = clock.nanoseconds(counters["cycles"])
     actions: dict[str, int | float] = {}
     for block in BLOCKS:
-        actions[f"{block}.register_cycle"] = clocked[block]
+        share = 1 if clock.ungated is None else clock.ungated[block]
+        actions[f"{block}.register_cycle"] = registers[block] * counters["cycles"] * share
         actions[f"{block}.register_toggle"] = toggles[block]
         actions[f"{block}.leakage_ns"] = registers[block] * time
     actions |= _memory_accesses(counters, machine)
@@ -100,16 +101,6 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
                 for component, macro, count in _macros(machine)}
     actions["main_memory.dram_byte"] = counters["memory_read"] + counters["memory_written"]
     return actions | core_actions(counters["cycles"], riscv_instructions, clock)
-
-
-def _clocked(counters: Mapping[str, int], registers: Mapping[str, int], clock: Clock) -> dict[str, float]:
-    """Return the register-cycles of each block."""
-    cycles = counters["cycles"]
-    if clock.ungated is None:
-        return {block: registers[block] * cycles for block in BLOCKS}
-    busy = busy_cycles(counters)
-    return {block: registers[block] * (busy[block] + clock.ungated[block] * (cycles - busy[block]))
-            for block in BLOCKS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ over all of them.
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.sim.prices import Entry, Price, Range, TechnologyError, number, read_entry
+from tilewright.sim.prices import Entry, Price, Range, TechnologyError, number, read_entry, scale_entry
 from tilewright.sim.sram import Sram, read_sram
 
 FOLDER = Path(__file__).parent / "technology"
@@ -26,7 +26,7 @@ SHARED = ("sram", "dram")
 DRAM = "lpddr4"
 """The part of main memory unless another is named."""
 HEAD = ("name", "node", "voltage", "corner", "clock_mhz", "calibrated", "use", "summary")
-SECTIONS = ("price", "block", "leakage", "gating", "sram")
+SECTIONS = ("price", "block", "leakage", "gating", "gated_toggle", "scaled", "sram")
 
 __all__ = ["DRAM", "FOLDER", "USES", "Amount", "Energy", "Technology", "TechnologyError", "dram_parts", "estimate",
            "sum_energies", "technologies"]
@@ -51,7 +51,9 @@ class Technology:
     leakage : Mapping[str, Entry]
         Nanowatts per register with its share of the logic, ``""`` for every block, or by block.
     gating : Mapping[str, Entry]
-        The share of a block's registers that stay clocked when it is idle and clock gated; keys as leakage's.
+        With clock gates, the share of an idle block's clock that stays; keys as leakage's.
+    gated_toggles : Mapping[str, Entry]
+        With clock gates, the price of a toggle over that without, as a factor: it carries what is clocked with it.
     dram : Entry
         The part of main memory that was chosen; picojoules per byte.
     """
@@ -67,6 +69,7 @@ class Technology:
     entries: Mapping[str, Entry]
     leakage: Mapping[str, Entry]
     gating: Mapping[str, Entry]
+    gated_toggles: Mapping[str, Entry]
     sram: Sram
     dram: Entry
 
@@ -99,9 +102,10 @@ class Technology:
         if unknown := sorted(set(data) - {*HEAD, *SECTIONS}):
             raise TechnologyError(f"Technology {head['name']} must have {', '.join((*HEAD, *SECTIONS))} and nothing "
                                   f"else, not {', '.join(unknown)}")
-        entries, leakage, gating = _sections(data)
-        return cls(**head, entries=entries, leakage=leakage, gating=gating,
-                   sram=read_sram(data["sram"]), dram=_dram(dram))
+        figures = _sections(data)
+        _scale(data.get("scaled", {}), figures)
+        return cls(**head, entries=figures.prices, leakage=figures.leakage, gating=figures.gating,
+                   gated_toggles=figures.gated_toggles, sram=read_sram(data["sram"]), dram=_dram(dram))
 
     def price(self, action: str) -> Price:
         """Return the price of ``action``; see sim/actions.py for their names.
@@ -127,17 +131,38 @@ class Technology:
                               f"read, write and leakage_ns @<bytes>x<bits>, not {action!r}")
 
     def ungated(self, block: str) -> float:
-        """Return the share of a block's registers that stay clocked while it is idle, where clocks are gated.
+        """Return the share of a block's clock that stays with clock gates while nothing changes in it.
 
         Raises
         ------
         TechnologyError
             If the technology has no figures for clock gating.
         """
-        if not self.gating:
-            raise TechnologyError(f"Technology {self.name} must have a section gating to gate clocks in it, and has "
-                                  f"none: it was not measured; leave clocks ungated")
+        self._require_gates()
         return _of_block(self.gating, block).value
+
+    def with_gates(self, blocks: Iterable[str]) -> "Technology":
+        """Return the technology with the prices of toggles in ``blocks`` as they are with clock gates.
+
+        Raises
+        ------
+        TechnologyError
+            If the technology has no figures for clock gating.
+        """
+        self._require_gates()
+        event = "register_toggle"
+        found = {}
+        for block in blocks:
+            plain = self.entries.get(f"{block}.{event}") or self.entries[event]
+            gated = _of_block(self.gated_toggles, block)
+            found[f"{block}.{event}"] = replace(plain, value=plain.value * gated.value, relative=gated.relative,
+                                                own=plain.own.with_(gated.own))
+        return replace(self, entries={**self.entries, **found})
+
+    def _require_gates(self) -> None:
+        if not self.gating or not self.gated_toggles:
+            raise TechnologyError(f"Technology {self.name} must have sections gating and gated_toggle to gate clocks "
+                                  f"in it, and lacks them: it was not measured; leave clocks ungated")
 
 
 def technologies() -> tuple[str, ...]:
@@ -193,31 +218,75 @@ def _head(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: data[key] for key in HEAD} | {"clock_mhz": number("Clock of the technology in MHz", data["clock_mhz"])}
 
 
-def _sections(data: Mapping[str, Any]) -> tuple[dict[str, Entry], dict[str, Entry], dict[str, Entry]]:
-    """Return prices, leakage and gating of a technology file: those for every block, and those of single blocks."""
-    entries = {event: read_entry(event, each) for event, each in data["price"].items()}
-    leakage = {"": read_entry("leakage", data["leakage"], "per_register_nW")}
-    gating = {"": _remainder("gating", data["gating"])} if "gating" in data else {}
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What stands in a technology file: prices by action, the others by block, ``""`` for every block."""
+
+    prices: dict[str, Entry]
+    leakage: dict[str, Entry]
+    gating: dict[str, Entry]
+    gated_toggles: dict[str, Entry]
+
+    def of(self, event: str) -> dict[str, Entry]:
+        """Return the figures of which those of an event are a part."""
+        return {"remainder": self.gating, "gated_toggle": self.gated_toggles}.get(event, self.prices)
+
+
+_KEYS = {"leakage": "per_register_nW", "gating": "remainder", "gated_toggle": "factor"}
+"""Sections that have no price in picojoules, for every block or for one, and the key of their figure."""
+
+
+def _sections(data: Mapping[str, Any]) -> _Figures:
+    """Return the figures of a technology file: those for every block, and those of single blocks."""
+    prices = {event: read_entry(event, each) for event, each in data["price"].items()}
+    others: dict[str, dict[str, Entry]] = {
+        section: {"": _share(read_entry(section, data[section], key))} if section in data else {}
+        for section, key in _KEYS.items()}
     for block, events in data.get("block", {}).items():
         if not isinstance(events, dict):
             raise TechnologyError(f"Block {block} must have entries [block.{block}.EVENT], not {events!r}")
         for event, each in events.items():
             name = f"{block}.{event}"
-            if event == "leakage":
-                leakage[block] = read_entry(name, each, "per_register_nW")
-            elif event == "gating":
-                gating[block] = _remainder(name, each)
+            if event in _KEYS:
+                others[event][block] = _share(read_entry(name, each, _KEYS[event]))
             else:
-                entries[name] = read_entry(name, each)
-    if gating and "" not in gating:
-        raise TechnologyError("Technology file must have a section gating for every block if a block has its own")
-    return entries, leakage, gating
+                prices[name] = read_entry(name, each)
+    for section in ("gating", "gated_toggle"):
+        if others[section] and "" not in others[section]:
+            raise TechnologyError(f"Technology file must have a section {section} for every block if a block has its "
+                                  f"own")
+    return _Figures(prices, others["leakage"], others["gating"], others["gated_toggle"])
 
 
-def _remainder(name: str, data: Mapping[str, Any]) -> Entry:
-    entry = read_entry(name, data, "remainder")
-    if entry.value > 1:
-        raise TechnologyError(f"Entry remainder of {name} must be a share from 0 to 1, not {entry.value!r}")
+def _scale(sections: Mapping[str, Any], figures: _Figures) -> None:
+    """Add to ``figures`` those that are another technology's, times a factor: of one event a section.
+
+    What the file has itself stays. Clock gates' events are ``remainder`` and ``gated_toggle``.
+    """
+    for event, data in sections.items():
+        name = f"scaled.{event}"
+        if not isinstance(data, dict) or data.get("from") not in technologies():
+            raise TechnologyError(f"Section {name} must name another technology under from, of "
+                                  f"{', '.join(technologies())}, not {data!r}")
+        text = _toml("Technology file", (FOLDER / f"{data['from']}.toml").read_text(encoding="utf-8"))
+        if "scaled" in text:
+            raise TechnologyError(f"Section {name} must be from a technology with figures of its own, not from "
+                                  f"{data['from']!r}, which has others'")
+        theirs = _sections(text)
+        by_block = theirs.of(event) is not theirs.prices
+        found = {key: _share(scale_entry(name, each, data)) for key, each in theirs.of(event).items()
+                 if by_block or key.rpartition(".")[2] == event}
+        if not found:
+            raise TechnologyError(f"Section {name} must be of something that {data['from']} has, of remainder, "
+                                  f"gated_toggle or {', '.join(theirs.prices)}")
+        ours = figures.of(event)
+        ours |= {key: each for key, each in found.items() if key not in ours}
+
+
+def _share(entry: Entry) -> Entry:
+    """Return an entry if it is no share, or one of at most 1."""
+    if entry.unit == "remainder" and entry.value > 1:
+        raise TechnologyError(f"Entry remainder of {entry.name} must be a share from 0 to 1, not {entry.value!r}")
     return entry
 
 

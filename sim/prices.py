@@ -8,7 +8,7 @@ high; the absolute range includes the relative one.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 KINDS = {
@@ -22,6 +22,9 @@ KINDS = {
 
 REQUIRED = ("node", "kind", "source", "effect", "relative", "absolute")
 """Keys that every entry must have beside its figure."""
+
+SCALED = ("from", "factor", "node", "source", "effect", "relative", "absolute")
+"""Keys of a section that takes another technology's prices of one event, times a factor."""
 
 
 class TechnologyError(ValueError):
@@ -112,6 +115,31 @@ def read_entry(name: str, data: Mapping[str, Any], key: str = "pJ") -> Entry:
                     for each in _factors(name, which, data[which]))
     return Entry(name, value, key, data["node"], data["kind"], data["source"], data["effect"],
                  _range(name, "relative", data), _range(name, "absolute", data), reasons)
+
+
+def scale_entry(name: str, entry: Entry, data: Mapping[str, Any]) -> Entry:
+    """Return another technology's ``entry`` as the section ``data``, with the keys ``SCALED``, makes it ours.
+
+    Its relative range goes on, as the blocks are the same; what is absolute in the other technology is not in ours.
+
+    Raises
+    ------
+    TechnologyError
+        If anything that the section must say is missing or makes no sense.
+    """
+    for each in SCALED:
+        if each not in data:
+            raise TechnologyError(f"Section {name} must have {', '.join(SCALED)}, but {each} is missing")
+    if unknown := sorted(set(data) - set(SCALED)):
+        raise TechnologyError(f"Section {name} must have {', '.join(SCALED)} and nothing else, "
+                              f"not {', '.join(unknown)}")
+    factor = number(f"factor of {name}", data["factor"])
+    text = f"{entry.value:.4g} {entry.unit + ' ' if entry.unit == 'pJ' else ''}in {data['from']} x {factor:g}"
+    ours = read_entry(name, {key: each for key, each in data.items() if key not in ("from", "factor")} | {
+        entry.unit: entry.value * factor, "kind": "scaled", "source": f"{text}: {data['source']}"}, entry.unit)
+    theirs = tuple(reason for reason in entry.reasons if reason.startswith("relative "))
+    return replace(ours, name=entry.name, relative=ours.relative.with_(entry.relative),
+                   reasons=(*theirs, *ours.reasons))
 
 
 def number(name: str, value: Any, *, zero: bool = False) -> float:

@@ -29,8 +29,8 @@ counters of the same runs: which engine ran what stands in each row, as do machi
 per cycle). Programs are compiled with -O2;
 main memory is LPDDR4. Energy is actions times prices: clocked registers, register toggles by block (predicted from the
 operands; `--activity` counts them in RTL), accesses to each memory, instructions of the core, bytes of main memory,
-leakage. How prices were measured: [calibration.md](calibration.md); all of them with their sources:
-[technologies.md](technologies.md); how well toggles are predicted: `sim/activity.toml`.
+leakage. How prices were measured: [osu018](calibration.md), [sky130](calibration-sky130.md); all of them with their
+sources: [technologies.md](technologies.md); how well toggles are predicted: `sim/activity.toml`.
 
 Every figure has two ranges. *Relative* is what does not cancel between two designs in one technology: what calibration
 and prediction leave unexplained. *Absolute* adds wires, library, node, memory tables. `osu018` is good for ratios only,
@@ -50,8 +50,9 @@ CHOICES = """Change in energy from the choice in the first column, on `{machine}
 multipliers in the same area would do is in [decisions.md](decisions.md), "Does Winograd pay". *fused*: max
 pooling inside the convolution, over layers of their own. *reuse*: columns of neighbouring tiles read once."""
 
-GATING = """Registers of blocks without work not clocked, as `tilewright calibrate` has measured what clock gates leave
-running ([calibration.md](calibration.md)); `run --gated`. Machine `{machine}`."""
+GATING = """Clock gates on enables that 8 registers or more share, as any synthesis for standard cells inserts them.
+What they leave of an idle clock and what a toggle takes with them was measured on netlists with gates
+([calibration.md](calibration.md)); `run --gated`. Machine `{machine}`; the core and its clock are as they were."""
 
 
 def energy_page(results: Results, baselines: Baselines, *, command: str = "tilewright bench") -> str:

@@ -9,10 +9,10 @@ import hashlib
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.sim.files import write_if_changed
-from tilewright.sim.gates.liberty import LibertyError, Library
 from tilewright.sim.toolchain import cache_folder, yosys_executable
 
 GATE_CELL = "TILEWRIGHT_CLOCK_GATE"
@@ -50,8 +50,20 @@ delete t:$scopeinfo
 write_json netlist.json
 """
 
-# A register with a reset beside its enable gets no gate: its clock must run while it is reset.
-CLOCK_GATE = "clockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}\n"
+CLOCK_GATE = """\
+techmap -map enabled.v
+simplemap
+opt_merge
+opt_clean
+clockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}
+"""
+
+ENABLED = "".join(f"""\
+module \\$_SDFFE_PP{value}P_ (input C, R, E, D, output Q);
+  \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.C(C), .E(E | R), .D({data}), .Q(Q));
+endmodule
+""" for value, data in ((0, "D & ~R"), (1, "D | R")))
+"""What a register becomes that has an enable and a reset: clockgate leaves those with a reset of their own alone."""
 
 
 class MappingError(RuntimeError):
@@ -120,13 +132,16 @@ def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str
     Raises
     ------
     MappingError
-        If Yosys fails.
+        If Yosys fails, or the library is none that we know.
     """
     gate = CLOCK_GATE.format(cell=GATE_CELL, least=GATED_REGISTERS) if gated else ""
     outside = f"blackbox {' '.join(cut)}" if cut else ""
+    cells = cells_of(library)
+    constraints = ABC_CONSTRAINTS.format(driver=cells.driver)
     script = SCRIPT.format(read=read, cut=outside, top=top, gate=gate,
-                           unused=" ".join(f"-dont_use {name}" for name in UNUSED))
-    key = hashlib.sha256("\n".join((script, verilog, ABC_CONSTRAINTS, *(file.name for file in files))).encode())
+                           unused=" ".join(f"-dont_use {name}" for name in cells.unused))
+    texts = (script, verilog, constraints, *([ENABLED] if gated else []), *(file.name for file in files))
+    key = hashlib.sha256("\n".join(texts).encode())
     for file in (library, *files):
         key.update(file.read_bytes())
     folder = cache_folder() / "gates" / "netlists" / key.hexdigest()
@@ -139,7 +154,8 @@ def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str
     draft.mkdir(parents=True)
     write_if_changed(draft / "block.v", verilog)
     write_if_changed(draft / "map.ys", script)
-    write_if_changed(draft / "abc.constr", ABC_CONSTRAINTS)
+    write_if_changed(draft / "abc.constr", constraints)
+    write_if_changed(draft / "enabled.v", ENABLED)
     shutil.copy(library, draft / "cells.lib")
     for file in files:
         shutil.copy(file, draft / file.name)
@@ -156,16 +172,34 @@ def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str
     return netlist
 
 
-UNUSED = ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")
-"""Cells that logic must not be made of: three-state buffers and buffers of the clock."""
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What mapping must know of a library: what drives the inputs, and what logic must not be made of."""
 
-ABC_CONSTRAINTS = "set_driving_cell BUFX2\nset_load 0.02\n"
+    driver: str
+    unused: tuple[str, ...] = ()
+
+
+LIBRARIES = (
+    Cells("BUFX2", ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),  # three-state buffers, the clock's buffers
+    Cells("sky130_fd_sc_hd__buf_2"),
+)
+
+ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
 """What drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
 
 
-def check_library(library: Library) -> None:
-    """Raise :exc:`LibertyError` unless the library has the cells that the constraints name."""
-    for name in ("BUFX2",):
-        library.cell(name)
-    if not any(cell.storage and cell.storage.kind == "ff" for cell in library.cells.values()):
-        raise LibertyError(f"Library {library.name} must have a flip-flop, and has none")
+def cells_of(library: Path) -> Cells:
+    """Return what mapping must know of the library at ``library``, by the cells that it has.
+
+    Raises
+    ------
+    MappingError
+        If it is none of those that we know.
+    """
+    text = library.read_text(encoding="utf-8")
+    for each in LIBRARIES:
+        if re.search(rf"^\s*cell \(\"?{each.driver}\"?\)", text, re.MULTILINE):
+            return each
+    raise MappingError(f"Library {library.name} must have one of the cells "
+                       f"{', '.join(each.driver for each in LIBRARIES)} to drive inputs, and has none")

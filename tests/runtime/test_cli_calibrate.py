@@ -1,5 +1,7 @@
 """The command ``calibrate`` writes where it is told, into a new folder too, and says what is wrong."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -38,7 +40,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path, cheap
 
 def test_options_of_netlists_are_refused_for_memories(tmp_path):
     said = refusal("--tech", "sram", "-o", tmp_path / "x", "--blocks", "array")
-    assert "--blocks must be given with --tech osu018 only, not with sram" in " ".join(said.split())
+    assert "--blocks must be given with a library of cells as --tech, not with sram" in " ".join(said.split())
     assert not (tmp_path / "x").exists()
 
 
@@ -47,6 +49,13 @@ def test_figures_to_put_the_core_into_must_be_a_calibrations(tmp_path, text):
     (tmp_path / "earlier.json").write_text(text)
     said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", tmp_path / "earlier.json")
     assert "must be the calibration.json of an earlier run" in " ".join(said.split())
+
+
+def test_figures_to_put_the_core_into_must_be_of_the_same_cells(tmp_path):
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps({"technology": "osu018", "machine": "base", "workloads": {}, "blocks": {}}))
+    said = refusal("--tech", "sky130", "-o", tmp_path / "x", "--core", earlier)
+    assert "must be a calibration of sky130, not of 'osu018'" in " ".join(said.split())
 
 
 def test_the_core_alone_goes_with_no_choice_of_blocks(tmp_path):

@@ -10,9 +10,10 @@ from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.actions import Clock, actions_of, core_actions
 from tilewright.sim.blocks import BLOCKS
 from tilewright.sim.energy import Technology, TechnologyError, estimate, sum_energies, technologies
+from tilewright.sim.prices import Range
 from tilewright.sim.registers import CORE_REGISTERS, registers_of
 
-GENERIC45 = Technology.load("generic45")
+GENERIC45, OSU018 = Technology.load("generic45"), Technology.load("osu018")
 NOTHING = {counter.name: 0 for counter in COUNTERS}
 
 ABOUT = 'node = "none"\nkind = "assumed"\nsource = "this test"\neffect = "a test"\nabsolute = []\n'
@@ -65,10 +66,34 @@ GATING = f"""
 remainder = 0.25
 relative = []
 {ABOUT}
+[gated_toggle]
+factor = 1.5
+relative = [[0.9, 1.1, "one"]]
+{ABOUT}
 [block.lane.gating]
 remainder = 0.0
 relative = []
 {ABOUT.replace("assumed", "measured")}
+[block.lane.gated_toggle]
+factor = 0.5
+relative = []
+{ABOUT}
+[price.register_toggle]
+pJ = 8.0
+relative = [[0.5, 2.0, "two"]]
+{ABOUT.replace("absolute = []", 'absolute = [[0.25, 4.0, "three"]]')}
+"""
+
+
+SCALED = """
+[scaled.register_toggle]
+effect = "a toggle"
+from = "osu018"
+factor = 0.5
+node = "none"
+source = "this test"
+relative = [[0.5, 2.0, "ours"]]
+absolute = [[0.25, 4.0, "ours too"]]
 """
 
 
@@ -206,8 +231,21 @@ def test_clock_gating_leaves_a_share_of_the_registers_clocked():
     gated = Technology.parse(TOY + GATING)
     assert gated.ungated("array") == 0.25
     assert gated.ungated("lane") == 0.0
-    with pytest.raises(TechnologyError, match=r"^Technology toy must have a section gating to gate clocks in it, "):
+    with pytest.raises(TechnologyError, match=r"^Technology toy must have sections gating and gated_toggle to gate "):
         Technology.parse(TOY).ungated("array")
+    with pytest.raises(TechnologyError, match=r"^Technology toy must have sections gating and gated_toggle to gate "):
+        Technology.parse(TOY).with_gates(["array"])
+
+
+def test_with_clock_gates_a_toggle_carries_what_is_clocked_with_it():
+    plain = Technology.parse(TOY + GATING)
+    gated = plain.with_gates(["array", "lane"])
+    assert plain.price("lane.register_toggle").picojoules == gated.price("load.register_toggle").picojoules == 8.0
+    assert gated.price("array.register_toggle").picojoules == 12.0
+    assert gated.price("lane.register_toggle").picojoules == 4.0
+    # The range is that of the model with gates, beside what is absolute in the price.
+    assert gated.price("array.register_toggle").relative == Range(0.9, 1.1)
+    assert gated.price("array.register_toggle").absolute == Range(0.9, 1.1).with_(Range(0.25, 4.0))
 
 
 @pytest.mark.parametrize("action", ["array.divide", "multiply", "array.multiply@1x2", "buffer.read", "buffer.erase@1x2",
@@ -266,4 +304,49 @@ def test_a_number_without_unit_source_or_sense_is_refused(old, new, message):
 
 def test_a_share_of_clocked_registers_beyond_one_is_refused():
     with pytest.raises(TechnologyError, match=r"^Entry remainder of gating must be a share from 0 to 1, not 1\.25$"):
-        Technology.parse(TOY + GATING.replace("0.25", "1.25"))
+        Technology.parse(TOY + GATING.replace("remainder = 0.25", "remainder = 1.25"))
+
+
+def test_prices_of_one_event_are_another_technologys_times_a_factor():
+    ours, theirs = Technology.parse(TOY + SCALED).entries, OSU018.entries
+    for name in ("register_toggle", *(f"{block}.register_toggle" for block in BLOCKS)):
+        assert ours[name].value == 0.5 * theirs[name].value
+        assert ours[name].kind == "scaled"
+        assert ours[name].relative == theirs[name].relative.with_(Range(0.5, 2.0))
+        assert ours[name].own == Range(0.25, 4.0)
+        assert " pJ in osu018 x 0.5: this test" in ours[name].source
+        assert ours[name].reasons[-1] == "absolute 0.25 to 4: ours too"
+        assert ours[name].reasons[0] in theirs[name].reasons
+    assert set(ours) == {"multiply", "array.multiply", *(name for name in theirs if name.endswith("register_toggle"))}
+
+
+def test_a_price_of_its_own_stays_beside_scaled_ones():
+    own = TOY + SCALED + f'[block.array.register_toggle]\npJ = 7.0\nrelative = []\n{ABOUT}'
+    assert Technology.parse(own).entries["array.register_toggle"].value == 7.0
+
+
+def test_shares_are_scaled_too_but_not_beyond_one():
+    shares = SCALED.replace("register_toggle", "remainder")
+    found, theirs = Technology.parse(TOY + shares + SCALED.replace("register_toggle", "gated_toggle")), OSU018
+    assert found.ungated("array") == 0.5 * theirs.ungated("array")
+    assert found.ungated("anything") == 0.5 * theirs.ungated("anything")
+    for block in ("array", ""):
+        assert found.gated_toggles[block].value == 0.5 * theirs.gated_toggles[block].value
+    with pytest.raises(TechnologyError, match=r"^Entry remainder of .* must be a share from 0 to 1, not 1\.[0-9]+$"):
+        Technology.parse(TOY + shares.replace("factor = 0.5", "factor = 3.0"))
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('from = "osu018"', 'from = "osu180"', r"^Section scaled\.register_toggle must name another technology under from"),
+    ('from = "osu018"\n', "", r"^Section scaled\.register_toggle must name another technology under from"),
+    ('from = "osu018"', 'from = "generic45"', r"^Section .* from a technology with figures of its own, not from 'gen"),
+    ("factor = 0.5", "factor = -1.0", r"^factor of scaled\.register_toggle must be a positive number and finite"),
+    ("factor = 0.5\n", "", r"^Section scaled\.register_toggle must have from, factor, .*, but factor is missing$"),
+    ('source = "this test"\n', "", r"^Section scaled\.register_toggle must have from, .*, but source is missing$"),
+    ("factor = 0.5", "factor = 0.5\npJ = 1", r"^Section scaled\.register_.* must have .* and nothing else, not pJ$"),
+    ("register_toggle", "erasure", r"^Section scaled\.erasure must be of something that osu018 has, of remainder, "),
+])
+def test_a_section_that_scales_nothing_sensible_is_refused(old, new, message):
+    assert old in SCALED
+    with pytest.raises(TechnologyError, match=message):
+        Technology.parse(TOY + SCALED.replace(old, new, 1))

@@ -6,9 +6,13 @@ import pytest
 from tests.support.icarus import toggles
 from tests.support.small_block import signals, small_block, stimulus
 from tilewright.sim.debian import debian_data
+from tilewright.sim.gates.electrical import electrical_of
 from tilewright.sim.gates.events import EventError, Stimulus, simulate
 from tilewright.sim.gates.fit import fit
+from tilewright.sim.gates.liberty import read_library
+from tilewright.sim.gates.mapping import map_verilog
 from tilewright.sim.gates.measure import Measurement
+from tilewright.sim.gates.netlist import read_netlist
 from tilewright.sim.gates.opensta import sta_power
 from tilewright.sim.gates.power import energy_of, register_cycles, register_toggles
 from tilewright.sim.toolchain import ToolMissingError
@@ -102,3 +106,31 @@ def test_clock_gates_change_no_value_and_save_the_clock_of_idle_registers():
         assert before.register_toggles == after.register_toggles
         assert after.register_cycles < before.register_cycles == before.registers * before.cycles
     assert after.energy < 0.7 * before.energy
+
+
+RESET = """
+module kept (input clk, input rst, input load, input [8:0] d, output reg [8:0] q);
+  always @(posedge clk) if (rst) q <= 9'h155; else if (load) q <= d;
+endmodule
+"""
+
+
+def test_a_register_with_a_reset_is_gated_too_and_reset_with_its_enable_low():
+    path = debian_data("osu018_stdcells.lib")
+    netlist = read_netlist(map_verilog(RESET, "kept", path, gated=True), "kept", read_library(path))
+    assert len(netlist.flops) == 9
+    assert len(netlist.latches) == 1
+    rng = np.random.default_rng(3)
+    reset, load, data = rng.random(200) < 0.1, rng.random(200) < 0.3, rng.integers(0, 512, 200)
+    held, values = 0, []
+    for cycle in range(200):
+        values.append(held)
+        held = 0x155 if reset[cycle] else data[cycle] if load[cycle] else held
+    columns = {"rst": reset, "load": load, "d": data}
+    inputs = [columns[names[0][0]] >> names[0][1] & 1 for _, names in netlist.inputs]
+    outputs = [np.array(values) >> names[0][1] & 1 for _, names in netlist.outputs]
+    given = Stimulus(np.stack(inputs, axis=1).astype(np.uint8), np.stack(outputs, axis=1).astype(np.int8),
+                     np.zeros(9, np.uint8))
+    activity = simulate(netlist, given, electrical_of(netlist))
+    clocked = register_cycles(netlist, activity)
+    assert clocked <= 9 * (np.count_nonzero(reset | load) + 1) < 9 * 150
