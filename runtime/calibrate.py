@@ -1,4 +1,4 @@
-"""Calibrate the prices of a technology at gate level: map every block and the core, simulate windows of runs, fit.
+"""Calibrate the prices of a technology at gate level: map every block and the cores, simulate windows of runs, fit.
 
 Every step is kept in the cache: a calibration that was stopped goes on where it was.
 """
@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.isa.machine import Machine
-from tilewright.runtime.calibrate_core import CoreResult, calibrate_core
+from tilewright.runtime.calibrate_core import CoreResult, calibrate_cores
+from tilewright.runtime.calibrate_gates import Gated, gated
 from tilewright.runtime.calibrate_osu018 import OSU018
 from tilewright.runtime.calibrate_process import Layout, MeterWithLayout, Process
 from tilewright.runtime.calibrate_sky130 import SKY130
@@ -34,21 +35,18 @@ Measurements = dict[str, Measurement]
 class BlockResult:
     """A block, as it is and with clock gates: measurements by workload, and prices fitted to them.
 
-    ``idle`` and ``idle_gated`` are the clock's pJ per cycle while the block has nothing to do. Where the library has no
-    clock gates, ``gated`` is empty, and ``idle_gated`` and ``gated_prices`` are None.
+    ``idle`` is the clock's pJ per cycle. ``gated`` is None where the library has no clock gates.
     """
 
     measured: Measurements
-    gated: Measurements
     prices: Fit
     idle: float
-    idle_gated: float | None
-    gated_prices: Fit | None
+    gated: Gated | None
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All blocks and the core, and the error of the blocks' sum with each workload held out.
+    """All blocks and the cores, and the error of the blocks' sum with each workload held out.
 
     ``rtl`` is a hash of the blocks' Verilog; ``sum_errors_gated`` is empty without clock gates.
     """
@@ -60,34 +58,27 @@ class Calibration:
     blocks: Mapping[str, BlockResult]
     sum_errors: Mapping[str, float]
     sum_errors_gated: Mapping[str, float]
-    core: CoreResult
+    cores: Mapping[str, CoreResult]
 
 
 def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
               blocks: Sequence[str] = tuple(BLOCKS)) -> Calibration:
-    """Return the calibration of ``process`` on ``workloads``; the core has its own."""
+    """Return the calibration of ``process`` on ``workloads``; the cores have their own."""
     path = process.library(steps)
-    core = calibrate_core(path, process.layout, steps)
+    cores = calibrate_cores(path, process, steps)
     captured = capture(machine, workloads, steps)
     bench = Bench(machine, path, process.layout, read_library(path), captured)
-    plain, idle = measure(bench, steps, gated=False, blocks=blocks)
-    gated, idle_gated = measure(bench, steps, gated=True, blocks=blocks) if process.gates else ({}, {})
-    results = {name: _result(plain[name], gated.get(name, {}), idle[name], idle_gated.get(name)) for name in blocks}
+    plain, idle = measure(bench, steps, gates=False, blocks=blocks)
+    results = {name: BlockResult(plain[name], fit(plain[name]), idle[name], None) for name in blocks}
+    errors_gated: Mapping[str, float] = {}
+    if process.gates:
+        with_gates, idle_gated = measure(bench, steps, gates=True, blocks=blocks)
+        found = {name: gated(with_gates[name], idle_gated[name]) for name in blocks}
+        results = {name: replace(each, gated=found[name]) for name, each in results.items()}
+        errors_gated = relative_errors(_by_workload(with_gates), [each.prices for each in found.values()])
     errors = relative_errors(_by_workload(plain), [each.prices for each in results.values()])
-    gates = [each.gated_prices for each in results.values() if each.gated_prices is not None]
-    errors_gated = relative_errors(_by_workload(gated), gates) if process.gates else {}
     rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
-    return Calibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, core)
-
-
-def _result(plain: Measurements, gated: Measurements, idle: float, idle_gated: float | None) -> BlockResult:
-    """Return a block's prices: with gates an idle block's clock runs on, and toggles cost what else is clocked."""
-    prices = None
-    if idle_gated is not None:
-        prices = fit({name: replace(each, clock=idle_gated * each.cycles, register_cycles=each.registers * each.cycles,
-                                    switching=each.energy - idle_gated * each.cycles, internal=0.0)
-                      for name, each in gated.items()})
-    return BlockResult(plain, gated, fit(plain), idle, idle_gated, prices)
+    return Calibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, cores)
 
 
 def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measurement]]:
@@ -107,16 +98,16 @@ class Bench:
     captured: Sequence[Captured]
 
 
-def measure(bench: Bench, steps: Steps, *, gated: bool,
+def measure(bench: Bench, steps: Steps, *, gates: bool,
             blocks: Sequence[str]) -> tuple[dict[str, Measurements], dict[str, float]]:
-    """Return measurements by block and workload, and idle clocks by block; ``gated``: of netlists with clock gates."""
+    """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
     verilog = plain_verilog(coprocessor_verilog(bench.machine))
-    how = "with clock gates" if gated else "as they are"
+    how = "with clock gates" if gates else "as they are"
     meters: dict[Part, MeterWithLayout] = {}
     with steps.count(f"Mapping netlists {how}", sum(len(BLOCKS[name]) for name in blocks)) as done:
         for part in (part for name in blocks for part in BLOCKS[name]):
             netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, bench.path,
-                                  gated=gated, cut=part.cut_modules)
+                                  gated=gates, cut=part.cut_modules)
             meters[part] = MeterWithLayout(netlist, part.module, bench.library, bench.layout)
             done()
     found: dict[str, Measurements] = {name: {} for name in blocks}
@@ -127,7 +118,7 @@ def measure(bench: Bench, steps: Steps, *, gated: bool,
                 found[name][each.workload.name] = total(
                     meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(name))
                 done()
-    if not gated:  # every register is clocked in every cycle, whatever happens
+    if not gates:  # every register is clocked in every cycle, whatever happens
         return found, {name: _mean_clock(each) for name, each in found.items()}
     idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in BLOCKS[name]) for name in blocks}
     return found, idle

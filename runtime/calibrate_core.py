@@ -1,4 +1,4 @@
-"""Calibrate the price of an instruction at gate level: the RISC-V core, mapped and simulated on windows of programs.
+"""Calibrate the price of an instruction at gate level: a RISC-V core, mapped and simulated on windows of programs.
 
     energy = register_cycle · register-cycles + instruction · retired instructions
 
@@ -7,30 +7,36 @@ Every step is kept in the cache, as those of the blocks are.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.runtime.calibrate_core_workloads import CORE_WORKLOADS, capture_core
-from tilewright.runtime.calibrate_process import Layout, MeterWithLayout
+from tilewright.runtime.calibrate_gates import Gated, gated
+from tilewright.runtime.calibrate_process import MeterWithLayout, Process
 from tilewright.runtime.calibrate_workloads import Workload
 from tilewright.runtime.progress import Steps
-from tilewright.sim.gates.core import TOP, core_verilog
+from tilewright.sim.gates.core import CORES, core_verilog
 from tilewright.sim.gates.core_waves import SCOPE, Counts, counts_of
 from tilewright.sim.gates.fit import Fit, fit
 from tilewright.sim.gates.liberty import read_library
 from tilewright.sim.gates.mapping import map_verilog
 from tilewright.sim.gates.measure import Measurement
+from tilewright.sim.verilator import CoreName
 
 
 @dataclass(frozen=True, slots=True)
 class CoreResult:
-    """The core's measurements and counts by workload; ``verilog`` is a hash of what was mapped."""
+    """A core's measurements and counts by workload; ``verilog`` is a hash of what was mapped.
 
+    ``gated`` is None where the library has no clock gates.
+    """
+
+    core: CoreName
     workloads: tuple[Workload, ...]
     measured: Mapping[str, Measurement]
     counts: Mapping[str, Counts]
     verilog: str
+    gated: Gated | None
 
     @property
     def prices(self) -> Fit:
@@ -50,9 +56,14 @@ class CoreResult:
                                    for name, each in self.counts.items()}, ("instruction", "stall"))
 
 
-def calibrate_core(path: Path, layout: Layout, steps: Steps,
-                   workloads: Sequence[Workload] = CORE_WORKLOADS) -> CoreResult:
-    """Return the core's calibration in the library at ``path``, with what ``layout`` adds.
+def calibrate_cores(path: Path, process: Process, steps: Steps) -> dict[str, CoreResult]:
+    """Return the calibration of every core, by name; raises as :func:`calibrate_core` does."""
+    return {name: calibrate_core(name, path, process, steps, CORE_WORKLOADS[name]) for name in CORES}
+
+
+def calibrate_core(core: CoreName, path: Path, process: Process, steps: Steps,
+                   workloads: Sequence[Workload]) -> CoreResult:
+    """Return a core's calibration in the library of ``process``, which lies at ``path``.
 
     Raises
     ------
@@ -61,15 +72,26 @@ def calibrate_core(path: Path, layout: Layout, steps: Steps,
     MappingError, EventError
         If the core cannot be mapped, or its netlist does not do what the RTL does.
     """
-    captured = capture_core(workloads, steps)
-    with steps.step("Mapping the core"):
-        verilog = core_verilog()
-        meter = MeterWithLayout(map_verilog(verilog, TOP, path, gated=False), TOP, read_library(path), layout)
-    measured, counts = {}, {}
-    with steps.count("Simulating the core's netlist", len(captured)) as done:
-        for each in captured:
-            read = cache(each.read)
-            measured[each.workload.name] = meter.measure_kept(each.path.name, read, SCOPE)
-            counts[each.workload.name] = counts_of(read())
-            done()
-    return CoreResult(tuple(workloads), measured, counts, hashlib.sha256(verilog.encode()).hexdigest()[:16])
+    captured = capture_core(core, workloads, steps)
+    verilog, top, library = core_verilog(core), CORES[core].top, read_library(path)
+
+    def measured(*, gates: bool) -> tuple[dict[str, Measurement], float | None]:
+        how = " with clock gates" if gates else ""
+        with steps.step(f"Mapping {core}{how}"):
+            meter = MeterWithLayout(map_verilog(verilog, top, path, gated=gates), top, library, process.layout)
+        found = {}
+        with steps.count(f"Simulating the netlist of {core}{how}", len(captured)) as done:
+            for each in captured:
+                found[each.workload.name] = meter.measure_kept(each.path.name, each.read, SCOPE)
+                done()
+        return found, meter.idle_clock() if gates else None
+
+    counts = {each.workload.name: counts_of(each.read()) for each in captured}
+    plain, _ = measured(gates=False)
+    result = CoreResult(core, tuple(workloads), plain, counts, hashlib.sha256(verilog.encode()).hexdigest()[:16], None)
+    if not process.gates:
+        return result
+    with_gates, idle = measured(gates=True)
+    assert idle is not None
+    retired = {name: (each.retired,) for name, each in counts.items()}
+    return replace(result, gated=gated(with_gates, idle, retired, ("instruction",)))

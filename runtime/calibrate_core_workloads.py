@@ -1,8 +1,8 @@
 """Windows of programs on the RISC-V core alone: the stimuli on which its netlist is measured.
 
-The programs are the scalar baseline's, C at -O3 with memory that answers in the next cycle: layers of networks with
-their weights and inputs, large ones cut to a few rows and channels, and operators on floats by soft float. All of a
-network's are one program, which is simulated once for all of its windows.
+The programs are the baselines', C at -O3, scalar or with SIMD, with memory that answers in the next cycle: layers of
+networks with their weights and inputs, large ones cut to a few rows and channels, and operators on floats by soft
+float. All of a network's are one program, which is simulated once for all of its windows.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from tilewright.sim.gates.core_waves import SCOPE, flattened
 from tilewright.sim.gates.waves import read_waves
 from tilewright.sim.rtl import run_bare
 from tilewright.sim.toolchain import cache_folder
+from tilewright.sim.verilator import CoreName
 
 CYCLES = 250
 """Cycles that are counted in each window."""
@@ -47,7 +48,7 @@ FLOATS = "floats"
 _SIZE = 96
 """Elements of their tensors."""
 
-CORE_WORKLOADS = (
+_SCALAR = (
     Workload("lenet5-c1", "lenet5", 0, "5x5 convolution of 1 channel", 0.4),
     Workload("lenet5-c1-pool", "lenet5", 0, "2x2 max pooling", 0.985),
     Workload("lenet5-c3", "lenet5", 1, "5x5 convolution of 6 channels", 0.5),
@@ -66,11 +67,33 @@ CORE_WORKLOADS = (
     Workload("float-add", FLOATS, 1, "float32 sums by soft float"),
     Workload("float-softmax", FLOATS, 2, "float32 Softmax by soft float"),
 )
+
+_SIMD = (
+    Workload("lenet5-c1", "lenet5", 0, "5x5 convolution of 1 channel", 0.4),
+    Workload("lenet5-c3", "lenet5", 1, "5x5 convolution of 6 channels", 0.5),
+    Workload("lenet5-c5", "lenet5", 2, "5x5 convolution to 120 channels, one pixel", 0.5),
+    Workload("lenet5-f6", "lenet5", 3, "dense, 120 to 84", 0.3),
+    Workload("lenet5-out", "lenet5", 4, "dense, 84 to 10", 0.5),
+    Workload("mobilenetv2-stem", "mobilenetv2-96", 0, "3x3 convolution, stride 2, of 3 channels", 0.45),
+    Workload("mobilenetv2-expand", "mobilenetv2-96", 3, "1x1 convolution of 16 channels", 0.8),
+    Workload("mobilenetv2-depthwise", "mobilenetv2-96", 4, "depthwise 3x3", 0.1),
+    Workload("mobilenetv2-requantise", "mobilenetv2-96", 4, "requantisation of a depthwise convolution", 0.45),
+    Workload("mobilenetv2-project", "mobilenetv2-96", 8, "1x1 convolution of 144 channels", 0.5),
+    Workload("mobilenetv2-pool", "mobilenetv2-96", 52, "global average pooling, most of it requantisation", 0.5),
+    Workload("vgg16-64", "vgg16-32", 1, "3x3 convolution of 64 channels", 0.5),
+    Workload("vgg16-64-late", "vgg16-32", 1, "the same layer's end, with max pooling", 0.97),
+    Workload("vgg16-128", "vgg16-32", 2, "3x3 convolution, 64 to 128 channels", 0.3),
+    Workload("float-multiply", FLOATS, 0, "float32 products by soft float"),
+    Workload("float-add", FLOATS, 1, "float32 sums by soft float"),
+    Workload("float-softmax", FLOATS, 2, "float32 Softmax by soft float"),
+)
+
+CORE_WORKLOADS: Mapping[CoreName, Sequence[Workload]] = {"cv32e40x": _SCALAR, "cv32e40p": _SIMD}
 """Layers and parts of layers of different kinds; models as for the blocks (`calibrate_workloads`)."""
 
 
-def capture_core(workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
-    """Return the waveforms of ``workloads``, under the names of the netlist, simulated now or by an earlier call.
+def capture_core(core: CoreName, workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
+    """Return the waveforms of ``workloads`` on ``core``, simulated now or by an earlier call; names as in the netlist.
 
     Raises
     ------
@@ -79,19 +102,19 @@ def capture_core(workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
     """
     found: dict[str, Captured] = {}
     for model in dict.fromkeys(each.model for each in workloads):
-        for each in _of_model(model, [each for each in workloads if each.model == model], steps):
+        for each in _of_model(core, model, [each for each in workloads if each.model == model], steps):
             found[each.workload.name] = each
     return [found[each.name] for each in workloads]
 
 
-def _of_model(model: str, workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
+def _of_model(core: CoreName, model: str, workloads: Sequence[Workload], steps: Steps) -> list[Captured]:
     """Return the windows of one program."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
-        with steps.step(f"Compiling {model} for the core alone"):
+        with steps.step(f"Compiling {model} for {core} alone"):
             indices = sorted({each.layer for each in workloads})
             network, inputs = _floats() if model == FLOATS else _parts(model, indices, steps)
-            program = Program.make(network, inputs, "cv32e40x", folder)
+            program = Program.make(network, inputs, core, folder)
         key = program.key()
         captured = [Captured(each, _place(key, each), CYCLES) for each in workloads]
         if missing := [each for each in captured if not each.path.exists()]:
@@ -147,7 +170,7 @@ def _simulate(program: Program, inputs: Mapping[str, np.ndarray], indices: Seque
               wanted: Sequence[Captured], wave: Path, steps: Steps) -> None:
     """Run a program, once for its result and once for the waveform, and keep the windows."""
     name = wanted[0].workload.model
-    with steps.step(f"Simulating {name} on the core alone"):
+    with steps.step(f"Simulating {name} on {program.core} alone"):
         result = program.run(run_network(program.network, inputs), None)
         if not result.matches:
             raise RunError(f"Program of {name} must give the reference's tensors, and does not; report it")
@@ -157,7 +180,7 @@ def _simulate(program: Program, inputs: Mapping[str, np.ndarray], indices: Seque
             begin, end = ends[indices.index(each.workload.layer):][:2]
             first = min(round(begin + each.workload.where * (end - begin)), result.cycles - CYCLES - 2)
             windows[each.path] = range(first, first + CYCLES + 1)
-        run_bare(program.elf, images=program.images, wave=wave, wave_cycles=tuple(windows.values()),
+        run_bare(program.elf, core=program.core, images=program.images, wave=wave, wave_cycles=tuple(windows.values()),
                  max_cycles=max(window.stop for window in windows.values()) + 1)
     with steps.count(f"Reading {len(windows)} windows of {name}", len(windows)) as done:
         for place, window in windows.items():

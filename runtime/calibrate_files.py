@@ -9,12 +9,16 @@ from typing import Any
 
 from tilewright.runtime.calibrate import PROCESSES, BlockResult, Calibration
 from tilewright.runtime.calibrate_core import CoreResult
+from tilewright.runtime.calibrate_gates import Gated
 from tilewright.runtime.calibrate_process import Factors, Process
+from tilewright.sim.actions import CORE_COMPONENTS
 from tilewright.sim.gates.measure import Measurement
 from tilewright.sim.registers import CORE_REGISTERS, registers_of
+from tilewright.sim.verilator import CoreName
 
 REMAINDER = "energy of an idle block's clock with clock gates, of that without"
-GATED = "price of a toggle with clock gates, with the clock of the registers that it enables, of the price without"
+GATED = "price with clock gates of {event}, with the clock of the registers that it enables, of the price without"
+EVENTS = {"register_toggle": "a toggle", "instruction": "an instruction"}
 
 
 MERGED: Factors = [[0.98, 1.02, "registers that synthesis merges"]]
@@ -26,7 +30,9 @@ def technology_text(found: Mapping[str, Any]) -> str:
     process = PROCESSES[found["technology"]]
     entry = _Entries(process, f"netlists of machine {found['machine']} in {process.name}, {len(found['workloads'])} "
                               f"windows of layers{process.layout_text}; docs/{process.page}")
-    parts = [process.head, *_defaults(found["blocks"], entry), *_core(found["core"], process)]
+    parts = [process.head, *_defaults(found["blocks"], entry)]
+    for name, core in found["cores"].items():
+        parts += _core(name, core, process)
     for name, block in found["blocks"].items():
         ratios = [1 / (1 + error) for error in block["held_out"].values()]
         why = f"largest errors with a window left out, of {len(ratios)}"
@@ -56,9 +62,9 @@ class _Entries:
         return self._entry(f"{section}.register_toggle", "pJ", value, before, self.process.toggle, relative,
                            self.process.toggle_doubts)
 
-    def instruction(self, value: float, relative: Factors) -> str:
-        """Return the entry of an instruction of the core."""
-        return self._entry("price.instruction", "pJ", value, "", self.process.instruction, relative,
+    def instruction(self, section: str, value: float, relative: Factors) -> str:
+        """Return the entry of an instruction of a core."""
+        return self._entry(f"{section}.instruction", "pJ", value, "", self.process.instruction, relative,
                            self.process.toggle_doubts)
 
     def leakage(self, value: float) -> str:
@@ -67,22 +73,23 @@ class _Entries:
                            "leakage of one register with its share of the logic",
                            [[0.5, 2.0, "how much logic stands behind one"]], LEAKAGE)
 
-    def gating(self, prefix: str, blocks: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return the entries of what clock gates leave and of toggles with them, in the mean over ``blocks``."""
+    def gating(self, prefix: str, blocks: Sequence[Mapping[str, Any]], event: str = "register_toggle") -> list[str]:
+        """Return the entries of what clock gates leave and of ``event`` with them, in the mean over ``blocks``."""
         shares = [block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"] for block in blocks]
-        factors = [block["gated_toggle"]["pJ"] / block["prices_pJ"]["register_toggle"] for block in blocks]
+        factors = [block["gated_price"]["pJ"] / block["prices_pJ"][event] for block in blocks]
         share, factor = sum(shares) / len(shares), sum(factors) / len(factors)
+        effect = GATED.format(event=EVENTS[event])
         if prefix:
-            ratios = [1 / (1 + error) for error in blocks[0]["gated_toggle"]["held_out"].values()]
+            ratios = [1 / (1 + error) for error in blocks[0]["gated_price"]["held_out"].values()]
             why = f"largest errors with a window left out, of {len(ratios)}"
             return [self._entry(f"{prefix}gating", "remainder", share, "", REMAINDER, [], []),
-                    self._entry(f"{prefix}gated_toggle", "factor", factor, "", GATED,
+                    self._entry(f"{prefix}gated_price", "factor", factor, "", effect,
                                 [[min(1.0, *ratios), max(1.0, *ratios), why]], [])]
         # For blocks that were not measured: anything between the extremes, and at most all that there is.
         low, high = min(*shares, share / 2), min(1.0, max(*shares, 2 * share))
         why, mean = f"blocks differ; {len(shares)} measured", "mean of the blocks measured: "
         return [self._entry("gating", "remainder", share, mean, REMAINDER, [[low / share, high / share, why]], []),
-                self._entry("gated_toggle", "factor", factor, mean, GATED,
+                self._entry("gated_price", "factor", factor, mean, effect,
                             [[min(factors) / factor, max(factors) / factor, why]], [])]
 
     def _entry(self, section: str, key: str, value: float, before: str, effect: str, relative: Factors,
@@ -117,15 +124,17 @@ def _defaults(blocks: Mapping[str, Any], entry: _Entries) -> list[str]:
     return [*parts, *entry.gating("", gated)] if gated else parts
 
 
-def _core(core: Mapping[str, Any], process: Process) -> list[str]:
-    """Return the entries of the RISC-V core."""
+def _core(name: CoreName, core: Mapping[str, Any], process: Process) -> list[str]:
+    """Return the entries of a RISC-V core; the instructions of CV32E40X are those of every core without its own."""
     windows = core["windows"].values()
-    entry = _Entries(process, f"netlist of CV32E40X in {process.name}, {len(windows)} windows of programs"
+    entry = _Entries(process, f"netlist of {name.upper()} in {process.name}, {len(windows)} windows of programs"
                               f"{process.layout_text}; docs/{process.page}")
     cycle = sum(each["clock_pJ_per_cycle"] for each in windows) / len(windows) / core["elaborated_registers"]
     why = f"programs differ: extremes of {len(windows)} windows, each held out"
-    return [entry.instruction(core["prices_pJ"]["instruction"], [[*instruction_range(core), why]]),
-            entry.cycle("block.riscv_core", cycle, MERGED)]
+    section = "price" if name == "cv32e40x" else f"block.{CORE_COMPONENTS[name]}"
+    return [entry.instruction(section, core["prices_pJ"]["instruction"], [[*instruction_range(core), why]]),
+            entry.cycle(f"block.{CORE_COMPONENTS[name]}", cycle, MERGED),
+            *(entry.gating(f"block.{CORE_COMPONENTS[name]}.", [core], "instruction") if core["gated"] else [])]
 
 
 def instruction_range(core: Mapping[str, Any]) -> tuple[float, float]:
@@ -159,21 +168,23 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
         "blocks": {name: _block_json(block, registers[name]) for name, block in calibration.blocks.items()},
         "sum_of_blocks": {"held_out": dict(calibration.sum_errors),
                           "held_out_gated": dict(calibration.sum_errors_gated)},
-        "core": core_json(calibration.core),
+        "cores": {name: core_json(core) for name, core in calibration.cores.items()},
     }
 
 
 def core_json(core: CoreResult) -> dict[str, Any]:
-    """Return the core's part of that."""
+    """Return a core's part of that."""
     one = next(iter(core.measured.values()))
     prices = core.prices
+    clocks = [each.clock / each.cycles for each in core.measured.values()]
     return {
         "verilog": core.verilog, "prices_pJ": dict(prices.prices), "held_out": dict(prices.held_out),
         "rms": prices.rms, "largest": prices.largest,
         "another_price": {event: {"pJ": each.prices[event], "rms": each.rms, "largest": each.largest}
                           for event, each in (("data_access", core.with_accesses), ("stall", core.with_stalls))},
-        "registers": one.registers, "elaborated_registers": CORE_REGISTERS["cv32e40x"], "cells": one.cells,
+        "registers": one.registers, "elaborated_registers": CORE_REGISTERS[core.core], "cells": one.cells,
         "area_um2": one.area, "leakage_nW": one.leakage,
+        "idle_clock_pJ_per_cycle": sum(clocks) / len(clocks), **_gates_json(core.gated, "instruction"),
         "windows": {each.name: {
             "model": each.model, "layer": each.layer, "where": each.where, "what": each.what,
             "cycles": core.measured[each.name].cycles, "retired": core.counts[each.name].retired,
@@ -185,20 +196,25 @@ def core_json(core: CoreResult) -> dict[str, Any]:
 
 
 def _block_json(block: BlockResult, elaborated: int) -> dict[str, Any]:
-    def rows(found: Mapping[str, Measurement]) -> dict[str, Any]:
-        return {name: {"pJ_per_cycle": each.energy / each.cycles, "clock_pJ_per_cycle": each.clock / each.cycles,
-                       "register_toggles_per_cycle": each.register_toggles / each.cycles,
-                       "clocked_registers": each.register_cycles / each.cycles} for name, each in found.items()}
-
     one = next(iter(block.measured.values()))
-    gates = block.gated_prices
     return {"prices_pJ": dict(block.prices.prices), "held_out": dict(block.prices.held_out),
             "rms": block.prices.rms, "largest": block.prices.largest, "registers": one.registers,
             "elaborated_registers": elaborated, "cells": one.cells,
             "area_um2": one.area, "leakage_nW": one.leakage, "idle_clock_pJ_per_cycle": block.idle,
-            "idle_clock_gated_pJ_per_cycle": block.idle_gated, "measured": rows(block.measured),
-            "gated": rows(block.gated),
-            "gated_area_um2": next(iter(block.gated.values())).area if block.gated else None,
-            "gated_toggle": None if gates is None else {
-                "pJ": gates.prices["register_toggle"], "held_out": dict(gates.held_out), "rms": gates.rms,
-                "largest": gates.largest}}
+            **_gates_json(block.gated, "register_toggle"), "measured": _rows(block.measured)}
+
+
+def _gates_json(gates: Gated | None, event: str) -> dict[str, Any]:
+    """Return the part with clock gates; empty and None where there are none."""
+    if gates is None:
+        return {"idle_clock_gated_pJ_per_cycle": None, "gated_area_um2": None, "gated": {}, "gated_price": None}
+    return {"idle_clock_gated_pJ_per_cycle": gates.idle,
+            "gated_area_um2": next(iter(gates.measured.values())).area, "gated": _rows(gates.measured),
+            "gated_price": {"pJ": gates.prices.prices[event], "held_out": dict(gates.prices.held_out),
+                            "rms": gates.prices.rms, "largest": gates.prices.largest}}
+
+
+def _rows(found: Mapping[str, Measurement]) -> dict[str, Any]:
+    return {name: {"pJ_per_cycle": each.energy / each.cycles, "clock_pJ_per_cycle": each.clock / each.cycles,
+                   "register_toggles_per_cycle": each.register_toggles / each.cycles,
+                   "clocked_registers": each.register_cycles / each.cycles} for name, each in found.items()}

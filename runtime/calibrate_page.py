@@ -38,7 +38,7 @@ changes in kind. Prices of blocks that are not in the table are means of those t
 
 {errors}
 
-{core}
+{cores}
 {gating}
 
 ## Windows
@@ -81,7 +81,7 @@ def page(found: Mapping[str, Any]) -> str:
     return TEXT.format(
         technology=found["technology"], rtl=found["rtl"], machine=found["machine"], count=len(found["workloads"]),
         cycles=CYCLES, figures=process.figures.format(period=f"{PERIOD:g}"), prices=_prices(blocks), sums=_sums(found),
-        errors=_errors(found), core=core_section(found["core"]),
+        errors=_errors(found), cores="\n".join(core_section(name, core) for name, core in found["cores"].items()),
         gating=_gating(found), workloads=_workloads(found["workloads"]))
 
 
@@ -134,8 +134,8 @@ def _gating(found: Mapping[str, Any]) -> str:
                      percent(clocked / (block["registers"] * len(block["gated"]))),
                      f"{block['idle_clock_pJ_per_cycle']:.1f}", f"{block['idle_clock_gated_pJ_per_cycle']:.1f}",
                      percent(block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"]),
-                     f"{block['gated_toggle']['pJ']:.2f}", percent(block["gated_toggle"]["rms"], 1),
-                     percent(block["gated_toggle"]["largest"], 1)))
+                     f"{block['gated_price']['pJ']:.2f}", percent(block["gated_price"]["rms"], 1),
+                     percent(block["gated_price"]["largest"], 1)))
     gating = table(("block", "pJ per cycle", "with gates", "saved", "area", "registers clocked", "idle, pJ per cycle",
                     "with gates", "left", "pJ per toggle with gates", "error held out, rms", "largest"), rows)
     return GATING.format(least=GATED_REGISTERS, gating=gating, verdict=_verdict(found))

@@ -46,7 +46,7 @@ relative = [
 ]
 absolute = []
 
-[scaled.gated_toggle]
+[scaled.gated_price]
 effect = "price of a toggle with clock gates, with the clock of the registers that it enables, of the price without"
 from = "osu018"
 factor = 1.0

@@ -34,8 +34,8 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
                                                          help="Only these blocks of the machine.")] = None,
               core: Annotated[Path | None, typer.Option(
                   "--core", metavar="FILE", show_default=False,
-                  help="Only the RISC-V core: all else from the calibration.json of an earlier run.")] = None) -> None:
-    """Measure energies again, on netlists of our blocks and of the core; sky130's cells first in SPICE; SRAM by CACTI.
+                  help="Only the RISC-V cores: all else from the calibration.json of an earlier run.")] = None) -> None:
+    """Measure energies again, on netlists of our blocks and of the cores; sky130's cells first in SPICE; SRAM by CACTI.
 
     A library takes ten to thirty minutes of one processor, most of it Yosys and simulations; every step is kept, and a
     run that was stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
@@ -92,14 +92,15 @@ def _measured(tech: Target, machine: Machine, blocks: str | None) -> dict[str, A
 
 
 def _core_again(found: dict[str, Any]) -> dict[str, Any]:
-    """Return figures with those of the core measured now."""
+    """Return figures with those of the cores measured now."""
     from tilewright.runtime.calibrate import PROCESSES
-    from tilewright.runtime.calibrate_core import calibrate_core
+    from tilewright.runtime.calibrate_core import calibrate_cores
     from tilewright.runtime.calibrate_files import core_json
     from tilewright.runtime.progress import Steps
 
     process, steps = PROCESSES[found["technology"]], Steps()
-    return found | {"core": core_json(calibrate_core(process.library(steps), process.layout, steps))}
+    cores = calibrate_cores(process.library(steps), process, steps)
+    return found | {"cores": {name: core_json(core) for name, core in cores.items()}}
 
 
 def _write(found: dict[str, Any], output: Path) -> None:

@@ -1,13 +1,17 @@
-"""In which technology a run is priced, with which main memory, and whether idle blocks are clocked."""
+"""In which technology a run is priced, with which main memory, and whether clocks are gated."""
 
 from dataclasses import dataclass
 
 from tilewright.runtime.errors import InputError
-from tilewright.sim.actions import Clock
+from tilewright.sim.actions import CORE_COMPONENTS, Clock
 from tilewright.sim.blocks import BLOCKS
 from tilewright.sim.energy import DRAM, Technology, TechnologyError
 
 TECHNOLOGY = "generic45"
+
+CORES = tuple(CORE_COMPONENTS.values())
+GATED_ACTIONS = (*(f"{block}.register_toggle" for block in BLOCKS), *(f"{core}.instruction" for core in CORES))
+"""Actions that have another price with clock gates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class Pricing:
         """
         try:
             technology = Technology.load(self.technology, self.dram)
-            return technology.with_gates(BLOCKS) if self.gated else technology
+            return technology.with_gates(GATED_ACTIONS) if self.gated else technology
         except TechnologyError as error:
             raise InputError(str(error)) from error
 
@@ -51,7 +55,7 @@ class Pricing:
             If clocks shall be gated, and the technology does not say what that leaves running.
         """
         try:
-            ungated = {block: technology.ungated(block) for block in BLOCKS} if self.gated else None
+            ungated = {part: technology.ungated(part) for part in (*BLOCKS, *CORES)} if self.gated else None
         except TechnologyError as error:
             raise InputError(str(error)) from error
         return Clock(technology.clock_mhz, ungated)

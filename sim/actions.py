@@ -21,6 +21,9 @@ from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.sim.blocks import BLOCKS
 from tilewright.sim.registers import CORE_REGISTERS, registers_of
 
+CORE_COMPONENTS = {"cv32e40x": "riscv_core", "cv32e40p": "xpulp_core"}
+"""Components of actions by core: the host core, and that of the baseline with XPULP's SIMD instructions."""
+
 RAM_BYTES = 32 * 1024
 """Macro size at which instruction fetches and the RISC-V core's data are priced: a small core's local memory."""
 
@@ -43,12 +46,16 @@ class Clock:
     mhz : float
         Decides how long cycles leak.
     ungated : Mapping[str, float] or None
-        By block, the share of its clock that stays with clock gates, whatever happens; None if there are none. What is
-        clocked where registers change is in the price of their toggles then, `energy.Technology.with_gates`.
+        By block and core, the share of its clock that stays with clock gates, whatever happens; None if there are none.
+        What is clocked where registers change is in the price of toggles or instructions, `Technology.with_gates`.
     """
 
     mhz: float
     ungated: Mapping[str, float] | None = None
+
+    def share(self, part: str) -> float:
+        """Return the share of the clock of a block or a core that runs whatever happens."""
+        return 1 if self.ungated is None else self.ungated[part]
 
     def nanoseconds(self, cycles: int) -> float:
         """Return how long ``cycles`` take."""
@@ -92,8 +99,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     time = clock.nanoseconds(counters["cycles"])
     actions: dict[str, int | float] = {}
     for block in BLOCKS:
-        share = 1 if clock.ungated is None else clock.ungated[block]
-        actions[f"{block}.register_cycle"] = registers[block] * counters["cycles"] * share
+        actions[f"{block}.register_cycle"] = registers[block] * counters["cycles"] * clock.share(block)
         actions[f"{block}.register_toggle"] = toggles[block]
         actions[f"{block}.leakage_ns"] = registers[block] * time
     actions |= _memory_accesses(counters, machine)
@@ -168,15 +174,15 @@ def core_actions(cycles: int, instructions: int, clock: Clock, *, core: str = "c
     """Return the actions of a RISC-V core alone, as the baselines run: every instruction is fetched, 32 bits wide.
 
     ``loads`` and ``stores`` count data accesses, all to local memory. It favours the baseline: the same macro of
-    ``RAM_BYTES`` is charged however large the program's data are. Its clock always runs.
+    ``RAM_BYTES`` is charged however large the program's data are.
     """
-    registers = CORE_REGISTERS[core]
+    registers, name = CORE_REGISTERS[core], CORE_COMPONENTS[core]
     time = clock.nanoseconds(cycles)
     return {
-        "riscv_core.instruction": instructions,
-        f"riscv_core.read@{RAM_BYTES}x32": instructions + loads,
-        f"riscv_core.write@{RAM_BYTES}x32": stores,
-        "riscv_core.register_cycle": registers * cycles,
-        "riscv_core.leakage_ns": registers * time,
-        f"riscv_core.leakage_ns@{RAM_BYTES}x32": time,
+        f"{name}.instruction": instructions,
+        f"{name}.read@{RAM_BYTES}x32": instructions + loads,
+        f"{name}.write@{RAM_BYTES}x32": stores,
+        f"{name}.register_cycle": registers * cycles * clock.share(name),
+        f"{name}.leakage_ns": registers * time,
+        f"{name}.leakage_ns@{RAM_BYTES}x32": time,
     }

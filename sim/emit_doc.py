@@ -60,7 +60,7 @@ def _technology(technology: Technology) -> Iterator[str]:
         yield _row(f"`{block or 'every block'}`: {entry.effect}", entry, " nW")
     for block, entry in technology.gating.items():
         yield _row(f"`{block or 'every block'}`: {entry.effect}", entry)
-    for block, entry in technology.gated_toggles.items():
+    for block, entry in technology.gated_prices.items():
         yield _row(f"`{block or 'every block'}`: {entry.effect}", entry)
     yield from ("", f"Static RAM, one read-write port, from table `{technology.sram.table.name}` below:", "")
     yield "| factor | value | relative | absolute | kind |"
@@ -80,7 +80,7 @@ def _technology(technology: Technology) -> Iterator[str]:
                                       for block, entry in technology.leakage.items()},
              **{f"{block or 'every block'}, clock gating": entry for block, entry in technology.gating.items()},
              **{f"{block or 'every block'}, toggles with clock gates": entry
-                for block, entry in technology.gated_toggles.items()},
+                for block, entry in technology.gated_prices.items()},
              **{f"static RAM, {what}": entry for what, entry in _scales(technology.sram)}}
     for name, entry in named.items():
         yield from _source(name, entry)

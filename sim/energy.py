@@ -26,7 +26,7 @@ SHARED = ("sram", "dram")
 DRAM = "lpddr4"
 """The part of main memory unless another is named."""
 HEAD = ("name", "node", "voltage", "corner", "clock_mhz", "calibrated", "use", "summary")
-SECTIONS = ("price", "block", "leakage", "gating", "gated_toggle", "scaled", "sram")
+SECTIONS = ("price", "block", "leakage", "gating", "gated_price", "scaled", "sram")
 
 __all__ = ["DRAM", "FOLDER", "USES", "Amount", "Energy", "Technology", "TechnologyError", "dram_parts", "estimate",
            "sum_energies", "technologies"]
@@ -52,8 +52,9 @@ class Technology:
         Nanowatts per register with its share of the logic, ``""`` for every block, or by block.
     gating : Mapping[str, Entry]
         With clock gates, the share of an idle block's clock that stays; keys as leakage's.
-    gated_toggles : Mapping[str, Entry]
-        With clock gates, the price of a toggle over that without, as a factor: it carries what is clocked with it.
+    gated_prices : Mapping[str, Entry]
+        With clock gates, the price of a toggle or an instruction over that without, as a factor: it carries what is
+        clocked with it.
     dram : Entry
         The part of main memory that was chosen; picojoules per byte.
     """
@@ -69,7 +70,7 @@ class Technology:
     entries: Mapping[str, Entry]
     leakage: Mapping[str, Entry]
     gating: Mapping[str, Entry]
-    gated_toggles: Mapping[str, Entry]
+    gated_prices: Mapping[str, Entry]
     sram: Sram
     dram: Entry
 
@@ -105,7 +106,7 @@ class Technology:
         figures = _sections(data)
         _scale(data.get("scaled", {}), figures)
         return cls(**head, entries=figures.prices, leakage=figures.leakage, gating=figures.gating,
-                   gated_toggles=figures.gated_toggles, sram=read_sram(data["sram"]), dram=_dram(dram))
+                   gated_prices=figures.gated_prices, sram=read_sram(data["sram"]), dram=_dram(dram))
 
     def price(self, action: str) -> Price:
         """Return the price of ``action``; see sim/actions.py for their names.
@@ -141,8 +142,8 @@ class Technology:
         self._require_gates()
         return _of_block(self.gating, block).value
 
-    def with_gates(self, blocks: Iterable[str]) -> "Technology":
-        """Return the technology with the prices of toggles in ``blocks`` as they are with clock gates.
+    def with_gates(self, actions: Iterable[str]) -> "Technology":
+        """Return the technology with the prices of ``actions``, ``block.event``, as they are with clock gates.
 
         Raises
         ------
@@ -150,18 +151,18 @@ class Technology:
             If the technology has no figures for clock gating.
         """
         self._require_gates()
-        event = "register_toggle"
         found = {}
-        for block in blocks:
-            plain = self.entries.get(f"{block}.{event}") or self.entries[event]
-            gated = _of_block(self.gated_toggles, block)
-            found[f"{block}.{event}"] = replace(plain, value=plain.value * gated.value, relative=gated.relative,
-                                                own=plain.own.with_(gated.own))
+        for action in actions:
+            block, _, event = action.partition(".")
+            plain = self.entries.get(action) or self.entries[event]
+            gated = _of_block(self.gated_prices, block)
+            found[action] = replace(plain, value=plain.value * gated.value, relative=gated.relative,
+                                    own=plain.own.with_(gated.own))
         return replace(self, entries={**self.entries, **found})
 
     def _require_gates(self) -> None:
-        if not self.gating or not self.gated_toggles:
-            raise TechnologyError(f"Technology {self.name} must have sections gating and gated_toggle to gate clocks "
+        if not self.gating or not self.gated_prices:
+            raise TechnologyError(f"Technology {self.name} must have sections gating and gated_price to gate clocks "
                                   f"in it, and lacks them: it was not measured; leave clocks ungated")
 
 
@@ -225,14 +226,14 @@ class _Figures:
     prices: dict[str, Entry]
     leakage: dict[str, Entry]
     gating: dict[str, Entry]
-    gated_toggles: dict[str, Entry]
+    gated_prices: dict[str, Entry]
 
     def of(self, event: str) -> dict[str, Entry]:
         """Return the figures of which those of an event are a part."""
-        return {"remainder": self.gating, "gated_toggle": self.gated_toggles}.get(event, self.prices)
+        return {"remainder": self.gating, "gated_price": self.gated_prices}.get(event, self.prices)
 
 
-_KEYS = {"leakage": "per_register_nW", "gating": "remainder", "gated_toggle": "factor"}
+_KEYS = {"leakage": "per_register_nW", "gating": "remainder", "gated_price": "factor"}
 """Sections that have no price in picojoules, for every block or for one, and the key of their figure."""
 
 
@@ -251,17 +252,17 @@ def _sections(data: Mapping[str, Any]) -> _Figures:
                 others[event][block] = _share(read_entry(name, each, _KEYS[event]))
             else:
                 prices[name] = read_entry(name, each)
-    for section in ("gating", "gated_toggle"):
+    for section in ("gating", "gated_price"):
         if others[section] and "" not in others[section]:
             raise TechnologyError(f"Technology file must have a section {section} for every block if a block has its "
                                   f"own")
-    return _Figures(prices, others["leakage"], others["gating"], others["gated_toggle"])
+    return _Figures(prices, others["leakage"], others["gating"], others["gated_price"])
 
 
 def _scale(sections: Mapping[str, Any], figures: _Figures) -> None:
     """Add to ``figures`` those that are another technology's, times a factor: of one event a section.
 
-    What the file has itself stays. Clock gates' events are ``remainder`` and ``gated_toggle``.
+    What the file has itself stays. Clock gates' events are ``remainder`` and ``gated_price``.
     """
     for event, data in sections.items():
         name = f"scaled.{event}"
@@ -278,7 +279,7 @@ def _scale(sections: Mapping[str, Any], figures: _Figures) -> None:
                  if by_block or key.rpartition(".")[2] == event}
         if not found:
             raise TechnologyError(f"Section {name} must be of something that {data['from']} has, of remainder, "
-                                  f"gated_toggle or {', '.join(theirs.prices)}")
+                                  f"gated_price or {', '.join(theirs.prices)}")
         ours = figures.of(event)
         ours |= {key: each for key, each in found.items() if key not in ours}
 

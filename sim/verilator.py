@@ -13,7 +13,7 @@ import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
 from tilewright.isa.machine import Machine
-from tilewright.sim.core_sources import core_sources
+from tilewright.sim.core_sources import core_sources, xpulp_core_sources
 from tilewright.sim.elaborate import coprocessor_verilog
 from tilewright.sim.toolchain import cache_folder, verilator_environment
 
@@ -89,7 +89,9 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
 
 def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
     xpulp = core == "cv32e40p"
-    sources = _xpulp_sources() if xpulp else [*core_sources(), _CLOCK_GATE, _SOURCES / "rtl" / "soc" / "host_core.sv"]
+    sources = [*(xpulp_core_sources() if xpulp else core_sources()), _CLOCK_GATE]
+    if not xpulp:
+        sources.append(_SOURCES / "rtl" / "soc" / "host_core.sv")
     if machine is None:
         top, inner, bus_bytes, title = "simulated_core", "xpulp_core" if xpulp else "bare_core", 0, f"core {core!r}"
     else:
@@ -116,14 +118,6 @@ def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bo
                               check=False)
     if done.returncode != 0:
         raise BuildError(f"Simulator of {title} could not be built; the log is {log}")
-
-
-def _xpulp_sources() -> list[Path]:
-    """Return the files of the XPULP core, without its floating-point unit and its register file made of latches."""
-    first = [_XPULP_CORE / "rtl" / "include" / f"cv32e40p_{name}.sv" for name in ("apu_core_pkg", "fpu_pkg", "pkg")]
-    left_out = {f"cv32e40p_{name}.sv" for name in ("top", "fp_wrapper", "register_file_latch")}
-    rest = [path for path in sorted((_XPULP_CORE / "rtl").glob("cv32e40p_*.sv")) if path.name not in left_out]
-    return [*first, *rest, _CLOCK_GATE]
 
 
 def _key(variant: tuple[Machine | None, bool, bool, CoreName]) -> str:

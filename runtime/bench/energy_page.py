@@ -50,9 +50,10 @@ CHOICES = """Change in energy from the choice in the first column, on `{machine}
 multipliers in the same area would do is in [decisions.md](decisions.md), "Does Winograd pay". *fused*: max
 pooling inside the convolution, over layers of their own. *reuse*: columns of neighbouring tiles read once."""
 
-GATING = """Clock gates on enables that 8 registers or more share, as any synthesis for standard cells inserts them.
-What they leave of an idle clock and what a toggle takes with them was measured on netlists with gates
-([calibration.md](calibration.md)); `run --gated`. Machine `{machine}`; the core and its clock are as they were."""
+GATING = """Clock gates on enables that 8 registers or more share, as any synthesis for standard cells inserts them, in
+coprocessor and core. What they leave of an idle clock and what a toggle or an instruction takes with them was measured
+on netlists with gates ([calibration.md](calibration.md)); `run --gated`. Machine `{machine}`. *Energy*: change by the
+gates. *Saved*: over the same baselines as above, which have gates too."""
 
 
 def energy_page(results: Results, baselines: Baselines, *, command: str = "tilewright bench") -> str:
@@ -65,7 +66,7 @@ def energy_page(results: Results, baselines: Baselines, *, command: str = "tilew
         *(_components(name, base, machine) for name in technologies()),
         _savings(base, baselines),
         _choices(results, machine),
-        _gating(base, machine),
+        _gating(base, baselines, machine),
     ]
     return "\n\n".join(each for each in sections if each) + "\n"
 
@@ -126,11 +127,12 @@ def _savings(runs: Iterable[tuple[Case, Figures]], baselines: Baselines) -> str:
     return section("Savings over the core alone", SAVINGS, heads, rows)
 
 
-def _saving(figures: Figures, case: Case, baseline: BaselineFigures | None, technology: str) -> str:
+def _saving(figures: Figures, case: Case, baseline: BaselineFigures | None, technology: str, *,
+            gated: bool = False) -> str:
     if baseline is None:
         return "–"
-    ours = _priced(figures, case, technology).total
-    theirs = energy_of_baseline(baseline, Pricing(technology=technology)).total
+    ours = _priced(figures, case, technology, gated=gated).total
+    theirs = energy_of_baseline(baseline, Pricing(technology=technology, gated=gated)).total
     shares = [100 * (1 - share) for share in (
         ours.uj / theirs.uj, ours.relative_high_uj / theirs.relative_low_uj,
         ours.relative_low_uj / theirs.relative_high_uj)]
@@ -149,10 +151,15 @@ def _choices(results: Results, machine: str) -> str:
     return section("What each choice is worth", CHOICES.format(machine=machine), heads, rows, left=5)
 
 
-def _gating(runs: Sequence[tuple[Case, Figures]], machine: str) -> str:
+def _gating(runs: Sequence[tuple[Case, Figures]], baselines: Baselines, machine: str) -> str:
     able = [name for name in technologies() if Technology.load(name).gating]
-    rows = [[*place(case), *(change(_priced(figures, case, name, gated=True).total_uj,
-                                    _priced(figures, case, name).total_uj) for name in able)]
-            for case, figures in runs] if able else []
-    heads = (*PLACE, *(f"energy, {name}" for name in able))
+    rows = []
+    for case, figures in runs if able else []:
+        changes = [change(_priced(figures, case, name, gated=True).total_uj, _priced(figures, case, name).total_uj)
+                   for name in able]
+        saved = [_saving(figures, case, of_core(baselines[case.network], core), name, gated=True)
+                 for core in TITLES for name in able]
+        rows.append([*place(case), *changes, *saved])
+    heads = (*PLACE, *(f"energy, {name}" for name in able),
+             *(f"saved over {title.split(',')[0]}, {name}" for title in TITLES.values() for name in able))
     return section("Clock gating", GATING.format(machine=machine), heads, rows)

@@ -1,4 +1,4 @@
-"""The host core as Verilog that `mapping` takes: its SystemVerilog read by slang, asynchronous resets made synchronous.
+"""A RISC-V core as Verilog that `mapping` takes: its SystemVerilog read by slang, asynchronous resets made synchronous.
 
 None of our windows has a reset in it, and the event simulator knows no asynchronous one. It costs a gate in front of a
 register that the library's flip-flop with asynchronous reset has inside.
@@ -7,16 +7,34 @@ register that the library's flip-flop with asynchronous reset has inside.
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.sim.core_sources import core_sources
+from tilewright.sim.core_sources import core_sources, xpulp_core_sources
 from tilewright.sim.files import write_if_changed
 from tilewright.sim.gates.mapping import MappingError, plain_verilog
 from tilewright.sim.toolchain import cache_folder, yosys_executable
+from tilewright.sim.verilator import CoreName
 
-TOP = "bare_core"
 _SOURCES = Path(__file__).parents[2]
-_OURS = ("sim/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A core alone: the module that it is, its files, and ours around it."""
+
+    top: str
+    files: Callable[[], list[Path]]
+    ours: tuple[str, ...]
+
+
+CORES: Mapping[CoreName, Core] = {
+    "cv32e40x": Core("bare_core", core_sources,
+                     ("sim/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")),
+    "cv32e40p": Core("xpulp_core", xpulp_core_sources, ("sim/harness/clock_gate.sv", "rtl/soc/xpulp_core.sv")),
+}
+"""The scalar baseline's, and that of the baseline with XPULP's SIMD instructions."""
 
 SYNCHRONOUS = """\
 (* techmap_celltype = "$aldff" *)
@@ -44,16 +62,17 @@ write_verilog -noattr core.v
 """
 
 
-def core_verilog() -> str:
-    """Return the core, one module ``TOP`` with plain names: slang leaves no hierarchy.
+def core_verilog(name: CoreName) -> str:
+    """Return a core, one module with plain names: slang leaves no hierarchy.
 
     Raises
     ------
     MappingError
         If Yosys cannot read it.
     """
-    files = [*core_sources(), *(_SOURCES / name for name in _OURS)]
-    script = SCRIPT.format(top=TOP, files=" ".join(file.name for file in files))
+    core = CORES[name]
+    files = [*core.files(), *(_SOURCES / ours for ours in core.ours)]
+    script = SCRIPT.format(top=core.top, files=" ".join(file.name for file in files))
     texts = (script.encode(), SYNCHRONOUS.encode(), *(file.read_bytes() for file in files))
     key = hashlib.sha256(b"".join(texts)).hexdigest()
     folder = cache_folder() / "gates" / "core" / key
@@ -68,5 +87,5 @@ def core_verilog() -> str:
         done = subprocess.run([yosys_executable(), "-q", "read.ys"], cwd=folder, capture_output=True, text=True,
                               check=False)
         if done.returncode != 0 or not made.exists():
-            raise MappingError(f"Yosys could not read {TOP}: {done.stderr.strip()[-300:]}")
+            raise MappingError(f"Yosys could not read {core.top}: {done.stderr.strip()[-300:]}")
     return plain_verilog(made.read_text())

@@ -59,10 +59,10 @@ clockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}
 """
 
 ENABLED = "".join(f"""\
-module \\$_SDFFE_PP{value}P_ (input C, R, E, D, output Q);
-  \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.C(C), .E(E | R), .D({data}), .Q(Q));
+module \\$_SDFFE_P{polarity}{value}P_ (input C, R, E, D, output Q);
+  \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.C(C), .E(E | {reset}), .D({data}), .Q(Q));
 endmodule
-""" for value, data in ((0, "D & ~R"), (1, "D | R")))
+""" for polarity, reset in (("P", "R"), ("N", "~R")) for value, data in ((0, f"D & ~({reset})"), (1, f"D | {reset}")))
 """What a register becomes that has an enable and a reset: clockgate leaves those with a reset of their own alone."""
 
 

@@ -135,8 +135,8 @@ class Meter:
         return Measurement(**json.loads(kept.read_text()))
 
     def idle_clock(self) -> float:
-        """Return the clock's pJ per cycle while nothing happens: registers and inputs zero, as after reset."""
-        key = hashlib.sha256(f"{self._path.parent.name} {self._wire} idle {IDLE_CYCLES} {_code()}".encode())
+        """Return the clock's pJ per cycle while nothing happens: registers and inputs zero, as after a reset."""
+        key = hashlib.sha256(f"{self._path.parent.name} {self._wire} idle, no reset {IDLE_CYCLES} {_code()}".encode())
         kept = cache_folder() / "gates" / "measured" / f"{key.hexdigest()}.json"
         if not kept.exists():
             write_if_changed(kept, json.dumps(self._idle_clock()))
@@ -145,8 +145,9 @@ class Meter:
     def _idle_clock(self) -> float:
         netlist, loads = self._ready()
         cycles = IDLE_CYCLES + 1
+        high = [("rst_n", 0) in names for _, names in netlist.inputs]
         nothing = events.Stimulus(
-            np.zeros((cycles, len(netlist.inputs)), np.uint8),
+            np.tile(np.array(high, np.uint8), (cycles, 1)),
             np.full((cycles, len(netlist.outputs)), stimulus.UNKNOWN, np.int8), np.zeros(len(netlist.flops), np.uint8))
         energy = power.energy_of(netlist, events.simulate(netlist, nothing, loads), loads)
         return energy.clock / energy.cycles

@@ -32,7 +32,7 @@ def test_blocks_have_work_in_cycles_that_the_counters_tell():
 
 
 def test_clock_gates_leave_a_share_of_each_blocks_clock_and_all_leakage():
-    ungated = dict.fromkeys(BLOCKS, 0.0) | {"load": 0.1, "control": 1.0}
+    ungated = dict.fromkeys(BLOCKS, 0.0) | {"load": 0.1, "control": 1.0, "riscv_core": 0.2}
     actions = actions_of(COUNTS, BASE, 500, TOGGLES, Clock(200.0, ungated))
     registers = registers_of(BASE)
     assert actions["array.register_cycle"] == 0
@@ -40,6 +40,7 @@ def test_clock_gates_leave_a_share_of_each_blocks_clock_and_all_leakage():
     assert actions["load.register_cycle"] == pytest.approx(0.1 * 1000 * registers["load"])
     assert actions["control.register_cycle"] == 1000 * registers["control"]
     assert actions["load.leakage_ns"] == registers["load"] * 5000   # a stopped clock stops no leakage
+    assert actions["riscv_core.register_cycle"] == pytest.approx(0.2 * 1000 * CORE_REGISTERS["cv32e40x"])
 
 
 def test_memories_are_priced_by_macro_and_port():
@@ -73,6 +74,6 @@ def test_macros_hold_what_the_buffers_hold(machine):
 def test_a_core_alone_fetches_every_instruction():
     actions = core_actions(1000, 800, Clock(500.0), core="cv32e40p", loads=30, stores=20)
     assert actions == {
-        "riscv_core.instruction": 800, "riscv_core.read@32768x32": 830, "riscv_core.write@32768x32": 20,
-        "riscv_core.register_cycle": 1000 * CORE_REGISTERS["cv32e40p"],
-        "riscv_core.leakage_ns": 2000 * CORE_REGISTERS["cv32e40p"], "riscv_core.leakage_ns@32768x32": 2000}
+        "xpulp_core.instruction": 800, "xpulp_core.read@32768x32": 830, "xpulp_core.write@32768x32": 20,
+        "xpulp_core.register_cycle": 1000 * CORE_REGISTERS["cv32e40p"],
+        "xpulp_core.leakage_ns": 2000 * CORE_REGISTERS["cv32e40p"], "xpulp_core.leakage_ns@32768x32": 2000}

@@ -66,7 +66,7 @@ GATING = f"""
 remainder = 0.25
 relative = []
 {ABOUT}
-[gated_toggle]
+[gated_price]
 factor = 1.5
 relative = [[0.9, 1.1, "one"]]
 {ABOUT}
@@ -74,7 +74,7 @@ relative = [[0.9, 1.1, "one"]]
 remainder = 0.0
 relative = []
 {ABOUT.replace("assumed", "measured")}
-[block.lane.gated_toggle]
+[block.lane.gated_price]
 factor = 0.5
 relative = []
 {ABOUT}
@@ -231,15 +231,15 @@ def test_clock_gating_leaves_a_share_of_the_registers_clocked():
     gated = Technology.parse(TOY + GATING)
     assert gated.ungated("array") == 0.25
     assert gated.ungated("lane") == 0.0
-    with pytest.raises(TechnologyError, match=r"^Technology toy must have sections gating and gated_toggle to gate "):
+    with pytest.raises(TechnologyError, match=r"^Technology toy must have sections gating and gated_price to gate "):
         Technology.parse(TOY).ungated("array")
-    with pytest.raises(TechnologyError, match=r"^Technology toy must have sections gating and gated_toggle to gate "):
-        Technology.parse(TOY).with_gates(["array"])
+    with pytest.raises(TechnologyError, match=r"^Technology toy must have sections gating and gated_price to gate "):
+        Technology.parse(TOY).with_gates(["array.register_toggle"])
 
 
 def test_with_clock_gates_a_toggle_carries_what_is_clocked_with_it():
     plain = Technology.parse(TOY + GATING)
-    gated = plain.with_gates(["array", "lane"])
+    gated = plain.with_gates(["array.register_toggle", "lane.register_toggle"])
     assert plain.price("lane.register_toggle").picojoules == gated.price("load.register_toggle").picojoules == 8.0
     assert gated.price("array.register_toggle").picojoules == 12.0
     assert gated.price("lane.register_toggle").picojoules == 4.0
@@ -327,11 +327,11 @@ def test_a_price_of_its_own_stays_beside_scaled_ones():
 
 def test_shares_are_scaled_too_but_not_beyond_one():
     shares = SCALED.replace("register_toggle", "remainder")
-    found, theirs = Technology.parse(TOY + shares + SCALED.replace("register_toggle", "gated_toggle")), OSU018
+    found, theirs = Technology.parse(TOY + shares + SCALED.replace("register_toggle", "gated_price")), OSU018
     assert found.ungated("array") == 0.5 * theirs.ungated("array")
     assert found.ungated("anything") == 0.5 * theirs.ungated("anything")
     for block in ("array", ""):
-        assert found.gated_toggles[block].value == 0.5 * theirs.gated_toggles[block].value
+        assert found.gated_prices[block].value == 0.5 * theirs.gated_prices[block].value
     with pytest.raises(TechnologyError, match=r"^Entry remainder of .* must be a share from 0 to 1, not 1\.[0-9]+$"):
         Technology.parse(TOY + shares.replace("factor = 0.5", "factor = 3.0"))
 

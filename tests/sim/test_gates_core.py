@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.firmware import compile_program
 from tilewright.sim.debian import debian_data
-from tilewright.sim.gates.core import TOP, core_verilog
+from tilewright.sim.gates.core import CORES, core_verilog
 from tilewright.sim.gates.core_waves import SCOPE, counts_of, flattened
 from tilewright.sim.gates.electrical import electrical_of
 from tilewright.sim.gates.events import EventError, Stimulus, simulate
@@ -33,11 +33,17 @@ int main(void)
 FIRST, CYCLES = 60, 60
 
 
+@pytest.fixture(scope="module", params=CORES)
+def core(request):
+    """Return the name of a core."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory):
+def ran(core, tmp_path_factory):
     """Return what a small program did, and its waveform from the release of reset on."""
     folder = tmp_path_factory.mktemp("core")
-    result = run_bare(compile_program(PROGRAM, folder), wave=folder / "wave.vcd").require_exit()
+    result = run_bare(compile_program(PROGRAM, folder), core=core, wave=folder / "wave.vcd").require_exit()
     return result, read_waves(folder / "wave.vcd", 0, result.cycles, f"{SCOPE}.")
 
 
@@ -56,28 +62,36 @@ def test_every_instruction_of_the_program_is_counted_in_the_waveform(ran):
     assert counted.accesses >= 6 * 4
 
 
-def test_the_register_file_is_one_signal_its_last_register_lowest(ran):
+REGISTER_FILES = {"cv32e40x": "host.core.register_file_wrapper_i.register_file_i.mem",
+                  "cv32e40p": "core.id_stage_i.register_file_i.mem"}
+
+
+def test_the_register_file_is_one_signal(ran, core):
     _, waves = ran
     flat = flattened(waves)
-    inner = "host.core.register_file_wrapper_i.register_file_i.mem"
+    inner = REGISTER_FILES[core]
     whole = flat.bits(f"{SCOPE}.{inner.replace('.', '_2e_')}")
     assert whole.shape == (waves.cycles, 1024)
-    for register in (1, 2, 10, 31):
-        one = waves.bits(f"{SCOPE}.{inner}_5b_{register}_5d_")
-        assert (whole[:, 32 * (31 - register):32 * (32 - register)] == one).all()
-    assert whole[:, 32 * (31 - 2):32 * (32 - 2)].any()  # the stack pointer
+    lowest = {"cv32e40x": 31, "cv32e40p": 0}[core]  # an array of words, the first highest; or bits, the first lowest
+    if core == "cv32e40x":
+        for register in (1, 2, 10, 31):
+            one = waves.bits(f"{SCOPE}.{inner}_5b_{register}_5d_")
+            assert (whole[:, 32 * (31 - register):32 * (32 - register)] == one).all()
+    assert whole[:, 32 * abs(lowest - 2):32 * (abs(lowest - 2) + 1)].any()  # the stack pointer
+    assert not whole[:, 32 * abs(lowest):32 * (abs(lowest) + 1)].any()  # zero
 
 
 @pytest.fixture(scope="module")
-def meter():
+def meter(core):
     try:
         path = debian_data("osu018_stdcells.lib")
     except ToolMissingError as error:
         pytest.skip(str(error))
-    return Meter(map_verilog(core_verilog(), TOP, path, gated=False), TOP, read_library(path))
+    top = CORES[core].top
+    return Meter(map_verilog(core_verilog(core), top, path, gated=False), top, read_library(path))
 
 
-def test_the_mapped_core_gives_every_output_of_the_rtl(ran, meter):
+def test_the_mapped_core_gives_every_output_of_the_rtl(ran, meter, core):
     flat = window(flattened(ran[1]), FIRST, CYCLES)
     measured = meter.measure(flat, SCOPE)
     assert measured.cycles == CYCLES
@@ -85,7 +99,7 @@ def test_the_mapped_core_gives_every_output_of_the_rtl(ran, meter):
     assert len(meter.netlist.outputs) >= 32 + 32 + 32 + 32 + 4  # addresses, data, program counter, byte enables
     assert 0 < measured.clock < measured.energy
     # The waveform's own count of the register file's toggles is in that of all registers.
-    registers = flat.bits(f"{SCOPE}.host_2e_core_2e_register_file_wrapper_i_2e_register_file_i_2e_mem")
+    registers = flat.bits(f"{SCOPE}.{REGISTER_FILES[core].replace('.', '_2e_')}")
     assert 0 < np.abs(np.diff(registers.astype(int), axis=0)).sum() < measured.register_toggles
 
 
