@@ -52,7 +52,7 @@ CASES = (
     Case("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
     Case("large", "ecp5-85k", place=False), Case("nano", "ice40up5k", place=False),
     *(Case(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
-    Case("nano", "osu018"), Case("base", "osu018"),
+    Case("nano", "osu018"), Case("base", "osu018"), Case("nano", "sky130"), Case("base", "sky130"),
 )
 
 HEAD = """\

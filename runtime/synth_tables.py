@@ -1,12 +1,15 @@
 """What a synthesis found as tables for a person."""
 
 import math
+import re
 from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
 
 from tilewright.sim.synthesis.report import SynthesisReport, Timing
+
+_MAPPED = re.compile(r"_(?:[A-Z]{2}|sky130_fd_sc).*")
 
 
 def print_synthesis(report: SynthesisReport, out: Console) -> None:
@@ -75,5 +78,9 @@ def longest_path(timing: Timing) -> str:
 
 
 def shortened(cell: str, length: int = 60) -> str:
-    """Return the name of a cell, its end cut: mappers make names of hundreds of letters."""
-    return cell if len(cell) <= length else f"{cell[:length]}…"
+    """Return the register that a cell belongs to, by its name: mappers add what they see beside it, in capitals.
+
+    A name that has no such part loses its end if it is long.
+    """
+    name = _MAPPED.sub("", cell)
+    return name if len(name) <= length else f"{name[:length]}…"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.runtime.test_cli import invoke, refused
 from tilewright.runtime import synth_page, synth_picture
-from tilewright.runtime.synth_tables import summary
+from tilewright.runtime.synth_tables import shortened, summary
 from tilewright.sim.synthesis import fpga
 from tilewright.sim.synthesis.report import CriticalPath, Finished, Request, SynthesisReport, Timing
 from tilewright.sim.synthesis.sources import verilog_design
@@ -133,3 +133,15 @@ def test_every_case_of_the_page_is_a_target_and_a_machine():
     names = [case.name for case in synth_page.CASES]
     assert len(set(names)) == len(names)
     assert {case.target for case in synth_page.CASES} <= set(TARGETS)
+
+
+@pytest.mark.parametrize(("cell", "register"), [
+    ("coprocessor.mac.buffer.raw_TRELLIS_FF_Q_12", "coprocessor.mac.buffer.raw"),
+    ("coprocessor.store.front._signal_53_OAI21X1_C_B_OR2X2_Y_B_OR2X2_B", "coprocessor.store.front._signal_53"),
+    ("coprocessor.load.front.phase_sky130_fd_sc_hd__dfxtp_1_Q_D_sky130_fd_sc_hd__mux2_1_X",
+     "coprocessor.load.front.phase"),
+    ("coprocessor.mac.buffer.bank_7.0.0", "coprocessor.mac.buffer.bank_7.0.0"),
+    ("x" * 100, "x" * 60 + "…"),
+])
+def test_ends_of_a_path_are_registers_of_the_source(cell, register):
+    assert shortened(cell) == register
