@@ -47,7 +47,7 @@ relative = [
 absolute = []
 
 [scaled.gated_price]
-effect = "price of a toggle with clock gates, with the clock of the registers that it enables, of the price without"
+effect = "price with clock gates of what happens, with the clock of registers that it enables, of the price without"
 from = "osu018"
 factor = 1.0
 node = "130 nm, 1.8 V"
