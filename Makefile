@@ -68,7 +68,7 @@ area: setup  ## write docs/area.md again: synthesis, place and route of every ma
 board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s
 
-calibrate: setup  ## measure energies of our blocks at gate level again: half an hour of a processor, kept step by step
+calibrate: setup  ## measure energies of our blocks at gate level again: twenty minutes of a processor, kept step by step
 	@$(BIN)/tilewright calibrate --tech osu018 -o out/calibration
 	@$(BIN)/tilewright calibrate --tech sky130 -o out/calibration-sky130
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tilewright.runtime.calibrate_core_workloads import CORE_WORKLOADS, capture_core
 from tilewright.runtime.calibrate_gates import Gated, gated
 from tilewright.runtime.calibrate_process import MeterWithLayout, Process
-from tilewright.runtime.calibrate_workloads import Workload
+from tilewright.runtime.calibrate_workloads import Captured, Workload
 from tilewright.runtime.progress import Steps
 from tilewright.sim.gates.core import CORES, core_verilog
 from tilewright.sim.gates.core_waves import SCOPE, Counts, counts_of
@@ -75,23 +75,26 @@ def calibrate_core(core: CoreName, path: Path, process: Process, steps: Steps,
     captured = capture_core(core, workloads, steps)
     verilog, top, library = core_verilog(core), CORES[core].top, read_library(path)
 
-    def measured(*, gates: bool) -> tuple[dict[str, Measurement], float | None]:
-        how = " with clock gates" if gates else ""
-        with steps.step(f"Mapping {core}{how}"):
-            meter = MeterWithLayout(map_verilog(verilog, top, path, gated=gates), top, library, process.layout)
-        found = {}
-        with steps.count(f"Simulating the netlist of {core}{how}", len(captured)) as done:
-            for each in captured:
-                found[each.workload.name] = meter.measure_kept(each.path.name, each.read, SCOPE)
-                done()
-        return found, meter.idle_clock() if gates else None
+    def mapped(*, gates: bool) -> MeterWithLayout:
+        with steps.step(f"Mapping {core}{' with clock gates' if gates else ''}"):
+            return MeterWithLayout(map_verilog(verilog, top, path, gated=gates), top, library, process.layout)
 
     counts = {each.workload.name: counts_of(each.read()) for each in captured}
-    plain, _ = measured(gates=False)
-    result = CoreResult(core, tuple(workloads), plain, counts, hashlib.sha256(verilog.encode()).hexdigest()[:16], None)
+    result = CoreResult(core, tuple(workloads), _measured(mapped(gates=False), captured, core, steps), counts,
+                        hashlib.sha256(verilog.encode()).hexdigest()[:16], None)
     if not process.gates:
         return result
-    with_gates, idle = measured(gates=True)
-    assert idle is not None
+    meter = mapped(gates=True)
+    measured = _measured(meter, captured, f"{core} with clock gates", steps)
     retired = {name: (each.retired,) for name, each in counts.items()}
-    return replace(result, gated=gated(with_gates, idle, retired, ("instruction",)))
+    return replace(result, gated=gated(measured, meter.idle_clock(), retired, ("instruction",)))
+
+
+def _measured(meter: MeterWithLayout, captured: Sequence[Captured], what: str, steps: Steps) -> dict[str, Measurement]:
+    """Return the measurements of a netlist by workload."""
+    found = {}
+    with steps.count(f"Simulating the netlist of {what}", len(captured)) as done:
+        for each in captured:
+            found[each.workload.name] = meter.measure_kept(each.path.name, each.read, SCOPE)
+            done()
+    return found

@@ -101,20 +101,15 @@ def _prices(blocks: Mapping[str, Any]) -> str:
 def _sums(found: Mapping[str, Any]) -> str:
     errors = found["sum_of_blocks"]["held_out"]
     rms, largest = _size(errors)
-    whole = [name for name, block in found["blocks"].items() if len(block["measured"]) == len(errors)]
-    return (f"The blocks that were measured on every window ({', '.join(whole)}) together, each window held out: "
-            f"{rms} rms, at most {largest} over {len(errors)} windows.")
+    return (f"All these blocks together, each window held out: {rms} rms, at most {largest} over {len(errors)} "
+            f"windows.")
 
 
 def _errors(found: Mapping[str, Any]) -> str:
     blocks = found["blocks"]
-    rows = [(name, *(_error(block, name) for block in blocks.values()),
+    rows = [(name, *(f"{100 * block['held_out'][name]:+.1f}" for block in blocks.values()),
              f"{100 * found['sum_of_blocks']['held_out'][name]:+.1f}") for name in found["workloads"]]
     return table(("window, error in %", *blocks, "all"), rows)
-
-
-def _error(block: Mapping[str, Any], window: str) -> str:
-    return f"{100 * block['held_out'][window]:+.1f}" if window in block["held_out"] else "–"
 
 
 def _gating(found: Mapping[str, Any]) -> str:
@@ -125,8 +120,6 @@ def _gating(found: Mapping[str, Any]) -> str:
         return NO_GATING
     rows = []
     for name, block in blocks.items():
-        if not block["gated"]:
-            continue
         before, after, saved = _saved(block)
         clocked = sum(each["clocked_registers"] for each in block["gated"].values())
         rows.append((name, f"{before:,.0f}", f"{after:,.0f}", percent(saved),
@@ -150,7 +143,7 @@ def _saved(block: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _verdict(found: Mapping[str, Any]) -> str:
-    saved = [_saved(block)[:2] for block in found["blocks"].values() if block["gated"]]
+    saved = [_saved(block)[:2] for block in found["blocks"].values()]
     before, after = (sum(each[place] for each in saved) for place in (0, 1))
     rms, largest = _size(found["sum_of_blocks"]["held_out_gated"])
     return (f"All these blocks together take {before:,.0f} pJ per cycle in the mean over the windows, {after:,.0f} "

@@ -37,8 +37,8 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
                   help="Only the RISC-V cores: all else from the calibration.json of an earlier run.")] = None) -> None:
     """Measure energies again, on netlists of our blocks and of the cores; sky130's cells first in SPICE; SRAM by CACTI.
 
-    A library takes ten to thirty minutes of one processor, most of it Yosys and simulations; every step is kept, and a
-    run that was stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
+    A library takes some ten minutes of one processor, most of it Yosys and simulations; every step is kept, and a run
+    that was stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
     """
     size = machine_named(machine)
     if tech is Target.sram and (blocks is not None or core is not None or machine != "base"):

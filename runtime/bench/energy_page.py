@@ -34,8 +34,8 @@ sources: [technologies.md](technologies.md); how well toggles are predicted: `si
 
 Every figure has two ranges. *Relative* is what does not cancel between two designs in one technology: what calibration
 and prediction leave unexplained. *Absolute* adds wires, library, node, memory tables. `osu018` is good for ratios only,
-`sky130` is for absolute figures before layout, `generic45` is of published tables. No figure here is of an FPGA, and
-none comes from a layout or from silicon. One inference, batch 1."""
+`sky130` is for absolute figures before layout, `generic45` scales osu018 by a ratio and has published tables. No figure
+here is of an FPGA, and none comes from a layout or from silicon. One inference, batch 1."""
 
 COMPONENTS = "Share of each component in per cent, on `{machine}`; a component's memories and leakage are with it."
 

@@ -63,6 +63,20 @@ def test_savings_are_against_the_same_technology_and_their_ranges_hold_them(text
     assert set(row[5 + len(technologies()):]) == {"–"}
 
 
+def test_clock_gates_are_on_both_sides_of_what_is_saved_with_them(text, results):
+    (row,) = rows(text, "Clock gating")
+    names = technologies()
+    for technology, changed, saved in zip(names, row[4:4 + len(names)], row[4 + len(names):4 + 2 * len(names)],
+                                          strict=True):
+        plain, gated = (Pricing(technology=technology, gated=each) for each in (False, True))
+        before, after = (energy_of(results[CASE].work, CASE.machine, each).total_uj for each in (plain, gated))
+        theirs = energy_of_baseline(PLAIN, gated).total_uj
+        assert theirs < 0.9 * energy_of_baseline(PLAIN, plain).total_uj
+        assert float(changed.split()[0]) == pytest.approx(100 * (after / before - 1), abs=0.06)
+        assert float(saved.split()[0].lstrip("~")) == pytest.approx(100 * (1 - after / theirs), abs=0.06)
+    assert set(row[4 + 2 * len(names):]) == {"–"}
+
+
 def test_what_winograd_is_worth_is_the_difference_of_two_runs(text, results):
     (row,) = rows(text, "What each choice is worth")
     assert row[0] == "conv23"

@@ -10,8 +10,8 @@ from tilewright.sim.gates.electrical import electrical_of
 from tilewright.sim.gates.events import EventError, Stimulus, simulate
 from tilewright.sim.gates.fit import fit
 from tilewright.sim.gates.liberty import read_library
-from tilewright.sim.gates.mapping import map_verilog
-from tilewright.sim.gates.measure import Measurement
+from tilewright.sim.gates.mapping import MappingError, map_verilog
+from tilewright.sim.gates.measure import Measurement, Meter
 from tilewright.sim.gates.netlist import read_netlist
 from tilewright.sim.gates.opensta import sta_power
 from tilewright.sim.gates.power import energy_of, register_cycles, register_toggles
@@ -134,3 +134,19 @@ def test_a_register_with_a_reset_is_gated_too_and_reset_with_its_enable_low():
     activity = simulate(netlist, given, electrical_of(netlist))
     clocked = register_cycles(netlist, activity)
     assert clocked <= 9 * (np.count_nonzero(reset | load) + 1) < 9 * 150
+
+
+def test_an_idle_netlist_is_not_held_in_a_reset_that_is_low(tmp_path, monkeypatch):
+    path = debian_data("osu018_stdcells.lib")
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))  # what an earlier run has kept would hide an error
+    verilog = RESET.replace("input rst,", "input rst_n,").replace("if (rst)", "if (!rst_n)")
+    plain, gated = (Meter(map_verilog(verilog, "kept", path, gated=gates), "kept", read_library(path)).idle_clock()
+                    for gates in (False, True))
+    assert 0 < gated < 0.5 * plain
+
+
+def test_a_library_without_a_cell_to_drive_inputs_is_refused(tmp_path):
+    library = tmp_path / "cells.lib"
+    library.write_text("library (cells) {\n  cell (AND2) {}\n}\n")
+    with pytest.raises(MappingError, match=r"^Library cells\.lib must have one of the cells BUFX2, sky130_fd_sc"):
+        map_verilog(RESET, "kept", library, gated=False)
