@@ -47,23 +47,23 @@ lint: setup  ## ruff and mypy
 	@$(BIN)/mypy -p tilewright
 
 cocotb: setup  ## the cocotb testbenches alone
-	@$(BIN)/pytest -q tests/bench
+	@$(BIN)/pytest -q tests/cocotb
 
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
-	@$(BIN)/pytest -q tests/backend -m "not slow"
+	@$(BIN)/pytest -q tests/onnx_backend -m "not slow"
 
 fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files; GRAPHS=, MUTANTS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 
 docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md again from the code
-	@for page in isa=tilewright.isa.emit_doc operators=tilewright.compiler.emit_doc errors=tests.support.emit_errors \
-	    technologies=tilewright.sim.emit_doc; do \
+	@for page in isa=tilewright.isa.emit_doc operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
+	    technologies=tilewright.energy.technologies_page; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
 
 area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
-	@$(BIN)/python -m tilewright.runtime.synth_page docs/area.md
+	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md
 
 board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s
@@ -80,7 +80,7 @@ tools:
 	@for tool in perl g++; do command -v "$$tool" >/dev/null || { \
 	    echo "Verilator needs $$tool on the PATH, and it is not there: install it and run make again." >&2; exit 1; }; done
 	@# A checkout or archive without symbolic links has text files in their place.
-	@for floor in compiler isa models rtl runtime sim; do [ -d "tilewright/$$floor" ] || \
+	@for floor in bench cli compiler energy hardware isa models rtl runtime sim tools; do [ -d "tilewright/$$floor" ] || \
 	    ln -sfn "../$$floor" "tilewright/$$floor"; done
 
 $(INSTALLED): pyproject.toml

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tilewright.compiler.backend import Compiled
-from tilewright.compiler.chaining import needed_in_memory
-from tilewright.compiler.core_plan import CorePlan
-from tilewright.compiler.cost import mac_cycles, post_cycles, tiles_of
-from tilewright.compiler.layers import Layer
-from tilewright.compiler.memory_plan import plan_memory
-from tilewright.compiler.options import Options
-from tilewright.compiler.plan import LayerPlan
-from tilewright.compiler.roofline import layer_roofline
+from tilewright.compiler.compile import Compiled
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.memory_map import plan_memory
+from tilewright.compiler.network.options import Options
+from tilewright.compiler.plan.core_plan import CorePlan
+from tilewright.compiler.plan.cost import mac_cycles, post_cycles, tiles_of
+from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.roofline import layer_roofline
+from tilewright.compiler.schedule.chaining import needed_in_memory
 from tilewright.isa.machine import Machine
 
 Bound = Literal["compute", "memory", "post-processing", "host core"]
@@ -45,7 +45,7 @@ class LayerExplanation:
     compute_cycles, memory_cycles, post_cycles : int
         Cycles in which array, bus and post-processing are busy; they overlap.
     roofline_cycles : int
-        See `compiler.roofline`.
+        See `compiler.plan.roofline`.
     input_on_chip, output_on_chip : bool
         Input or output lie in the activation buffer: it is loaded from nowhere, it stays there for the next layer.
     """
@@ -132,7 +132,7 @@ class Explanation:
 
     @property
     def roofline_cycles(self) -> int:
-        """See `compiler.roofline`."""
+        """See `compiler.plan.roofline`."""
         return sum(layer.roofline_cycles for layer in self.layers)
 
     def to_json(self) -> dict[str, Any]:

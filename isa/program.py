@@ -122,7 +122,7 @@ ABSENT = Operand(0, "", (), ())
 class Call:
     """An operator that the host core computes itself, on main memory, while the coprocessor stands still.
 
-    ``kernel`` is its name in ``compiler.core``; ``attrs`` are numbers, strings and lists of them. With ``staged`` it
+    ``kernel`` is its name in ``compiler.kernels``; ``attrs`` are numbers, strings and lists of them. With ``staged`` it
     works on copies of its operands in the core's own memory.
     """
 

@@ -4,18 +4,18 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.rtl.activation_port import ActivationPort
-from tilewright.rtl.axi import AxiMaster, axi4_signature
-from tilewright.rtl.commands import Command
-from tilewright.rtl.counters import Counters
-from tilewright.rtl.dispatcher import QUEUED_UNITS, Dispatcher
-from tilewright.rtl.load import LoadUnit
-from tilewright.rtl.mac import MacUnit
-from tilewright.rtl.post import PostUnit
-from tilewright.rtl.semaphores import NAMES, SIGNALLERS, WAITERS, Semaphores
-from tilewright.rtl.sequencer import MacState
-from tilewright.rtl.store import StoreUnit
-from tilewright.rtl.windows import Window, WindowCheck
+from tilewright.rtl.array.mac import MacUnit
+from tilewright.rtl.array.sequencer import MacState
+from tilewright.rtl.buffers.activation_port import ActivationPort
+from tilewright.rtl.bus.axi import AxiMaster, axi4_signature
+from tilewright.rtl.load.load import LoadUnit
+from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher
+from tilewright.rtl.port.performance_counters import Counters
+from tilewright.rtl.port.semaphores import NAMES, SIGNALLERS, WAITERS, Semaphores
+from tilewright.rtl.port.window_check import Window, WindowCheck
+from tilewright.rtl.post.post import PostUnit
+from tilewright.rtl.store.store import StoreUnit
+from tilewright.rtl.stream.commands import Command
 
 WINDOWS = 4
 

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, connect, flipped
 
 from tilewright.rtl.coprocessor import Coprocessor
-from tilewright.rtl.xif import XifAdapter
+from tilewright.rtl.port.xif import XifAdapter
 
 
 class XifCoprocessor(wiring.Component):

@@ -7,26 +7,26 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.explain import Explanation
-from tilewright.compiler.options import BEST, Options
-from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.errors import InputError
 from tilewright.isa.machine import Machine
-from tilewright.runtime.baseline import BaselineResult, run_baseline
-from tilewright.runtime.compare import Comparison, compare
-from tilewright.runtime.engines import EngineName, failures_as_run_errors, show_rate
-from tilewright.runtime.errors import InputError
-from tilewright.runtime.files import reason
-from tilewright.runtime.inputs import node_arg
-from tilewright.runtime.models import choose_inputs
-from tilewright.runtime.placed import with_parts
-from tilewright.runtime.pricing import DEFAULT, Pricing
-from tilewright.runtime.progress import Steps
-from tilewright.runtime.quantised import calibration_note
-from tilewright.runtime.quantization import quantize_input
-from tilewright.runtime.reference import ONNX_RUNTIME_ERRORS, Reference
-from tilewright.runtime.report import Report
+from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
+from tilewright.runtime.execution.engines import EngineName, failures_as_run_errors, show_rate
+from tilewright.runtime.execution.report import Report
+from tilewright.runtime.model_files import choose_inputs
+from tilewright.runtime.oracle.comparison import Comparison, compare
+from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Reference
+from tilewright.runtime.oracle.placed import with_parts
+from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
+from tilewright.runtime.quantise.quantised_model import calibration_note
 from tilewright.runtime.session import InferenceSession
-from tilewright.runtime.statistics import TensorStatistics, tensor_statistics
-from tilewright.sim.verilator import CoreName, build_simulator
+from tilewright.sim.verilator.build import CoreName, build_simulator
+from tilewright.tools.output_files import reason
+from tilewright.tools.progress import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def ranges_note(model: Path) -> tuple[str, ...]:
 
 
 def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collection[str] = ()) -> dict[str, np.ndarray]:
-    """Return what `runtime.reference` computes: integer tensors, outputs, and the ``floats`` that it has.
+    """Return what `runtime.oracle.onnx_runtime` computes: integer tensors, outputs, and the ``floats`` that it has.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = 
                       steps: Steps) -> BaselineResult:
     """Run an ONNX file as C on a core alone, with the inputs that :func:`evaluate_model` would take.
 
-    See :func:`runtime.baseline.run_baseline`, which runs large networks in parts.
+    See :func:`runtime.baseline.core_alone.run_baseline`, which runs large networks in parts.
 
     Raises
     ------

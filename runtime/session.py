@@ -8,22 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.backend import compile_file, emit_artifact
+from tilewright.compiler.compile import compile_file, emit_artifact
 from tilewright.compiler.emit.artifact import load_artifact
 from tilewright.compiler.explain import Explanation, explain
-from tilewright.compiler.layers import TensorInfo
-from tilewright.compiler.options import BEST, Options
+from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.errors import InputError, RunError
 from tilewright.isa.machine import Machine, MemoryTiming, preset
-from tilewright.runtime.accounting import account
-from tilewright.runtime.engines import ENGINES, EngineName, execute
-from tilewright.runtime.errors import InputError, RunError
-from tilewright.runtime.inputs import NodeArg, check_inputs, node_arg, node_args
-from tilewright.runtime.job import Job, job_of_artifact, job_of_compiled
-from tilewright.runtime.pricing import DEFAULT, Pricing
-from tilewright.runtime.progress import Silence, Steps
-from tilewright.runtime.quantization import dequantize_output, is_raw, quantize_input
-from tilewright.runtime.report import Report
-from tilewright.sim.operands import Operands
+from tilewright.runtime.execution.accounting import account
+from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
+from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
+from tilewright.runtime.execution.report import Report
+from tilewright.runtime.oracle.conversion import dequantize_output, is_raw, quantize_input
+from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
+from tilewright.sim.values.operand_samples import Operands
+from tilewright.tools.progress import Silence, Steps
 
 DEFAULT_MACHINE = "base"
 

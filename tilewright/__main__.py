@@ -1,6 +1,6 @@
 """``python -m tilewright`` is the command ``tilewright``."""
 
-from tilewright.runtime.cli import main
+from tilewright.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,6 @@
-"""Tilewright as an ONNX backend: ``prepare``, ``run_model``, ``run_node``; see `runtime.backend`."""
+"""Tilewright as an ONNX backend: ``prepare``, ``run_model``, ``run_node``; see `runtime.onnx_backend`."""
 
-from tilewright.runtime.backend import (
+from tilewright.runtime.onnx_backend import (
     Backend,
     BackendRep,
     is_compatible,

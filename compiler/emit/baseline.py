@@ -1,10 +1,10 @@
 """A network as C for a core alone: the baselines that speed-ups are measured against, scalar and with SIMD.
 
-Each layer becomes one function, which calls ``compiler/baseline/kernels.h`` with its dimensions as constants. Weights,
+Each layer becomes one function, which calls ``compiler/c/kernels.h`` with its dimensions as constants. Weights,
 tables and tensors lie in main memory; every tensor has a place of its own, so that all of them can be compared.
 
 With XPULP, convolutions of one group, and padding and pooling of a multiple of four channels, are those of
-``compiler/baseline/xpulp.h``, four bytes to a word; all other work is the same C.
+``compiler/c/xpulp.h``, four bytes to a word; all other work is the same C.
 """
 
 import math
@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.core_plan import call_of
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
-from tilewright.compiler.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
-from tilewright.compiler.layout import Layout, layout_of
-from tilewright.compiler.reference import residual_table
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
+from tilewright.compiler.network.layout import Layout, layout_of
+from tilewright.compiler.network.reference import residual_table
+from tilewright.compiler.plan.core_plan import call_of
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 from tilewright.isa.program import Call
 
-KERNELS = Path(__file__).parent.parent / "baseline" / "kernels.h"
+KERNELS = Path(__file__).parent.parent / "c" / "kernels.h"
 XPULP_KERNELS = KERNELS.with_name("xpulp.h")
 """The headers that the C text includes: the first in any case, the second with XPULP."""
 
@@ -51,7 +51,7 @@ class Baseline:
     image : bytes
         Weights and tables, at offset 0.
     tensors : mapping of str to int
-        Offset of every tensor, which lies there as `compiler.operands` says.
+        Offset of every tensor, which lies there as `compiler.network.operands` says.
     records : int
         Offset of the layers' records, in order.
     memory_bytes : int

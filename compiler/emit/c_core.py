@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from tilewright.compiler.core.c_helpers import helper_text
-from tilewright.compiler.core.kernel import CTYPES
-from tilewright.compiler.core.registry import KERNELS
-from tilewright.compiler.core.staging import stage_of
+from tilewright.compiler.kernels.language.c_helpers import helper_text
+from tilewright.compiler.kernels.language.kernel import CTYPES
+from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.staging import stage_of
 from tilewright.isa.program import Call, Function, Operand
 
 INDENT = "    "

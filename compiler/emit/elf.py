@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FIRMWARE = Path(__file__).parent.parent / "firmware"
+FIRMWARE = Path(__file__).parent.parent / "c"
 """Start-up code, linker script and float arithmetic."""
 
 TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-mabi=ilp32")
@@ -38,7 +38,7 @@ class System:
 
 
 SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
-"""The system of `sim.rtl`: ``main`` is called once, and its result ends the run."""
+"""The system of `sim.verilator.run`: ``main`` is called once, and its result ends the run."""
 
 
 class ToolchainError(RuntimeError):

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tilewright.compiler.layers import Place, TensorInfo
-from tilewright.compiler.memory_plan import MAIN_BASE, Window
-from tilewright.compiler.operands import tensor_operand
-from tilewright.compiler.options import Options, Winograd
+from tilewright.compiler.network.layers import Place, TensorInfo
+from tilewright.compiler.network.memory_map import MAIN_BASE, Window
+from tilewright.compiler.network.operands import tensor_operand
+from tilewright.compiler.network.options import Options, Winograd
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import DTYPES, MAX_RANK
@@ -33,7 +33,7 @@ class LayerEntry:
     """What the manifest says of a layer; ``record`` is the address of its status record.
 
     ``algorithm`` is the instruction that computes it, or ``core``, and ``reason`` then why the host core does;
-    ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.layers.Layer`.
+    ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.network.layers.Layer`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class LayerEntry:
 class Manifest:
     """Everything in ``manifest.json`` but the list of files.
 
-    ``tensors`` are (type, address in main memory); data lie there as `compiler.operands` says. ``inputs`` and
+    ``tensors`` are (type, address in main memory); data lie there as `compiler.network.operands` says. ``inputs`` and
     ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory. With
     ``options`` it can be compiled again, to simulate parts.
     """

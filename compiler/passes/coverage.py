@@ -1,16 +1,16 @@
 """What recognition makes of ONNX's operators between quantised tensors, for the manual: where, limits, exactness.
 
 It stands beside the passes and takes names and bounds from them; tests compile an example of every operator and hold
-it to its line. What is beyond the limits is the host core's (`compiler.core.registry`), with the reason in the plan.
+it to its line. What is beyond the limits is the host core's (`compiler.kernels.registry`), with the reason in the plan.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.compiler.forms import MAX_WINDOW_STRIDE
-from tilewright.compiler.passes.integer_ops import UNCHANGED_VIEWS
-from tilewright.compiler.passes.recognise_tables import BINARY, UNARY
-from tilewright.compiler.plan import MAX_KERNEL, MAX_PADDING, MAX_WINDOW
+from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS
+from tilewright.compiler.passes.recognise.function_tables import BINARY, UNARY
+from tilewright.compiler.plan.forms import MAX_WINDOW_STRIDE
+from tilewright.compiler.plan.planner import MAX_KERNEL, MAX_PADDING, MAX_WINDOW
 
 RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tests.support.stacks import resnet, vgg
-from tilewright.compiler.backend import compile_layers
+from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.explain import explain, explain_layers
-from tilewright.compiler.options import Options
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.plan import plan_layer
+from tilewright.compiler.network.options import Options
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.plan.planner import plan_layer
 from tilewright.isa.machine import preset
 from tilewright.models import builtin
 

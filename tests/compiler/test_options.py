@@ -5,12 +5,12 @@ import pytest
 
 from tests.support.execute import execute
 from tests.support.random_layers import network_of, random_layer
-from tilewright.compiler.backend import compile_layers
-from tilewright.compiler.check import check
-from tilewright.compiler.layers import Network
-from tilewright.compiler.options import BEST, Options
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.reference import run_network
+from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.network.layers import Network
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import preset
 from tilewright.models import builtin
 

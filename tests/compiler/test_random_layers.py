@@ -7,11 +7,11 @@ import pytest
 
 from tests.support.execute import execute
 from tests.support.random_layers import network_of, random_layer, random_machine, random_narrow_layer
-from tilewright.compiler.backend import compile_layers
-from tilewright.compiler.check import check
-from tilewright.compiler.layers import Layer
-from tilewright.compiler.plan import DoesNotFitError
-from tilewright.compiler.reference import run_layer
+from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.reference import run_layer
+from tilewright.compiler.plan.planner import DoesNotFitError
+from tilewright.compiler.schedule.races import check
 
 BATCH = 50
 FEW, MANY = 6, 44

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
-from tilewright.compiler.layers import Residual
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.reference import accumulate, requantize, residual_table, run_layer, run_network
+from tilewright.compiler.network.layers import Residual
+from tilewright.compiler.network.reference import accumulate, requantize, residual_table, run_layer, run_network
+from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.isa import numerics
 from tilewright.models import BUILTIN, builtin
 

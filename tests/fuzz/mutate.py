@@ -31,18 +31,18 @@ import onnx
 import tilewright.models
 from tests.fuzz.mutations import damaged_bytes, damaged_json, damaged_model
 from tests.fuzz.run import graph_of
-from tilewright.compiler.backend import compile_layers, emit_artifact
+from tilewright.compiler.compile import compile_layers, emit_artifact
 from tilewright.compiler.emit.artifact import FILES, load_artifact
 from tilewright.compiler.emit.manifest import ArtifactError, sha256
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
-from tilewright.compiler.pipelines import compile_network
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.errors import InputError, RunError
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import preset
 from tilewright.isa.program import Program
-from tilewright.runtime.check import check_model
-from tilewright.runtime.errors import InputError, RunError
-from tilewright.runtime.inputs import random_inputs
-from tilewright.runtime.job import job_of_artifact
+from tilewright.runtime.check.model_check import check_model
+from tilewright.runtime.execution.job import job_of_artifact
+from tilewright.runtime.oracle.inputs import random_inputs
 from tilewright.runtime.session import InferenceSession
 
 DAMAGED = Path(__file__).parent / "corpus" / "damaged"

@@ -1,7 +1,8 @@
 """What is asked of every graph: is each tensor that either engine computes what ONNX Runtime computes?
 
 Engine and integer reference must agree in every bit. The reference must equal ONNX Runtime's integer tensors in every
-bit, but behind layers that say ``exact=False``, and float tensors within the tolerance of `runtime.compare`; the
+bit, but behind layers that say ``exact=False``, and float tensors within the tolerance of
+`runtime.oracle.comparison`; the
 counts of the two are kept apart. Outputs are also compared with a session of the untouched model.
 """
 
@@ -14,19 +15,19 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.exactness import inexact_tensors, random_inputs
-from tilewright.compiler.backend import Compiled, compile_layers, emit_elf
+from tilewright.compiler.compile import Compiled, compile_layers, emit_elf
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.layers import CoreLayer, Network
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.reference import run_network
+from tilewright.compiler.network.layers import CoreLayer, Network
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.isa.machine import Machine, MemoryTiming, preset
-from tilewright.runtime.engines import execute
+from tilewright.runtime.compare.layer_report import side_by_side
 from tilewright.runtime.evaluate import ONNX_RUNTIME_ERRORS
-from tilewright.runtime.job import job_of_compiled
-from tilewright.runtime.layer_comparison import side_by_side
-from tilewright.runtime.progress import Silence
-from tilewright.runtime.quantization import dequantize_output, quantize_input
-from tilewright.runtime.reference import Reference, session
+from tilewright.runtime.execution.engines import execute
+from tilewright.runtime.execution.job import job_of_compiled
+from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
+from tilewright.runtime.oracle.onnx_runtime import Reference, session
+from tilewright.tools.progress import Silence
 
 
 @dataclass

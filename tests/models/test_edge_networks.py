@@ -11,9 +11,9 @@ from onnx import numpy_helper
 from tilewright.models import LARGE, detector, large_file, mobilenet, resnet, squeezenet
 from tilewright.models.images import images
 from tilewright.models.large import NETWORKS
-from tilewright.runtime.models import model_file
-from tilewright.runtime.progress import Silence
-from tilewright.runtime.reference import Reference
+from tilewright.runtime.model_files import model_file
+from tilewright.runtime.oracle.onnx_runtime import Reference
+from tilewright.tools.progress import Silence
 
 QUICK = ("mobilenetv2-96", "squeezenet-64", "detector-96")
 SLOW = ("mobilenetv2-224", "squeezenet-224", "detector-224", "resnet50-64")

@@ -8,16 +8,16 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.reference import run_network
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.errors import InputError
 from tilewright.models import FOLDER, LARGE, is_large, large_file, resnet, vgg16
 from tilewright.models.images import images
 from tilewright.models.large import NETWORKS
-from tilewright.runtime.errors import InputError
-from tilewright.runtime.models import choose_inputs, model_file, model_folder
-from tilewright.runtime.progress import Silence
-from tilewright.runtime.quantization import quantize_input
-from tilewright.runtime.statistics import tensor_statistics
+from tilewright.runtime.model_files import choose_inputs, model_file, model_folder
+from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.value_ranges import tensor_statistics
+from tilewright.tools.progress import Silence
 
 
 def stated(name):

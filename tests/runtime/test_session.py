@@ -7,10 +7,10 @@ import pytest
 
 import tilewright
 from tests.support.onnx_models import ModelBuilder
+from tilewright.errors import InputError, RunError
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.models import builtin, data
-from tilewright.runtime.errors import InputError, RunError
-from tilewright.runtime.reference import session as onnx_session
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 from tilewright.runtime.session import InferenceSession
 
 IMAGES = data.samples().images

@@ -9,15 +9,15 @@ from tests.support.firmware import compile_program
 from tests.support.random_layers import random_layer, with_tables
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet, vgg
-from tilewright.compiler.backend import compile_layers
+from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.emit.c import program_text
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.plan import DoesNotFitError, plan_layer
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset
 from tilewright.models import builtin
-from tilewright.sim.fast import run_fast
-from tilewright.sim.rtl import Window, run_rtl
+from tilewright.sim.fast_engine import run_fast
+from tilewright.sim.verilator.run import Window, run_rtl
 
 NETWORK_ERROR = 0.02
 LAYER_ERROR = 0.05

@@ -1,7 +1,7 @@
 """One layer driven into netlists of arrays: what stands at their borders in every cycle, by NumPy, and what that costs.
 
 Winograd takes a 4x4 patch of one channel in a slot, channels one after the other; dot products take 16 channels of a
-pixel, kernel positions and then channels; both run four tiles for each weight fetched, as `rtl.sequencer` does.
+pixel, kernel positions and then channels; both run four tiles for each weight fetched, as `rtl.array.sequencer` does.
 """
 
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ from functools import cache
 import numpy as np
 
 from tests.support.plain_array import PlainLane
-from tilewright.rtl.lane import Lane, Slot
-from tilewright.rtl.winograd import InputTransform, WeightTransform
-from tilewright.sim.debian import debian_data
-from tilewright.sim.elaborate import verilog
-from tilewright.sim.gates.electrical import Electrical, electrical_of
-from tilewright.sim.gates.events import Stimulus, simulate
-from tilewright.sim.gates.liberty import read_library
-from tilewright.sim.gates.mapping import map_verilog, plain_verilog
-from tilewright.sim.gates.netlist import Netlist, read_netlist
-from tilewright.sim.gates.power import energy_of
-from tilewright.sim.gates.stimulus import UNKNOWN
+from tilewright.energy.gates.cells.liberty import read_library
+from tilewright.energy.gates.electrical import Electrical, electrical_of
+from tilewright.energy.gates.events import Stimulus, simulate
+from tilewright.energy.gates.mapping import map_verilog, plain_verilog
+from tilewright.energy.gates.netlist import Netlist, read_netlist
+from tilewright.energy.gates.power import energy_of
+from tilewright.energy.gates.stimulus import UNKNOWN
+from tilewright.rtl.arithmetic.winograd import InputTransform, WeightTransform
+from tilewright.rtl.array.lane import Lane, Slot
+from tilewright.sim.verilog.elaborate import verilog
+from tilewright.tools.debian import debian_data
 
 TILES = LANES = 4
 DRAIN = 8

@@ -17,9 +17,9 @@ from amaranth.lib.wiring import Component
 from cocotb_tools.config import libs_dir
 from cocotb_tools.runner import get_runner
 
-from tilewright.sim.elaborate import verilog
-from tilewright.sim.files import write_if_changed
-from tilewright.sim.toolchain import cache_folder, verilator_environment
+from tilewright.sim.verilog.elaborate import verilog
+from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 ROOT = Path(__file__).parents[2]
 LOG_LINES = 60  # of the simulation's log, shown when it dies
@@ -50,7 +50,7 @@ def run_bench(
     Parameters
     ----------
     module
-        Import path of the cocotb tests, such as ``tests.bench.bench_axi``.
+        Import path of the cocotb tests, such as ``tests.cocotb.bench_axi``.
     toplevel
         Name for the top Verilog module.
     sources

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.core_networks import CoreStack
-from tilewright.compiler.layers import Network
+from tilewright.compiler.network.layers import Network
 
 X = (1, 4, 4, 6)
 

@@ -15,10 +15,10 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from tilewright.compiler.core.c_helpers import helper_text
-from tilewright.compiler.core.c_loops import row_major
-from tilewright.compiler.core.kernel import CTYPES
-from tilewright.compiler.core.registry import KERNELS
+from tilewright.compiler.kernels.language.c_helpers import helper_text
+from tilewright.compiler.kernels.language.c_loops import row_major
+from tilewright.compiler.kernels.language.kernel import CTYPES
+from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.isa.program import Call, Operand
 
 ABSENT = Operand(0, "", (), ())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.stacks import Stack
-from tilewright.compiler.layers import CoreLayer, Network, Place, TensorInfo
+from tilewright.compiler.network.layers import CoreLayer, Network, Place, TensorInfo
 
 
 @dataclass

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.layers import Network, TensorInfo
-from tilewright.compiler.pipelines import compile_network
-from tilewright.compiler.reference import run_network
-from tilewright.runtime.quantization import as_int8, dequantize_output, quantize_input
-from tilewright.runtime.reference import Reference, session
+from tilewright.compiler.network.layers import Network, TensorInfo
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.runtime.oracle.conversion import as_int8, dequantize_output, quantize_input
+from tilewright.runtime.oracle.onnx_runtime import Reference, session
 
 
 def random_inputs(network: Network, rng: np.random.Generator) -> dict[str, np.ndarray]:

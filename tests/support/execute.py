@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tilewright.compiler.backend import Compiled
-from tilewright.compiler.core.run import run_on_core
-from tilewright.compiler.memory_plan import tensor_bytes
-from tilewright.compiler.operands import from_memory, tensor_operand, view
+from tilewright.compiler.compile import Compiled
+from tilewright.compiler.kernels.execute import run_on_core
+from tilewright.compiler.network.memory_map import tensor_bytes
+from tilewright.compiler.network.operands import from_memory, tensor_operand, view
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
-from tilewright.sim.core_calls import execute_call
-from tilewright.sim.functional import Functional
-from tilewright.sim.memory import MAIN_BASE, MainMemory
+from tilewright.sim.values.core_calls import execute_call
+from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.memory import MAIN_BASE, MainMemory
 
 
 def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.sim.debian import debian_tool
-from tilewright.sim.gates.electrical import Electrical
-from tilewright.sim.gates.events import INPUT_DELAY, PERIOD, Stimulus
-from tilewright.sim.gates.netlist import Netlist
+from tilewright.energy.gates.electrical import Electrical
+from tilewright.energy.gates.events import INPUT_DELAY, PERIOD, Stimulus
+from tilewright.energy.gates.netlist import Netlist
+from tilewright.tools.debian import debian_tool
 
 _OPERATORS = {"!": "~", "*": "&", "+": "|"}
 

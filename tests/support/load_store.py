@@ -15,7 +15,7 @@ MEMORY_BYTES = 1 << 18
 
 
 def pack(instruction: Command) -> int:
-    """Return the bits of `tilewright.rtl.commands.Command`."""
+    """Return the bits of `tilewright.rtl.stream.commands.Command`."""
     code, flags = instruction.funct7 >> 4, instruction.funct7 & 15
     return instruction.funct3 | code << 3 | flags << 6 | instruction.rs1 << 10 | instruction.rs2 << 42
 
@@ -28,7 +28,7 @@ def blocked_place(base: int, row_step: int, block_step: int, x: int, y: int, c: 
 
 
 def write_places(blocked: int, address: int, count: int) -> Iterator[int]:
-    """Yield where the bytes of an activation write go (see rtl/activation_buffer.py)."""
+    """Yield where the bytes of an activation write go (see rtl/buffers/activation_buffer.py)."""
     for i in range(count):
         if blocked:
             yield (16 * (address // 16 + i) + (address + i) % 16) % BUFFER_BYTES

@@ -12,7 +12,7 @@ from typing import Protocol
 from tests.support.load_store import BUFFER_BYTES, MEMORY_BYTES, LoadReference, StoreReference, pack, write_places
 from tilewright.isa.assembler import Command
 from tilewright.isa.counters import COUNTERS, FAULT_WORD
-from tilewright.rtl.result_buffer import ResultBuffer
+from tilewright.rtl.buffers.result_buffer import ResultBuffer
 
 MEMORY_LATENCY = 20
 STORE_HALF = BUFFER_BYTES // 2  # the units write different halves of the activation buffer
@@ -116,7 +116,7 @@ class Driver:
                 self.seen_signals[name] += 1
 
     def halt(self) -> None:
-        """Raise ``halt``; from then on requests stay where they are, as in `tilewright.rtl.windows`."""
+        """Raise ``halt``; from then on requests stay where they are, as in `tilewright.rtl.port.window_check`."""
         self.is_halted = True
         self.ports.set("halt", 1)
 

@@ -10,10 +10,10 @@ from tests.support.load_store_drivers import LoadDriver, StoreDriver
 from tests.support.streams import simulate
 from tilewright.isa.assembler import Command
 from tilewright.isa.machine import Machine
-from tilewright.rtl.activation_buffer import activation_write_signature
-from tilewright.rtl.activation_port import ActivationPort
-from tilewright.rtl.load import LoadUnit
-from tilewright.rtl.store import StoreUnit
+from tilewright.rtl.buffers.activation_buffer import activation_write_signature
+from tilewright.rtl.buffers.activation_port import ActivationPort
+from tilewright.rtl.load.load import LoadUnit
+from tilewright.rtl.store.store import StoreUnit
 
 
 class LoadStore(Component):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import TABLE_BYTES
 from tilewright.isa.numerics import add_residual, requantize
-from tilewright.rtl.commands import Command
+from tilewright.rtl.stream.commands import Command
 
 TABLES = 3  # tables that programs use; the last one is left for writes beside them
 SCRATCH = 64  # bytes at the end of the buffer, for traffic beside the results

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.support.random_layers import Shape, build_layer
-from tilewright.compiler.layers import Layer, Network, TensorInfo
+from tilewright.compiler.network.layers import Layer, Network, TensorInfo
 
 
 def random_chain(rng: np.random.Generator, longest: int = 14, widest: int = 40) -> Network:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiler.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
+from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
 from tilewright.isa.machine import PRESETS, Machine
 
 # Few different ones, because the reference computes all 65,536 sums of each.

@@ -10,10 +10,10 @@ import numpy as np
 
 from tests.support.random_layers import Shape, build_layer
 from tests.support.transposed import sums_by_definition
-from tilewright.compiler.layers import Layer, Network, Requantize, TensorInfo
-from tilewright.compiler.places import Concat, Slice, Step, Upsample, copy_layer, place_tensors
-from tilewright.compiler.reference import requantize, run_layer
-from tilewright.compiler.transposed import transposed_convolution, transposed_shape
+from tilewright.compiler.network.layers import Layer, Network, Requantize, TensorInfo
+from tilewright.compiler.network.places import Concat, Slice, Step, Upsample, copy_layer, place_tensors
+from tilewright.compiler.network.reference import requantize, run_layer
+from tilewright.compiler.network.transposed import transposed_convolution, transposed_shape
 
 
 @dataclass(frozen=True)

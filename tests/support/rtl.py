@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.backend import Compiled
+from tilewright.compiler.compile import Compiled
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf
-from tilewright.compiler.memory_plan import tensor_bytes
-from tilewright.compiler.operands import from_memory, to_memory
+from tilewright.compiler.network.memory_map import tensor_bytes
+from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import MemoryTiming
-from tilewright.sim.rtl import RtlResult, Window, run_rtl
+from tilewright.sim.verilator.run import RtlResult, Window, run_rtl
 
 
 def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Path, *,

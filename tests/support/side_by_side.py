@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.support.random_layers import network_of
-from tilewright.compiler.layers import Layer, Network, TensorInfo
+from tilewright.compiler.network.layers import Layer, Network, TensorInfo
 
 
 def side_by_side(layers: Sequence[Layer]) -> Network:

@@ -8,12 +8,12 @@ from functools import cache
 
 import numpy as np
 
-from tilewright.sim.debian import debian_data
-from tilewright.sim.gates.electrical import Electrical, electrical_of
-from tilewright.sim.gates.events import Stimulus
-from tilewright.sim.gates.liberty import read_library
-from tilewright.sim.gates.mapping import map_verilog
-from tilewright.sim.gates.netlist import Netlist, read_netlist
+from tilewright.energy.gates.cells.liberty import read_library
+from tilewright.energy.gates.electrical import Electrical, electrical_of
+from tilewright.energy.gates.events import Stimulus
+from tilewright.energy.gates.mapping import map_verilog
+from tilewright.energy.gates.netlist import Netlist, read_netlist
+from tilewright.tools.debian import debian_data
 
 MULTIPLIERS, A_BITS, B_BITS, SUM_BITS = 4, 10, 12, 28
 

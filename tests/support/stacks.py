@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.compiler.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
+from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
 
 
 @dataclass

@@ -4,8 +4,8 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.rtl.axi import AxiMaster
-from tilewright.rtl.wishbone import WishboneBridge, wishbone_signature
+from tilewright.rtl.bus.axi import AxiMaster
+from tilewright.rtl.bus.wishbone import WishboneBridge, wishbone_signature
 
 
 class WishboneMaster(wiring.Component):

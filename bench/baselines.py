@@ -1,0 +1,97 @@
+"""The baselines beside the networks: C, -O3, on a core alone, in the same simulator; plain and with XPULP's SIMD."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from tilewright.bench.runs import Store
+from tilewright.energy.baseline_energy import energy_of_baseline
+from tilewright.energy.estimate import Energy
+from tilewright.runtime.baseline.core_alone import BaselineResult
+from tilewright.runtime.evaluate import evaluate_baseline
+from tilewright.runtime.model_files import model_file
+from tilewright.sim.verilator.build import CoreName
+from tilewright.tools.progress import Steps
+
+TITLES: Mapping[CoreName, str] = {
+    "cv32e40x": "plain C -O3, CV32E40X, RV32IMC, zero-wait memory",
+    "cv32e40p": "C -O3 with XPULP SIMD, CV32E40P, RV32IMC, zero-wait memory"}
+"""The baselines, the scalar one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineFigures:
+    """What a baseline took for a network.
+
+    Attributes
+    ----------
+    core : str
+    cycles, instructions, macs : int
+    measured_layers, layers : int
+        How many layers were run whole, of how many; of the others, parts were run and scaled.
+    matches : bool
+        What was run equals the integer reference.
+    """
+
+    core: CoreName
+    cycles: int
+    instructions: int
+    macs: int
+    measured_layers: int
+    layers: int
+    matches: bool
+
+    @property
+    def energy(self) -> Energy:
+        """At default prices, without loads and stores, in the baseline's favour; see `energy.baseline_energy`."""
+        return energy_of_baseline(self)
+
+    @property
+    def energy_uj(self) -> float:
+        """The estimate in microjoules."""
+        return self.energy.total_uj
+
+    @property
+    def energy_low_uj(self) -> float:
+        """The low end of the absolute range."""
+        return self.energy.low_uj
+
+    @property
+    def energy_high_uj(self) -> float:
+        """The high end of the absolute range."""
+        return self.energy.high_uj
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether cycles, instructions and energy are scaled from parts."""
+        return self.measured_layers < self.layers
+
+    @property
+    def name(self) -> str:
+        """Program, core, instruction set, memory, and whether the figures are scaled."""
+        return TITLES[self.core] + (", in parts" if self.in_parts else "")
+
+
+def baselines_of(network: str, store: Store, steps: Steps) -> tuple[BaselineFigures, ...]:
+    """Return the figures of ``network`` by each baseline, in the order of ``TITLES``.
+
+    Raises
+    ------
+    CompileError, InputError, RunError
+        As `runtime.evaluate.evaluate_baseline` does.
+    """
+    model = model_file(network, steps)
+
+    def figures(core: CoreName) -> BaselineFigures:
+        return BaselineFigures(**store.get(f"baseline {core}", model, lambda: asdict(
+            figures_of_baseline(evaluate_baseline(model, None, core=core, steps=steps)))))
+
+    return tuple(figures(core) for core in TITLES)
+
+
+def figures_of_baseline(result: BaselineResult) -> BaselineFigures:
+    """Return the figures of a run."""
+    return BaselineFigures(
+        core=result.core, cycles=result.cycles, instructions=result.instructions,
+        macs=sum(layer.macs for layer in result.layers),
+        measured_layers=sum(layer.origin == "whole" for layer in result.layers), layers=len(result.layers),
+        matches=result.matches)

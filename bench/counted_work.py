@@ -1,0 +1,60 @@
+"""What a run did, layer by layer, in counts: kept by the benchmarks, and priced anew whenever prices change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.energy.actions import actions_of
+from tilewright.energy.activity import doubts
+from tilewright.energy.estimate import Energy, estimate, sum_energies
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.counters import COUNTERS
+from tilewright.isa.machine import Machine
+from tilewright.runtime.execution.report import Report
+from tilewright.sim.verilog.energy_blocks import BLOCKS
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one layer did, or what came after the last one.
+
+    Attributes
+    ----------
+    counts : Mapping[str, int]
+        All counters of isa.counters by name.
+    toggles : Mapping[str, int]
+        Register bits of each block that changed, as `energy.activity` predicts.
+    instructions : int
+        Of the host core.
+    """
+
+    counts: Mapping[str, int]
+    toggles: Mapping[str, int]
+    instructions: int
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Work":
+        """Return the work that `dataclasses.asdict` and JSON have turned into ``data``."""
+        return cls(**data)
+
+
+def work_of(report: Report) -> tuple[Work, ...]:
+    """Return the work of each layer of a run whose toggles are predicted, and of its tail."""
+    layers = [Work(dict(layer.counts), dict(layer.toggles), layer.instructions) for layer in report.layers]
+    tail = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": report.tail_cycles}
+    toggles = {block: report.toggles[block] - sum(each.toggles[block] for each in layers) for block in BLOCKS}
+    return (*layers, Work(tail, toggles, 0))
+
+
+def energy_of(work: Sequence[Work], machine: Machine, pricing: Pricing = DEFAULT) -> Energy:
+    """Return the energy of a run.
+
+    Raises
+    ------
+    InputError
+        If there is no such technology, or clocks cannot be gated in it.
+    """
+    technology = pricing.load()
+    clock = pricing.clock(technology)
+    return sum_energies(estimate(actions_of(each.counts, machine, each.instructions, each.toggles, clock), technology,
+                                 doubts()) for each in work)

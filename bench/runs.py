@@ -1,0 +1,252 @@
+"""Runs of the benchmarks: each is done once and its figures are kept, so that an interrupted bench goes on."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.bench.cases import Case
+from tilewright.bench.counted_work import Work, energy_of, work_of
+from tilewright.compiler.compile import fit_network
+from tilewright.compiler.network.layers import Layer, Network
+from tilewright.compiler.network.options import Options
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.energy.estimate import Energy
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.runtime.evaluate import Evaluation, evaluate_model
+from tilewright.runtime.execution.report import LayerReport, Report
+from tilewright.runtime.model_files import model_file
+from tilewright.tools.output_files import write_file
+from tilewright.tools.progress import Steps
+from tilewright.tools.toolchain import cache_folder
+
+SOURCES = Path(__file__).resolve().parents[1]
+FOLDERS = ("isa", "compiler", "rtl", "sim")
+FILES = (
+    "energy/actions.py", "energy/activity.py", "energy/activity.toml", "energy/registers.py",
+    *(f"runtime/{name}.py" for name in (
+        "baseline/core_alone", "baseline/scaling", "evaluate", "execution/accounting", "execution/engines",
+        "execution/job", "execution/records", "execution/report", "model_files", "oracle/comparison",
+        "oracle/conversion", "oracle/inputs", "oracle/onnx_runtime", "session")),
+    *(f"bench/{name}.py" for name in ("baselines", "counted_work", "runs")))
+SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
+"""What figures depend on, besides the model."""
+
+APART = ("rtl/bus/wishbone", "compiler/emit/board_image", "compiler/c/board")
+"""Of these no count depends on: prices, which are looked up anew, and what is made beside simulations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depthwise:
+    """The depthwise convolutions of a network with one stride: how many, what they compute and what they take."""
+
+    stride: int
+    layers: int
+    macs: int
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What one case has shown.
+
+    Attributes
+    ----------
+    cycles, macs, multipliers, roofline_cycles : int
+    memory_bytes : int
+        Of main memory that the program needs.
+    bytes_moved, buffer_bytes_read : int
+        Over the bus, both ways; from the activation buffer.
+    work : tuple of Work
+        What each layer did, and the tail, for any technology to price.
+    energy : Energy
+        At default prices. It is not stored: prices change more often than what they are prices of.
+    seconds, cycles_per_second : float
+        Of the simulation.
+    matches : bool
+        Every tensor compared with ONNX Runtime's equals it.
+    compared, nearly, loose : int
+        Of how many layers; how many of these are floats, which may differ in their last bits; and how many come from
+        what ONNX Runtime rounds in float, and are not held to it.
+    tile_cycles : float or None
+        Cycles per F(2x2,3x3) tile and pair of input and output channel in the ``conv23`` layer with most MACs.
+    winograd_layers, fused_pools : int
+    layer_cycles : tuple of int
+        Of each layer.
+    core_cycles : int
+        Of the layers that the host core computes, the coprocessor lacking their operators.
+    depthwise : tuple of Depthwise
+    """
+
+    cycles: int
+    macs: int
+    multipliers: int
+    roofline_cycles: int
+    memory_bytes: int
+    bytes_moved: int
+    buffer_bytes_read: int
+    work: tuple[Work, ...]
+    energy: Energy
+    seconds: float
+    cycles_per_second: float
+    matches: bool
+    compared: int
+    nearly: int
+    loose: int
+    tile_cycles: float | None
+    winograd_layers: int
+    fused_pools: int
+    layer_cycles: tuple[int, ...]
+    core_cycles: int
+    depthwise: tuple[Depthwise, ...]
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], machine: Machine) -> "Figures":
+        """Return the figures that `to_json` and JSON have turned into ``data``, priced as prices are now."""
+        work = tuple(Work.from_json(each) for each in data["work"])
+        return cls(**{**data, "layer_cycles": tuple(data["layer_cycles"]), "work": work,
+                      "energy": energy_of(work, machine),
+                      "depthwise": tuple(Depthwise(**each) for each in data["depthwise"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is stored: everything but the energy."""
+        return asdict(replace(self, energy=Energy({}))) | {"energy": None}
+
+    @property
+    def energy_uj(self) -> float:
+        """The estimate in microjoules."""
+        return self.energy.total_uj
+
+    @property
+    def energy_low_uj(self) -> float:
+        """The low end of the absolute range."""
+        return self.energy.low_uj
+
+    @property
+    def energy_high_uj(self) -> float:
+        """The high end of the absolute range."""
+        return self.energy.high_uj
+
+    @property
+    def layers(self) -> int:
+        """How many layers there are."""
+        return len(self.layer_cycles)
+
+    @property
+    def verdict(self) -> str:
+        """How many layers were found equal to ONNX Runtime's, or that one was not."""
+        if not self.matches:
+            return "**no**"
+        said = f"{self.compared - self.loose} of {self.layers}"
+        said += f", {self.nearly} of floats nearly" if self.nearly else ""
+        return said + (f", {self.loose} rounded in float there" if self.loose else "")
+
+    @property
+    def macs_per_multiplier_cycle(self) -> float:
+        """Useful work of each multiplier and cycle."""
+        return self.macs / (self.multipliers * self.cycles)
+
+    @property
+    def roofline_share(self) -> float:
+        """The roofline over the cycles; weights fetched ahead of their layer can bring it above 1."""
+        return self.roofline_cycles / self.cycles
+
+
+def matters(options: Options, full: Figures) -> bool:
+    """Tell whether ``options`` can change a program whose figures with every optimisation are ``full``."""
+    return (full.winograd_layers > 0 and (options.winograd == "never" or not options.reuse)) or (
+        full.fused_pools > 0 and not options.fuse_pool)
+
+
+MACS_PER_TILE = 36
+"""Of the ONNX operator, in 2x2 outputs of a 3x3 kernel and one pair of channels."""
+
+
+def figures_of(evaluation: Evaluation, network: Network) -> Figures:
+    """Return the figures of a run that compiled its model itself; ``network`` is what ran, as it fits the machine."""
+    report, plan = evaluation.report, evaluation.explanation
+    if plan is None:
+        raise ValueError("Evaluation must be of a model compiled for it, as a plan gives its roofline")
+    winograd = [layer for layer in report.layers if layer.algorithm == "conv23"]
+    largest = max(winograd, key=lambda layer: layer.macs, default=None)
+    return Figures(
+        cycles=report.cycles, macs=report.macs, multipliers=report.multipliers, roofline_cycles=plan.roofline_cycles,
+        memory_bytes=plan.memory_bytes,
+        bytes_moved=sum(layer.bytes_read + layer.bytes_written for layer in report.layers),
+        buffer_bytes_read=sum(layer.activation_bytes_read for layer in report.layers),
+        work=work_of(report), energy=report.energy, seconds=report.wall_seconds,
+        cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
+        compared=evaluation.comparison.compared, nearly=evaluation.comparison.floats,
+        loose=evaluation.comparison.loose,
+        tile_cycles=MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
+        winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
+        layer_cycles=tuple(layer.cycles for layer in report.layers),
+        core_cycles=sum(layer.cycles for layer in report.layers if layer.algorithm == "core"),
+        depthwise=depthwise_of(network, report))
+
+
+def depthwise_of(network: Network, report: Report) -> tuple[Depthwise, ...]:
+    """Return what the depthwise convolutions took, by stride."""
+    found: dict[int, list[LayerReport]] = {}
+    for layer, cost in zip(network.layers, report.layers, strict=True):
+        if isinstance(layer, Layer) and layer.kind == "conv" and layer.groups == layer.in_shape[0] > 1:
+            found.setdefault(max(layer.strides), []).append(cost)
+    return tuple(Depthwise(stride=stride, layers=len(costs), macs=sum(cost.macs for cost in costs),
+                           cycles=sum(cost.cycles for cost in costs)) for stride, costs in sorted(found.items()))
+
+
+@dataclass(slots=True)
+class Store:
+    """Results by what they were made from: a case, its model's contents, and the sources as they are at the start."""
+
+    folder: Path
+    sources: str
+    fresh: bool = False
+
+    @classmethod
+    def open(cls, folder: Path | None = None, *, fresh: bool = False) -> "Store":
+        """Return the store in ``folder``, or in the cache; a ``fresh`` one forgets what it holds."""
+        place = folder or cache_folder() / "benchmarks"
+        place.mkdir(parents=True, exist_ok=True)
+        return cls(place, source_digest(), fresh)
+
+    def get(self, what: str, model: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return what ``make`` returned for ``what`` and ``model``, now or in an earlier run."""
+        key = hashlib.sha256(f"{what}\n{self.sources}\n".encode() + model.read_bytes()).hexdigest()
+        path = self.folder / f"{key}.json"
+        if path.is_file() and not self.fresh:
+            return dict(json.loads(path.read_text())["result"])
+        result = make()
+        write_file(path, (json.dumps({"case": what, "result": result}, indent=2) + "\n").encode())
+        return result
+
+
+def source_digest() -> str:
+    """Return a hash of everything that compiles, simulates and prices."""
+    digest = hashlib.sha256()
+    folders = [path for folder in FOLDERS for path in sorted((SOURCES / folder).rglob("*"))
+               if path.suffix in SUFFIXES and path.is_file()
+               and not path.relative_to(SOURCES).as_posix().startswith(APART)]
+    for path in (*folders, *(SOURCES / name for name in FILES)):
+        digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def run_case(case: Case, store: Store, steps: Steps) -> Figures:
+    """Return the figures of ``case``: stored ones, or those of a run now, every layer compared with ONNX Runtime.
+
+    Raises
+    ------
+    CompileError, InputError, RunError
+        As `runtime.evaluate.evaluate_model` does.
+    """
+    model = model_file(case.network, steps)
+
+    def make() -> dict[str, Any]:
+        evaluation = evaluate_model(model, case.machine, case.engine, None, options=case.options, steps=steps)
+        network, _ = fit_network(compile_network(model, case.options), case.machine, case.options)
+        return figures_of(evaluation, network).to_json()
+
+    return Figures.from_json(store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make), case.machine)

@@ -1,0 +1,34 @@
+"""What the rows of all tables begin with: which runs they are of, what ran where, and energies with their range."""
+
+from collections.abc import Mapping
+
+from tilewright.bench.baselines import BaselineFigures
+from tilewright.bench.cases import SIDES, Case
+from tilewright.bench.runs import Figures
+from tilewright.compiler.network.options import BEST
+from tilewright.isa.machine import MemoryTiming
+from tilewright.tools.markdown import digits
+
+Results = Mapping[Case, Figures]
+
+PLACE = ("network, input", "machine", "memory", "engine")
+
+
+def place(case: Case) -> list[str]:
+    """Return the cells that say what ran where: network with its input, machine, memory, engine."""
+    timing = MemoryTiming.default(case.machine)
+    return [f"{case.network}, {SIDES[case.network]}", case.machine.name,
+            f"{timing.latency_cycles} + {timing.bytes_per_cycle} B", case.engine]
+
+
+def energy(figures: Figures | BaselineFigures) -> str:
+    """Return an energy in microjoules and its absolute range."""
+    low, total, high = figures.energy_low_uj, figures.energy_uj, figures.energy_high_uj
+    return f"{digits(total)} ({digits(low)} … {digits(high)})"
+
+
+def best(results: Results) -> list[tuple[Case, Figures]]:
+    """Return the runs with every optimisation; those in RTL where there are any of the network and machine."""
+    simulated = {(case.network, case.machine) for case in results if case.engine == "rtl" and case.options == BEST}
+    return [(case, figures) for case, figures in results.items() if case.options == BEST
+            and (case.engine == "rtl" or (case.network, case.machine) not in simulated)]

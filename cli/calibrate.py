@@ -1,0 +1,120 @@
+"""The command ``calibrate``: measure the prices of a technology again; see `energy.calibrate.calibration`."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tilewright.cli.arguments import MachineName, machine_named
+from tilewright.errors import InputError, RunError
+from tilewright.isa.machine import Machine
+from tilewright.tools.output_files import reason, require_place
+
+
+class Target(StrEnum):
+    """What can be calibrated."""
+
+    osu018 = "osu018"
+    sky130 = "sky130"
+    sram = "sram"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright calibrate --tech osu018 -o out/osu018")(calibrate)
+
+
+def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False, help="Cell library, or memories.")],
+              output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                   help="Where to put the files.")],
+              machine: MachineName = "base",
+              blocks: Annotated[str | None, typer.Option("--blocks", metavar="A,B", show_default=False,
+                                                         help="Only these blocks of the machine.")] = None,
+              core: Annotated[Path | None, typer.Option(
+                  "--core", metavar="FILE", show_default=False,
+                  help="Only the RISC-V cores: all else from the calibration.json of an earlier run.")] = None) -> None:
+    """Measure energies again, on netlists of our blocks and of the cores; sky130's cells first in SPICE; SRAM by CACTI.
+
+    A library takes some ten minutes of one processor, most of it Yosys and simulations; every step is kept, and a run
+    that was stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
+    """
+    size = machine_named(machine)
+    if tech is Target.sram and (blocks is not None or core is not None or machine != "base"):
+        raise InputError("Options --machine, --core and --blocks must be given with a library of cells as --tech, not "
+                         "with sram")
+    if core is not None and (blocks is not None or machine != "base"):
+        raise InputError("Option --core must not be given with --machine or --blocks: those are of the earlier run")
+    earlier = _earlier(core, tech) if core is not None else None
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Folder {str(output)!r} cannot be made: {error.strerror}; name another with -o") from error
+    require_place(output / "calibration.json")
+    try:
+        if tech is Target.sram:
+            _memories(output)
+        else:
+            _write(_core_again(earlier) if earlier is not None else _measured(tech, size, blocks), output)
+    except RuntimeError as error:
+        raise RunError(str(error)) from error
+    typer.echo(f"Written to {output}")
+
+
+def _earlier(path: Path, tech: Target) -> dict[str, Any]:
+    """Return the figures in ``path``."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run: "
+                         f"{reason(error)}") from error
+    if not isinstance(found, dict) or not {"technology", "machine", "workloads", "blocks"} <= set(found):
+        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and has no blocks")
+    if found["technology"] != tech.value:
+        raise InputError(f"File {str(path)!r} must be a calibration of {tech.value}, not of {found['technology']!r}")
+    return found
+
+
+def _measured(tech: Target, machine: Machine, blocks: str | None) -> dict[str, Any]:
+    """Return the figures of a new calibration."""
+    from tilewright.energy.calibrate.calibration import PROCESSES
+    from tilewright.energy.calibrate.calibration import calibrate as measured
+    from tilewright.energy.calibrate.captures import WORKLOADS
+    from tilewright.energy.calibrate.technology_file import to_json
+    from tilewright.energy.gates.netlist_blocks import BLOCKS
+    from tilewright.tools.progress import Steps
+
+    wanted = tuple(blocks.split(",")) if blocks else tuple(BLOCKS)
+    if unknown := [name for name in wanted if name not in BLOCKS]:
+        raise InputError(f"Blocks must be of {', '.join(BLOCKS)}, not {unknown[0]!r}")
+    return to_json(measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted))
+
+
+def _core_again(found: dict[str, Any]) -> dict[str, Any]:
+    """Return figures with those of the cores measured now."""
+    from tilewright.energy.calibrate.calibration import PROCESSES
+    from tilewright.energy.calibrate.cores import calibrate_cores
+    from tilewright.energy.calibrate.technology_file import core_json
+    from tilewright.tools.progress import Steps
+
+    process, steps = PROCESSES[found["technology"]], Steps()
+    cores = calibrate_cores(process.library(steps), process, steps)
+    return found | {"cores": {name: core_json(core) for name, core in cores.items()}}
+
+
+def _write(found: dict[str, Any], output: Path) -> None:
+    from tilewright.energy.calibrate.calibration_page import page
+    from tilewright.energy.calibrate.technology_file import technology_text
+
+    (output / f"{found['technology']}.toml").write_text(technology_text(found), encoding="utf-8")
+    (output / "calibration.md").write_text(page(found), encoding="utf-8")
+    (output / "calibration.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _memories(output: Path) -> None:
+    from tilewright.energy.gates.cells.cacti import write_table
+    from tilewright.tools.progress import Steps
+
+    with Steps().step("Characterising static RAM") as show:
+        write_table(output / "sram.toml", lambda name, done, total: show(f"{name}, {done} of {total}"))

@@ -1,0 +1,45 @@
+"""Plans as tables for a person: what ``--explain`` shows."""
+
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.compiler.explain import Explanation, LayerExplanation
+from tilewright.runtime.execution.report_tables import plain
+
+_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
+    ("layer", "left"), ("by", "left"), ("tile,\nrows x columns", "right"), ("tiles", "right"),
+    ("channels\nper block", "right"), ("blocks", "right"), ("outer\nloop", "left"), ("cycles,\npredicted", "right"),
+    ("bytes,\npredicted", "right"), ("bound", "left"), ("roofline,\ncycles", "right"), ("fused", "left"),
+)
+
+
+def print_plan(explanation: Explanation, out: Console) -> None:
+    """Print a plan: the table of the layers, then what holds for the network."""
+    out.print(plan_table(explanation))
+    share = explanation.roofline_cycles / explanation.predicted_cycles
+    out.print(f"roofline: {explanation.roofline_cycles:,} cycles, {100 * share:.0f} % of those predicted layer by "
+              f"layer; main memory: {explanation.memory_bytes:,} bytes; {explanation.options}",
+              highlight=False, soft_wrap=True)
+
+
+def plan_table(explanation: Explanation) -> Table:
+    """Return the table of a plan's layers, and their sum."""
+    table = Table(title=plain(f"Plan of {explanation.model} for {explanation.machine.name}"))
+    for head, justify in _COLUMNS:
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right")
+    for layer in explanation.layers:
+        table.add_row(*_row(layer))
+    table.add_section()
+    table.add_row("in all", *[""] * 6, f"{explanation.predicted_cycles:,}", f"{explanation.predicted_bytes:,}", "",
+                  f"{explanation.roofline_cycles:,}", "")
+    return table
+
+
+def _row(layer: LayerExplanation) -> tuple[Text | str, ...]:
+    parts = f" in {layer.kernel_parts} parts" if layer.kernel_parts > 1 else ""
+    algorithm = layer.algorithm + (" 2 rows" if layer.paired_rows else "")
+    return (plain(layer.name), algorithm, f"{layer.tile_rows} x {layer.tile_columns}", f"{layer.tiles}",
+            f"{layer.block_channels}{parts}", f"{layer.blocks}", layer.loop_order.removesuffix(" outer"),
+            f"{layer.predicted_cycles:,}", f"{layer.predicted_bytes:,}", layer.bound, f"{layer.roofline_cycles:,}",
+            Text(",\n").join(map(plain, (*layer.fused, *["stays on chip"] * layer.output_on_chip))))

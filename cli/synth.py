@@ -1,0 +1,68 @@
+"""The command ``synth``; see `hardware.synthesis`."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli.arguments import JsonFile, MachineName, machine_named, write_json
+from tilewright.cli.refusals import FAILED
+from tilewright.errors import InputError, RunError
+from tilewright.tools.output_files import require_place
+
+TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright synth --target ecp5-25k --machine nano --with-core --json area.json")(synth)
+
+
+def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, show_default=False,
+                                              help="FPGA, or library of standard cells.")],
+          machine: MachineName = "base",
+          with_core: Annotated[bool, typer.Option("--with-core", help="With the core, CV32E40X, beside it.")] = False,
+          seed: Annotated[int, typer.Option("--seed", min=1, help="Of place and route, which it makes vary.")] = 1,
+          freq: Annotated[float, typer.Option("--freq", metavar="MHZ", help="What place and route strives for.")] = 80,
+          json_file: JsonFile = None,
+          output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                      help="Also put scripts, netlists and logs there.")] = None,
+          no_place: Annotated[bool, typer.Option("--no-place", help="Area alone, without timing.")] = False) -> None:
+    """Synthesise a machine with open tools: area by block, and after place and route the frequency and what limits it.
+
+    What is finished is kept: an interrupted run goes on where it was. The exit status is 1 if it does not fit.
+    """
+    size = machine_named(machine)
+    require_place(json_file)
+    if not 0 < freq < float("inf"):
+        raise InputError(f"Frequency must be a number of MHz above 0, not {freq!r}")
+    from tilewright.hardware.synthesis.flow import synthesise
+    from tilewright.hardware.synthesis.sources import machine_design
+    from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
+    from tilewright.hardware.synthesis.synthesis_report import Request
+    from tilewright.hardware.synthesis.synthesis_tables import print_synthesis
+    from tilewright.hardware.synthesis.targets import target_named
+    from tilewright.runtime.execution.report_tables import console
+    from tilewright.tools.progress import Steps
+
+    try:
+        target_named(target)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    steps = Steps()
+    with steps.step(f"Elaborating {machine}"):
+        design = machine_design(size, with_core=with_core)
+    request = Request(design, machine, with_core=with_core, seed=seed, freq=freq, place=not no_place)
+    try:
+        report = synthesise(request, target, steps.step)
+    except SynthesisError as error:
+        raise RunError(str(error)) from error
+    print_synthesis(report, console())
+    if json_file is not None:
+        write_json(json_file, report.to_json())
+    if output is not None:
+        for step, folder in zip(report.steps, report.folders, strict=True):
+            shutil.copytree(folder, output / step.title.replace(" ", "_"), dirs_exist_ok=True)
+    if not report.fits:
+        raise typer.Exit(FAILED)

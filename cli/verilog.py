@@ -1,0 +1,39 @@
+"""The command ``verilog``; see `hardware.package.package`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli.arguments import MachineName, machine_named
+
+
+class MemoryBus(StrEnum):
+    """The memory bus of the package's top module."""
+
+    axi4 = "axi4"
+    wishbone = "wishbone"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright verilog --machine nano --bus wishbone -o out/verilog")(verilog)
+
+
+def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                 help="Where to put it.")],
+            machine: MachineName = "base",
+            bus: Annotated[MemoryBus, typer.Option("--bus", help="The bus to memory.")] = MemoryBus.axi4,
+            with_core: Annotated[bool, typer.Option(
+                "--with-core", help="Copy the files of the core, CV32E40X, and a system of both; with axi4.")] = False,
+            ) -> None:
+    """Write the coprocessor as vendor-neutral Verilog: sources, testbench, constraints, and a README to begin with."""
+    size = machine_named(machine)
+    from tilewright.hardware.package.package import write_verilog
+    from tilewright.tools.progress import Steps
+
+    with Steps().step(f"Writing the coprocessor of {machine} as Verilog") as show:
+        files = write_verilog(size, output, bus=bus.value, with_core=with_core, show=show)
+    for path in files:
+        typer.echo(path)

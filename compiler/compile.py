@@ -1,0 +1,262 @@
+"""The back end: a network of fused layers to a program and its memory map; a model to an artefact."""
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tilewright.compiler.emit.artifact import Artifact, write_artifact
+from tilewright.compiler.emit.c import program_text
+from tilewright.compiler.emit.elf import compile_elf
+from tilewright.compiler.emit.manifest import LayerEntry, Manifest
+from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, TensorInfo
+from tilewright.compiler.network.layout import LayerLayouts
+from tilewright.compiler.network.memory_map import MemoryPlan, Window, plan_memory
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
+from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan, plan_layer
+from tilewright.compiler.plan.split_channels import split_channels
+from tilewright.compiler.schedule.chaining import AnyPlan, chain, on_chip_only
+from tilewright.compiler.schedule.loops import roll
+from tilewright.compiler.schedule.scheduler import CoreCall, schedule
+from tilewright.compiler.schedule.weight_image import pack_network
+from tilewright.isa.emit_c import header
+from tilewright.isa.machine import Machine
+from tilewright.isa.program import Call, Function, Issue, Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A network as the machine takes it.
+
+    Attributes
+    ----------
+    network, machine
+        What was compiled, and for which machine.
+    program : Program
+        One function per layer, and one that waits for the end.
+    images : tuple of (address, bytes)
+        Contents of main memory before the start, inputs aside.
+    plans : tuple of LayerPlan or CorePlan
+        How each layer is computed.
+    memory : MemoryPlan
+        Addresses of tensors and records, and the windows.
+    keeps_tensors : bool
+        Every tensor has a place of its own.
+    options : Options
+        What the compiler was allowed to do.
+    """
+
+    network: Network
+    machine: Machine
+    program: Program
+    images: tuple[tuple[int, bytes], ...]
+    plans: tuple[AnyPlan, ...]
+    memory: MemoryPlan
+    keeps_tensors: bool
+    options: Options = BEST
+
+    @property
+    def tensors(self) -> Mapping[str, tuple[TensorInfo, int]]:
+        """Every tensor in main memory and its address."""
+        return {name: (self.network.tensors[name], address) for name, address in self.memory.tensors.items()}
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """What the coprocessor may reach."""
+        return self.memory.windows
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of main memory from its start that anything uses."""
+        return self.memory.memory_bytes
+
+
+def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = False,
+                   options: Options = BEST) -> Compiled:
+    """Compile ``network`` for ``machine``.
+
+    Parameters
+    ----------
+    keep_tensors
+        Store every tensor, and give it a place of its own, so that all of them can be read when the program has ended.
+    options
+        ``fuse_pool`` is the front end's, and not looked at here.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit the machine.
+    """
+    if not network.layers:
+        raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
+    network, plans = fit_network(network, machine, options)
+    plans = chain(plans, network, machine, options, keep_tensors=keep_tensors)
+    datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
+    core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
+    image, blocks = pack_network(datapath, machine)
+    image, offsets = pack_constants(image, core, network.constants)
+    memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans))
+    addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
+    calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}
+    flat = schedule(datapath, calls, blocks, memory, machine)
+    bodies: list[list[Issue | Call]] = [[] for _ in range(len(plans) + 1)]
+    for layer, each in flat:
+        bodies[layer].append(each)
+    functions = [Function(function_name(index, plan.layer), plan_comment(plan, network), roll(bodies[index]))
+                 for index, plan in enumerate(plans)]
+    functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
+    return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
+                    images=((memory.weights, image),) if image else (), plans=plans, memory=memory,
+                    keeps_tensors=keep_tensors, options=options)
+
+
+def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:
+    """Return ``network`` with layers too wide for ``machine`` cut into parts, and how each is computed.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit even so, or the host core cannot compute it.
+    """
+    try:
+        return network, plan_network(network, machine, options)
+    except DoesNotFitError:
+        network = split_channels(network, machine, options)
+        return network, plan_network(network, machine, options)
+
+
+def plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:
+    """Return how each layer of ``network`` is computed, on the datapath or on the host core.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit the machine, or the host core cannot compute it.
+    """
+    return tuple(plan_core(layer, network, machine) if isinstance(layer, CoreLayer) else
+                 plan_layer(layer, machine, options, LayerLayouts.of(layer, network.tensors))
+                 for layer in network.layers)
+
+
+def function_name(index: int, layer: AnyLayer) -> str:
+    """Return a C identifier that no other layer has."""
+    words = re.sub(r"[^0-9a-zA-Z]+", "_", layer.name).strip("_").lower()[:40]
+    return f"layer{index}_{words}" if words else f"layer{index}"
+
+
+def plan_comment(plan: AnyPlan, network: Network) -> str:
+    """Return what stands above a layer's function."""
+    if isinstance(plan, LayerPlan):
+        return layer_comment(plan)
+    layer = plan.layer
+    names = ", ".join(name or "nothing" for name in layer.inputs)
+    return "\n".join((
+        ", ".join(layer.onnx_nodes) or layer.name,
+        f"{layer.op} of {names or 'nothing'} {plan.summary()}",
+        f"About {plan.cost.cycles} cycles."))
+
+
+def layer_comment(plan: LayerPlan) -> str:
+    """Return what stands above a layer's function: its nodes, its shapes and how it is computed."""
+    layer = plan.layer
+    shapes = " -> ".join("x".join(map(str, shape)) for shape in dict.fromkeys(
+        (layer.in_shape, layer.conv_shape, layer.out_shape)))
+    kernel = f"kernel {layer.kernel[0]}x{layer.kernel[1]}, stride {layer.strides[0]}x{layer.strides[1]}"
+    kernel += f", {layer.groups} groups" if layer.groups > 1 and layer.kind == "conv" else ""
+    kernel += f", plus {layer.residual.tensor}" if layer.residual else ""
+    kernel += ", value table" if layer.table is not None else ""
+    kernel += f", max pool {layer.pool.kernel[0]}x{layer.pool.kernel[1]}" if layer.pool else ""
+    return "\n".join((
+        ", ".join(layer.onnx_nodes) or layer.name,
+        f"{layer.kind}: {shapes}, {kernel}",
+        plan.summary(),
+        f"About {plan.cost.cycles} cycles and {plan.cost.bytes} bytes, with its weights fetched in time."))
+
+
+def compile_file(model: Path | str, machine: Machine, *, keep_tensors: bool = False,
+                 options: Options = BEST) -> Compiled:
+    """Compile an ONNX file; the network is called like the file.
+
+    Raises
+    ------
+    CompileError
+        If the model cannot be compiled for ``machine``.
+    """
+    network = replace(compile_network(model, options), name=Path(model).stem)
+    return compile_layers(network, machine, keep_tensors=keep_tensors, options=options)
+
+
+def compile_model(model: Path | str, machine: Machine, folder: Path | str, *, keep_tensors: bool = False,
+                  options: Options = BEST) -> Artifact:
+    """Compile an ONNX file to an artefact in ``folder``; see :func:`compile_file` and :func:`emit_artifact`."""
+    return emit_artifact(compile_file(model, machine, keep_tensors=keep_tensors, options=options), model, folder)
+
+
+def emit_artifact(compiled: Compiled, model: Path | str, folder: Path | str) -> Artifact:
+    """Write what was compiled from the ONNX file ``model`` as an artefact in ``folder``.
+
+    Raises
+    ------
+    ArtifactError
+        If ``folder`` cannot be written.
+    ToolchainError
+        If the C compiler fails.
+    """
+    model = Path(model)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
+        elf = emit_elf(compiled, model.name, Path(scratch))
+        source, content = elf.with_suffix(".c").read_bytes(), elf.read_bytes()
+    contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
+                "tilewright.h": header().encode(), "model.elf": content, "model.onnx": model.read_bytes()}
+    return write_artifact(Path(folder), manifest_of(compiled), compiled.program, contents)
+
+
+def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
+    """Write the program as C to ``folder``, compile it there, and return the ELF.
+
+    Raises
+    ------
+    ToolchainError
+        If the C compiler fails.
+    """
+    source, elf = folder / "model.c", folder / "model.elf"
+    source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"))
+    (folder / "tilewright.h").write_text(header())
+    compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
+    return elf
+
+
+def manifest_of(compiled: Compiled) -> Manifest:
+    """Return the manifest of a compiled network."""
+    memory, network = compiled.memory, compiled.network
+    layers = tuple(
+        layer_entry(plan, network, function.name, record)
+        for plan, function, record in zip(compiled.plans, compiled.program.functions, memory.records, strict=False))
+    return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
+                    inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
+                    windows=memory.windows, layers=layers, weights_address=memory.weights,
+                    memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors,
+                    on_chip=tuple(sorted(on_chip_only(compiled.plans))))
+
+
+def layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> LayerEntry:
+    """Return what the manifest says of a layer."""
+    layer = plan.layer
+    if isinstance(layer, CoreLayer):
+        return LayerEntry(name=layer.name, kind="core", algorithm="core", onnx_nodes=layer.onnx_nodes, macs=layer.macs,
+                          function=function, inputs=tuple(name for name in layer.reads if name in network.tensors),
+                          outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
+                          reason=layer.reason, exact=layer.exact)
+    assert isinstance(plan, LayerPlan)
+    return LayerEntry(name=layer.name, kind=layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
+                      onnx_nodes=layer.onnx_nodes, macs=layer.macs, function=function, inputs=layer.reads,
+                      outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
+                      exact=layer.exact)
+
+
+ALGORITHM_NAMES = {"conv23": "conv23", "conv": "conv", "sum": "pool"}
+"""The instruction that computes a layer, by the plan's algorithm."""

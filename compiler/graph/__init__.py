@@ -1,0 +1,1 @@
+"""The graph that passes rewrite, and the arithmetic of its quantised operators."""

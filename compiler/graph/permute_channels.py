@@ -1,0 +1,41 @@
+"""Another order of a tensor's channels: of the rows of the weights that make it, or else by a 1x1 convolution.
+
+The convolution has one 1 per output channel, which is exact, and many times as fast as moving bytes on the host core.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.scales import with_constants
+
+
+def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
+    """Return ``graph`` with nodes ``old`` replaced by what makes channel i of ``y`` of channel ``order[i]`` of ``x``.
+
+    Both tensors have the same type but for their names; ``old`` alone read one another.
+    """
+    source = graph.producer(x)
+    if source is not None and source.op == "QConv" and source.attrs["groups"] == 1 \
+            and graph.only_reader(x) is old[0]:
+        return _folded(graph, source, old, y, order, names)
+    weights = np.zeros((order.size, order.size, 1, 1), np.int8)
+    weights[np.arange(order.size), order] = 1
+    constants: dict[str, np.ndarray] = {f"{y}:weights": weights, f"{y}:scale": np.ones(1, np.float32)}
+    attrs: dict[str, object] = {"low": -128, "high": 127, "kernel": (1, 1), "strides": (1, 1), "dilations": (1, 1),
+                                "pads": (0, 0, 0, 0), "groups": 1}
+    return with_constants(graph, constants).replaced(old, Node("QConv", (x, *constants, ""), y, attrs, names))
+
+
+def _folded(graph: Graph, conv: Node, old: list[Node], y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
+    constants, inputs = {}, [conv.inputs[0]]
+    for name in conv.inputs[1:]:
+        value = graph.constants[name] if name else None
+        if value is None or value.size == 1:
+            inputs.append(name)
+            continue
+        inputs.append(f"{y}:{len(inputs)}")
+        constants[inputs[-1]] = np.ascontiguousarray(value[order])
+    new = replace(conv, inputs=tuple(inputs), output=y, onnx_nodes=conv.onnx_nodes + names)
+    return with_constants(graph, constants).replaced((conv, *old), new)

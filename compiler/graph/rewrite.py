@@ -1,0 +1,43 @@
+"""What a pass is, and how a list of them runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.compiler.graph.graph import Graph
+
+
+class PassError(Exception):
+    """A pass broke its own promise: a mistake in the compiler, not in the model."""
+
+
+class Pass:
+    """A named graph-to-graph function and what it promises.
+
+    A model that a pass cannot take raises a :exc:`tilewright.compiler.errors.CompileError`.
+    """
+
+    def apply(self, graph: Graph) -> Graph:
+        """Return the rewritten graph; ``graph`` itself stays as it is."""
+        raise NotImplementedError
+
+    def ensures(self, graph: Graph) -> None:
+        """Raise :exc:`PassError` unless the result is as promised."""
+
+
+def _ignore(done: Pass, graph: Graph) -> None:
+    """See a graph and do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Passes in order; ``observe`` sees the graph after each."""
+
+    passes: tuple[Pass, ...]
+    observe: Callable[[Pass, Graph], None] = _ignore
+
+    def __call__(self, graph: Graph) -> Graph:
+        for done in self.passes:
+            graph = done.apply(graph)
+            done.ensures(graph)
+            self.observe(done, graph)
+        return graph

@@ -1,0 +1,91 @@
+"""The door to ONNX Runtime for the compiler: what a chain of elementwise operators makes of each of 256 integers.
+
+A function of one quantised tensor into another is a table of 256 entries, whatever it computes in between. ONNX
+Runtime itself fills it, with the fusions and kernels that it would run the chain with in the whole model; so the
+table is exact by construction.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper  # noqa: TID251
+
+from tilewright.compiler.graph.graph import Node
+
+_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
+_CONTRIB = {"QuickGelu", "FastGelu"}
+_DEFAULT_OPSET = 17
+# The first operator set with Gelu; before, it was com.microsoft's.
+_GELU_OPSET = 20
+_IR_VERSION = 9
+
+
+class TableError(Exception):
+    """ONNX Runtime does not compute the chain."""
+
+
+def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, output_dtype: str,
+             constants: Mapping[str, np.ndarray], opset: int = 0) -> np.ndarray:
+    """Return what ``nodes`` make of every value of an integer tensor.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        ONNX's operators from DequantizeLinear of ``x`` to the QuantizeLinear that writes ``output``, in an order in
+        which they can be executed.
+    x, dtype, rank : str, str, int
+        The input: int8 or uint8, of that many dimensions (at least 2) in the model.
+    output, output_dtype : str, str
+        The output: int8 or uint8.
+    constants : mapping of str to ndarray
+        Those that the nodes read, and any others.
+    opset : int
+        Version of the operators; 0 if that does not matter.
+
+    Returns
+    -------
+    ndarray
+        ``output_dtype`` of shape (256,), by ascending input.
+
+    Raises
+    ------
+    TableError
+        If ONNX Runtime does not take the nodes.
+    """
+    shape = (*(1,) * (rank - 2), 16, 16)
+    opset = opset or _DEFAULT_OPSET
+    needed = {name: constants[name] for node in nodes for name in node.inputs if name in constants}
+    graph = helper.make_graph(
+        [helper.make_node(node.op, list(node.inputs), [node.output], domain=_domain(node, opset), **node.attrs)
+         for node in nodes],
+        "table", [helper.make_tensor_value_info(x, _TYPES[dtype], shape)],
+        [helper.make_tensor_value_info(output, _TYPES[output_dtype], shape)],
+        [numpy_helper.from_array(value, name) for name, value in needed.items()])
+    model = helper.make_model(graph, ir_version=_IR_VERSION, opset_imports=[
+        helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+    return _run(model.SerializeToString(deterministic=True), x, dtype, shape)
+
+
+def _domain(node: Node, opset: int) -> str:
+    return "com.microsoft" if node.op in _CONTRIB or (node.op == "Gelu" and opset < _GELU_OPSET) else ""
+
+
+@lru_cache(maxsize=256)
+def _run(model: bytes, x: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    # As runtime/oracle/onnx_runtime.py runs the whole model.
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    options.log_severity_level = 4
+    bounds = np.iinfo(dtype)
+    values = np.arange(bounds.min, bounds.max + 1).astype(dtype).reshape(shape)
+    try:
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        (result,) = session.run(None, {x: values})
+    except Exception as error:
+        # onnxruntime's exceptions have no common base but this.
+        raise TableError(str(error)) from error
+    table = np.asarray(result).reshape(-1)
+    table.setflags(write=False)
+    return table

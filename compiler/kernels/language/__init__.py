@@ -1,0 +1,1 @@
+"""The language of kernels: expressions and loops that are NumPy and C alike."""

@@ -1,0 +1,184 @@
+"""Expressions as C: nested where a value is used once, a variable where it is used again."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tilewright.compiler.kernels.language.expression import FLOATS, Expression, Function
+from tilewright.compiler.kernels.language.kernel import CTYPES
+
+BINARY = {
+    "multiply": ("*", 10), "divide": ("/", 10), "add": ("+", 9), "subtract": ("-", 9), "left_shift": ("<<", 8),
+    "right_shift": (">>", 8), "less": ("<", 7), "less_equal": ("<=", 7), "greater": (">", 7),
+    "greater_equal": (">=", 7), "equal": ("==", 6), "not_equal": ("!=", 6), "bitwise_and": ("&", 5),
+    "bitwise_xor": ("^", 4), "bitwise_or": ("|", 3),
+}
+"""C's operator and how tightly it binds."""
+
+SUFFIXES = {"uint32": "u", "int64": "LL", "uint64": "ULL"}
+
+LAZY = {"bitwise_and": "&&", "bitwise_or": "||"}
+"""The operators on conditions that leave out the second where the first decides."""
+
+PRIMARY, UNARY, COMPARISON, TERNARY = 12, 11, 6, 1
+
+
+def ctype(dtype: str) -> str:
+    """Return the C type of ``dtype``."""
+    return "double" if dtype == "float64" else CTYPES[dtype]
+
+
+def c_lines(expression: Expression) -> tuple[list[str], str]:
+    """Return declarations of variables, and the C expression that uses them."""
+    uses: dict[int, int] = {}
+    _count(expression, uses)
+    printer = _Printer(uses)
+    text, _ = printer.text(expression, root=True)
+    return printer.lines, text
+
+
+def c_declarations(named: Sequence[tuple[str, Expression]]) -> list[str]:
+    """Return declarations of variables for several expressions; what they share is computed once."""
+    uses: dict[int, int] = {}
+    for _, expression in named:
+        _count(expression, uses)
+    printer = _Printer(uses)
+    for name, expression in named:
+        text, _ = printer.text(expression, root=True)
+        if text != name:
+            printer.lines.append(f"const {ctype(expression.dtype)} {name} = {text};")
+            printer.variables[id(expression)] = name
+    return printer.lines
+
+
+def c_function(function: Function) -> str:
+    """Return the definition of a static function."""
+    lines, text = c_lines(function.body)
+    parameters = ", ".join(f"{ctype(each.dtype)} {each.value}" for each in function.parameters)
+    return "\n".join([f"/* {function.doc} */", f"static {ctype(function.body.dtype)} {function.name}({parameters})",
+                      "{", *(f"    {line}" for line in [*lines, f"return {text};"]), "}"])
+
+
+def called(expression: Expression) -> Iterator[str | Function]:
+    """Yield what ``expression`` needs: functions, callees first, and names of helpers in C; with repetitions."""
+    for arg in expression.args:
+        yield from called(arg)
+    if expression.op == "call":
+        yield from called(expression.value.body)
+        yield expression.value
+    elif expression.op == "sqrt":
+        yield "tw_sqrt"
+    elif expression.op == "high":
+        yield f"tw_high_{expression.dtype}"
+    elif expression.op == "view":
+        yield "tw_bits" if expression.dtype == "int32" else "tw_float"
+    elif expression.op == "divide" and expression.dtype not in FLOATS:
+        yield f"tw_divide_{expression.dtype}"
+
+
+def c_constant(value: np.generic) -> str:
+    """Return a literal of exactly ``value``."""
+    if isinstance(value, np.floating):
+        single = isinstance(value, np.float32)
+        if np.isnan(value):
+            return f'__builtin_nan{"f" if single else ""}("")'
+        if np.isinf(value):
+            return f'{"-" if value < 0 else ""}__builtin_inf{"f" if single else ""}()'
+        return f"{value!s}{'f' if single else ''}"
+    number = int(value)
+    if (value.dtype == np.int64 and number == -2**63) or (value.dtype == np.int32 and number == -2**31):
+        return f"({number + 1}{'LL' if value.dtype == np.int64 else ''} - 1)"
+    return f"{number}{SUFFIXES.get(str(value.dtype), '')}"
+
+
+def _count(node: Expression, uses: dict[int, int]) -> None:
+    uses[id(node)] = uses.get(id(node), 0) + 1
+    if uses[id(node)] == 1:
+        for arg in node.args:
+            _count(arg, uses)
+
+
+class _Printer:
+    """Prints one expression; ``lines`` fills with the declarations it needs."""
+
+    def __init__(self, uses: dict[int, int]) -> None:
+        self.uses = uses
+        self.lines: list[str] = []
+        self.variables: dict[int, str] = {}
+
+    def text(self, node: Expression, *, root: bool = False) -> tuple[str, int]:
+        """Return the C text of ``node`` and how tightly it binds."""
+        if node.op == "input":
+            return node.value, PRIMARY
+        if node.op == "constant":
+            text = c_constant(node.value)
+            return text, UNARY if text.startswith("-") else PRIMARY
+        if id(node) in self.variables:
+            return self.variables[id(node)], PRIMARY
+        text, binding = self._operation(node)
+        if root or (self.uses[id(node)] == 1 and not node.label):
+            return text, binding
+        name = node.label or f"t{len(self.variables)}"
+        self.variables[id(node)] = name
+        self.lines.append(f"const {ctype(node.dtype)} {name} = {text};")
+        return name, PRIMARY
+
+    def _operation(self, node: Expression) -> tuple[str, int]:
+        args = [self.text(arg) for arg in node.args]
+        if node.op == "call":
+            return f"{node.value.name}({', '.join(text for text, _ in args)})", PRIMARY
+        if node.op == "cast":
+            return f"({ctype(node.dtype)}){_closed(args[0], UNARY)}", UNARY
+        if node.op == "view":
+            return f"{'tw_bits' if node.dtype == 'int32' else 'tw_float'}({args[0][0]})", PRIMARY
+        if node.op == "where":
+            condition, then, otherwise = (_closed(arg, TERNARY + 1) for arg in args)
+            return f"{condition} ? {then} : {otherwise}", TERNARY
+        if node.op == "copysign":
+            return f"__builtin_copysignf({args[0][0]}, {args[1][0]})", PRIMARY
+        if node.op == "high":
+            return f"tw_high_{node.dtype}({args[0][0]}, {args[1][0]})", PRIMARY
+        if node.op == "sqrt":
+            return f"tw_sqrt({args[0][0]})", PRIMARY
+        if node.op == "logical_not":
+            return f"!{_closed(args[0], UNARY)}", UNARY
+        if node.dtype not in FLOATS and node.op in OF_INTEGERS:
+            return self._integer(node, args)
+        if node.op == "absolute":
+            return f"__builtin_fabs{'f' if node.dtype == 'float32' else ''}({args[0][0]})", PRIMARY
+        if node.op == "negative":
+            return f"-{_closed(args[0], PRIMARY)}", UNARY
+        operator, binding = BINARY[node.op]
+        if node.dtype == "bool" and node.op in LAZY:
+            operator = LAZY[node.op]
+        if binding < COMPARISON or operator == ">>":  # C's binding of these surprises: C compilers ask for parentheses
+            return f"{_closed(args[0], UNARY)} {operator} {_closed(args[1], UNARY)}", binding
+        return f"{_closed(args[0], binding)} {operator} {_closed(args[1], binding + 1)}", binding
+
+    def _integer(self, node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
+        """Return integer arithmetic: compiled with -fwrapv, which lets it wrap around as NumPy's does."""
+        value = args[0][0]
+        if node.op == "divide":
+            return f"tw_divide_{node.dtype}({value}, {args[1][0]})", PRIMARY
+        if node.op == "left_shift":
+            unsigned = "uint64_t" if "64" in node.dtype else "uint32_t"
+            text = f"({unsigned}){_closed(args[0], UNARY)} << {_closed(args[1], UNARY)}"
+            return f"({ctype(node.dtype)})({text})", UNARY
+        if node.op == "absolute":
+            text, binding = f"{_closed(args[0], UNARY)} < 0 ? -{_closed(args[0], PRIMARY)} : {value}", TERNARY
+        elif node.op == "negative":
+            text, binding = f"-{_closed(args[0], PRIMARY)}", UNARY
+        else:
+            operator, binding = BINARY[node.op]
+            text = f"{_closed(args[0], binding)} {operator} {_closed(args[1], binding + 1)}"
+        # Narrow operands are added as int.
+        return (text, binding) if node.dtype in WORDS else (f"({ctype(node.dtype)})({text})", UNARY)
+
+
+WORDS = ("int32", "uint32", "int64", "uint64")
+OF_INTEGERS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "left_shift"}
+
+
+def _closed(arg: tuple[str, int], binding: int) -> str:
+    text, own = arg
+    return text if own >= binding else f"({text})"

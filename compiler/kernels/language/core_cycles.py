@@ -1,0 +1,80 @@
+"""What operations cost on the host core, in cycles: RV32IMC with soft floats, code in zero-wait memory.
+
+Measured on CV32E40X in RTL: loops over 200 normally distributed numbers, less an empty loop. Sums and products of
+numbers alike in size are a little quicker, and what a choice costs depends on the data: a layer's estimate is within
+35 % of what it takes, most within 15 % (tests/end_to_end/test_core_kernels.py).
+"""
+
+from tilewright.compiler.kernels.language.expression import FLOATS, Expression
+from tilewright.isa.machine import MemoryTiming
+
+SINGLE = {"add": 70, "subtract": 70, "multiply": 53, "divide": 97, "sqrt": 420, "compare": 24}
+DOUBLE = {"add": 156, "subtract": 156, "multiply": 127, "divide": 210, "compare": 52}
+INTEGER = {"multiply": 2, "divide": 35, "high": 5}
+WIDE = {"add": 3, "subtract": 3, "multiply": 8, "divide": 200, "left_shift": 6, "right_shift": 6}
+"""Of 64-bit integers."""
+
+CAST = {("float32", "int32"): 46, ("int32", "float32"): 18, ("float32", "int64"): 110, ("int64", "float32"): 60,
+        ("float64", "int32"): 61, ("int32", "float64"): 20, ("float64", "float32"): 21, ("float32", "float64"): 30}
+"""By dtype of the result and of the operand, int32 standing for all integers but int64."""
+
+COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+IS_NAN = 8
+CALL = 4
+BRANCH = 1
+
+EDGE = 100
+"""Below this a side of a choice is taken for an edge case."""
+
+LOOP = 4
+"""Of one iteration of an inner loop, with its addresses."""
+
+ROW = 12
+"""Of what stands around an inner loop."""
+
+START = 60
+"""Of a call, with the pointers' set-up."""
+
+
+def access_cycles(memory: MemoryTiming, loads: int = 1, stores: int = 0) -> int:
+    """Return the cycles of loads that follow each other, of which two are under way at a time, and of stores."""
+    return loads + stores + (memory.latency_cycles - 1) * (-(-loads // 2) + stores)
+
+
+def expression_cycles(expression: Expression, *, inside: bool = False) -> float:
+    """Return what computing ``expression`` once costs.
+
+    Of the two sides of a choice it is the mean; but ``inside`` a function a side that costs next to nothing is an edge
+    case, and the other one counts.
+    """
+    known: set[int] = set()
+
+    def cost(node: Expression) -> float:
+        if id(node) in known or node.op in ("input", "constant"):
+            return 0
+        known.add(id(node))
+        args = [cost(arg) for arg in node.args]
+        if node.op == "where":
+            edge = inside and min(args[1:]) < EDGE
+            return BRANCH + args[0] + (max(args[1:]) if edge else sum(args[1:]) / 2)
+        return sum(args) + operation_cycles(node)
+
+    return cost(expression)
+
+
+def operation_cycles(node: Expression) -> float:
+    """Return what one operation costs without its operands."""
+    if node.op == "call":
+        return CALL + expression_cycles(node.value.body, inside=True)
+    dtype = node.args[0].dtype
+    if node.op == "cast":
+        pair = tuple(each if each in (*FLOATS, "int64") else "int32" for each in (node.dtype, dtype))
+        return CAST.get((pair[0], pair[1]), 1)
+    if node.op in ("view", "copysign", "negative", "absolute", "logical_not") and dtype in FLOATS:
+        return 2
+    if node.op in COMPARISONS and dtype in FLOATS:
+        same = node.args[0] is node.args[1]
+        return IS_NAN if same else (SINGLE if dtype == "float32" else DOUBLE)["compare"]
+    if dtype in FLOATS:
+        return (SINGLE if dtype == "float32" else DOUBLE)[node.op]
+    return (WIDE if "64" in dtype else INTEGER).get(node.op, 3 if "64" in dtype else 1)

@@ -1,0 +1,1 @@
+"""ONNX's operators as kernels of the host core."""

@@ -1,0 +1,315 @@
+"""Normalisations: by given statistics, by a row's own mean and variance, by its neighbours in other channels."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewright.compiler.kernels.language import float_functions as f
+from tilewright.compiler.kernels.language.c_expression import c_lines
+from tilewright.compiler.kernels.language.c_helpers import helper_names
+from tilewright.compiler.kernels.language.c_loops import Dims, loops, offset_text
+from tilewright.compiler.kernels.language.checked import (
+    CheckedKernel,
+    Refused,
+    at_most,
+    attribute,
+    axis_of,
+    optional,
+    required,
+)
+from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, SINGLE, START, access_cycles, expression_cycles
+from tilewright.compiler.kernels.language.expression import Expression, constant, equal, evaluate, sqrt, variable, where
+from tilewright.compiler.kernels.operators.arithmetic import FLOAT
+from tilewright.compiler.kernels.operators.elementwise import Elementwise
+from tilewright.compiler.kernels.operators.rows import Rows
+from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.program import Call
+
+
+def _batch_normalisation(call: Call, x: Expression, scale: Expression, bias: Expression, mean: Expression,
+                         variance: Expression) -> Expression:
+    if attribute(call, "training_mode", 0) or not attribute(call, "spatial", 1):
+        raise Refused("BatchNormalization must be of inference, with one mean per channel")
+    factor = (scale / sqrt(variance + float(attribute(call, "epsilon", 1e-5)))).named("factor")
+    return x * factor + (bias - mean * factor)
+
+
+X, MEAN, TOTAL, SQUARES, DEVIATION, SCALE, BIAS = (variable(name, "float32") for name in (
+    "x", "mean", "total", "squares", "deviation", "scale", "bias"))
+SUM = TOTAL + X
+DISTANCE = (X - MEAN).named("distance")
+SUM_OF_SQUARES = SQUARES + DISTANCE * DISTANCE
+
+
+class RowNormalisation(CheckedKernel):
+    """(x - mean) / sqrt(variance + epsilon) * scale + bias, with the mean and variance of each row.
+
+    ``InstanceNormalization``: a row is a channel's image. ``LayerNormalization``: it runs along the last axes.
+    ``GroupNormalization`` (opset 21): it is the images of a group of channels.
+    """
+
+    limits = "float32"
+    exactness = "relative 1e-5 (sums in another order)"
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+
+    def result(self, call: Call) -> tuple[str, Dims]:
+        at_most(call, 3)
+        source = required(call, 0, FLOAT)
+        dims = source.dims
+        rows, axes = self._rows(call)
+        expected = tuple(rows.dims[axis] for axis in axes)
+        for position in (1, 2):
+            vector = required(call, position, FLOAT) if position == 1 or self.op != "LayerNormalization" else \
+                optional(call, position, FLOAT)
+            if vector is not None and math.prod(vector.dims) != math.prod(expected):
+                raise Refused(f"{self.op} must have {math.prod(expected)} numbers as input {position}, "
+                              f"not {vector.dims!r}")
+        return source.dtype, dims
+
+    def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
+        array = arrays[0]
+        assert array is not None
+        rows, axes = self._rows(call)
+        split = rows.split(array.reshape(rows.dims))
+        count = np.float32(rows.length)
+        total = np.zeros(rows.count, np.float32)
+        for x in split:
+            total = evaluate(SUM, {"total": total, "x": x})
+        mean = total / count
+        squares = np.zeros(rows.count, np.float32)
+        for x in split:
+            squares = evaluate(SUM_OF_SQUARES, {"squares": squares, "x": x, "mean": mean})
+        shape = tuple(dim if axis in axes else 1 for axis, dim in enumerate(rows.dims))
+        given: list[np.ndarray] = [np.zeros((), np.float32) if position >= len(arrays) or arrays[position] is None
+                                   else np.asarray(arrays[position]).reshape(shape) for position in (1, 2)]
+        vectors = [rows.split(np.broadcast_to(each, rows.dims)) for each in given]
+        deviation = evaluate(self._deviation(call, rows), {"squares": squares})
+        values = {"x": split, "mean": mean, "deviation": deviation, "scale": vectors[0], "bias": vectors[1]}
+        result = np.asarray(evaluate(self._last(call), values))
+        return np.ascontiguousarray(rows.joined(result)).reshape(call.output.dims)
+
+    def c_body(self, call: Call, function: str) -> list[str]:
+        rows, axes = self._rows(call)
+        source, out = (self._strides(call, each.strides, rows) for each in (call.inputs[0], call.output))
+        order = (*rows.kept, *rows.along)
+
+        def offset(strides: Dims, indices: list[str]) -> str:
+            return offset_text(0, [strides[axis] for axis in order], indices)
+
+        def row(indices: list[str]) -> list[str]:
+            def load(inner: list[str]) -> str:
+                return f"const float x = in0[{offset(source, [*indices, *inner])}];"
+
+            def adds(inner: list[str]) -> list[str]:
+                return [load(inner), f"total = {c_lines(SUM)[1]};"]
+
+            def squares(inner: list[str]) -> list[str]:
+                lines, text = c_lines(SUM_OF_SQUARES)
+                return [load(inner), *lines, f"squares = {text};"]
+
+            def last(inner: list[str]) -> list[str]:
+                steps = [0] * len(rows.dims)
+                step = 1
+                for axis in reversed(axes):
+                    steps[axis] = step
+                    step *= rows.dims[axis]
+                vectors = [f"const float {name} = in{position}[{offset(tuple(steps), [*indices, *inner])}];"
+                           for name, position in (("scale", 1), ("bias", 2)) if self._given(call, position)]
+                lines, text = c_lines(self._last(call))
+                return [load(inner), *vectors, *lines, f"out[{offset(out, [*indices, *inner])}] = {text};"]
+
+            deviation = c_lines(self._deviation(call, rows))[1]
+            return ["float total = 0.0f;", *rows.each_element(adds), f"const float mean = total / {rows.length}.0f;",
+                    "float squares = 0.0f;", *rows.each_element(squares), f"const float deviation = {deviation};",
+                    *rows.each_element(last)]
+
+        return rows.each_row(row)
+
+    def helpers(self, call: Call) -> tuple[str, ...]:
+        return helper_names(self._deviation(call, self._rows(call)[0]), self._last(call))
+
+    def cycles(self, call: Call, memory: MemoryTiming) -> int:
+        rows, _ = self._rows(call)
+        work = sum(map(expression_cycles, (SUM, SUM_OF_SQUARES, self._last(call))))
+        accesses = 2 * access_cycles(memory) + access_cycles(memory, 2, 1)
+        row = ROW + expression_cycles(self._deviation(call, rows)) + SINGLE["divide"]
+        return START + int(rows.count * (rows.length * (accesses + 3 * LOOP + work) + row))
+
+    def _deviation(self, call: Call, rows: Rows) -> Expression:
+        return sqrt(SQUARES / float(rows.length) + float(attribute(call, "epsilon", 1e-5)))
+
+    def _last(self, call: Call) -> Expression:
+        normal = (X - MEAN) / DEVIATION
+        return normal * SCALE + BIAS if self._given(call, 2) else normal * SCALE
+
+    @staticmethod
+    def _given(call: Call, position: int) -> bool:
+        return position < len(call.inputs) and bool(call.inputs[position].dtype)
+
+    def _rows(self, call: Call) -> tuple[Rows, tuple[int, ...]]:
+        """Return the rows, and the axes along which scale and bias lie; of groups the channels are two axes."""
+        dims = call.inputs[0].dims
+        match self.op:
+            case "LayerNormalization":
+                along = tuple(range(axis_of(attribute(call, "axis", -1), len(dims)), len(dims)))
+                return Rows(dims, along), along
+            case "GroupNormalization":
+                groups = int(call.attrs["num_groups"])
+                if len(dims) < 3 or groups < 1 or dims[1] % groups:
+                    raise Refused(f"GroupNormalization must have channels in {groups} groups, not {dims!r}")
+                split = (dims[0], groups, dims[1] // groups, *dims[2:])
+                return Rows(split, tuple(range(2, len(split)))), (1, 2)
+        if len(dims) < 3:
+            raise Refused(f"{self.op} must have an input of rank 3 or more, not {dims!r}")
+        return Rows(dims, tuple(range(2, len(dims)))), (1,)
+
+    def _strides(self, call: Call, strides: Dims, rows: Rows) -> Dims:
+        if len(rows.dims) == len(strides):
+            return strides
+        return (strides[0], strides[1] * rows.dims[2], *strides[1:])
+
+
+MAX_NEIGHBOURS = 1 << 16
+
+
+class LocalResponse(CheckedKernel):
+    """LRN: x / (bias + alpha / size * Σ x²) ** beta, the sum over neighbouring channels."""
+
+    op = "LRN"
+    limits = "float32"
+    exactness = "relative 1e-5"
+
+    def result(self, call: Call) -> tuple[str, Dims]:
+        at_most(call, 1)
+        source = required(call, 0, FLOAT)
+        if len(source.dims) < 3 or not 1 <= self._size(call) <= MAX_NEIGHBOURS:
+            raise Refused(f"LRN must have an input of rank 3 or more and a size from 1 to {MAX_NEIGHBOURS}, "
+                          f"not {source.dims!r} and {call.attrs.get('size')!r}")
+        self._last(call)
+        return source.dtype, source.dims
+
+    def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
+        x = arrays[0]
+        assert x is not None
+        before = (self._size(call) - 1) // 2
+        channels = x.shape[1]
+        total = np.zeros_like(x)
+        for shift in range(-before, self._size(call) - before):
+            low, high = max(0, -shift), min(channels, channels - shift)
+            if low < high:
+                near = x[:, low + shift:high + shift]
+                total[:, low:high] = evaluate(TOTAL + X * X, {"total": total[:, low:high], "x": near})
+        return np.asarray(evaluate(self._last(call), {"x": x, "total": total}))
+
+    def c_body(self, call: Call, function: str) -> list[str]:
+        source = call.inputs[0]
+        before = (self._size(call) - 1) // 2
+        after = self._size(call) - 1 - before
+        channels = source.dims[1]
+        lines, text = c_lines(self._last(call))
+
+        def element(indices: list[str]) -> list[str]:
+            near = offset_text(0, source.strides, [indices[0], "c", *indices[2:]])
+            low, high = f"{indices[1]} - {before}", f"{indices[1]} + {after}"
+            return ["float total = 0.0f;",
+                    f"const int32_t low = {low} < 0 ? 0 : {low};",
+                    f"const int32_t high = {high} >= {channels} ? {channels - 1} : {high};",
+                    "for (int32_t c = low; c <= high; c++) {", f"    const float near = in0[{near}];",
+                    "    total = total + near * near;", "}",
+                    f"const float x = in0[{offset_text(0, source.strides, indices)}];", *lines,
+                    f"out[{offset_text(0, call.output.strides, indices)}] = {text};"]
+
+        return loops(call.output.dims, element)
+
+    def helpers(self, call: Call) -> tuple[str, ...]:
+        return helper_names(self._last(call))
+
+    def cycles(self, call: Call, memory: MemoryTiming) -> int:
+        near = self._size(call) * (access_cycles(memory) + LOOP + expression_cycles(TOTAL + X * X))
+        each = near + access_cycles(memory, 1, 1) + ROW + expression_cycles(self._last(call))
+        return START + int(math.prod(call.output.dims) * each)
+
+    def _size(self, call: Call) -> int:
+        return int(call.attrs["size"])
+
+    def _last(self, call: Call) -> Expression:
+        alpha, beta, bias = (float(attribute(call, name, default)) for name, default in
+                             (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
+        base = TOTAL * (alpha / self._size(call)) + bias
+        if beta == 0.75:  # as it nearly always is: two square roots instead of a power
+            root = sqrt(base).named("root")
+            return X / (root * sqrt(root))
+        return X / f.power(base, TOTAL * 0 + beta)
+
+
+class LpNormalization(CheckedKernel):
+    """x divided by the norm along an axis: of order 1 or 2; 0 where that is 0."""
+
+    op = "LpNormalization"
+    limits = "float32; p 1 or 2"
+    exactness = "relative 1e-5 (sums in another order)"
+
+    def result(self, call: Call) -> tuple[str, Dims]:
+        at_most(call, 1)
+        source = required(call, 0, FLOAT)
+        if attribute(call, "p", 2) not in (1, 2):
+            raise Refused(f"LpNormalization must have p 1 or 2, not {call.attrs['p']!r}")
+        self._rows(call)
+        return source.dtype, source.dims
+
+    def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
+        array = arrays[0]
+        assert array is not None
+        rows = self._rows(call)
+        split = rows.split(array)
+        total = np.zeros(rows.count, np.float32)
+        for x in split:
+            total = evaluate(self._step(call), {"total": total, "x": x})
+        result = np.asarray(evaluate(self._last(call), {"x": split, "total": total}))
+        return np.ascontiguousarray(rows.joined(result))
+
+    def c_body(self, call: Call, function: str) -> list[str]:
+        rows, source = self._rows(call), call.inputs[0]
+
+        def row(indices: list[str]) -> list[str]:
+            def load(inner: list[str]) -> str:
+                return f"const float x = {rows.element('in0', source, indices, inner)};"
+
+            def last(inner: list[str]) -> list[str]:
+                lines, text = c_lines(self._last(call))
+                return [load(inner), *lines, f"{rows.element('out', call.output, indices, inner)} = {text};"]
+
+            step = c_lines(self._step(call))[1]
+            return ["float total = 0.0f;", *rows.each_element(lambda inner: [load(inner), f"total = {step};"]),
+                    *rows.each_element(last)]
+
+        return rows.each_row(row)
+
+    def helpers(self, call: Call) -> tuple[str, ...]:
+        return helper_names(self._step(call), self._last(call))
+
+    def cycles(self, call: Call, memory: MemoryTiming) -> int:
+        work = expression_cycles(self._step(call)) + expression_cycles(self._last(call))
+        return START + int(math.prod(call.output.dims) * (3 * access_cycles(memory) + 2 * LOOP + work))
+
+    def _step(self, call: Call) -> Expression:
+        return TOTAL + (abs(X) if attribute(call, "p", 2) == 1 else X * X)
+
+    def _last(self, call: Call) -> Expression:
+        norm = TOTAL if attribute(call, "p", 2) == 1 else sqrt(TOTAL)
+        return where(equal(TOTAL, 0), constant(0, "float32"), X / norm)
+
+    def _rows(self, call: Call) -> Rows:
+        dims = call.inputs[0].dims
+        return Rows(dims, (axis_of(attribute(call, "axis", -1), len(dims)),))
+
+
+KERNELS = (
+    Elementwise("BatchNormalization", _batch_normalisation, [FLOAT], inputs=(5, 5),
+                axis=lambda call, position: 1, exactness="relative 1e-5", limits="float32, inference only"),
+    RowNormalisation("InstanceNormalization"), RowNormalisation("LayerNormalization"),
+    RowNormalisation("GroupNormalization"), LocalResponse(), LpNormalization(),
+)

@@ -1,0 +1,23 @@
+"""All kernels by operator name; each family is one file."""
+
+from collections.abc import Mapping
+
+from tilewright.compiler.kernels.language.kernel import Kernel
+from tilewright.compiler.kernels.operators import (
+                                           arithmetic,
+                                           convolution,
+                                           linear,
+                                           movement,
+                                           normalisation,
+                                           quantisation,
+                                           quantised_product,
+                                           reduction,
+                                           resize,
+                                           softmax,
+)
+from tilewright.compiler.kernels.operators import window_pooling as pooling
+
+FAMILIES: tuple[tuple[Kernel, ...], ...] = (arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS,
+                                           reduction.KERNELS, softmax.KERNELS, convolution.KERNELS, pooling.KERNELS,
+                                           linear.KERNELS, normalisation.KERNELS, (quantised_product.KERNEL,))
+KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in FAMILIES for kernel in family}

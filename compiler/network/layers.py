@@ -1,0 +1,241 @@
+"""What the back end takes: a network of fused layers, each one trip through the datapath.
+
+A layer computes, for every output channel o::
+
+    acc = Σ x · w + bias                         x and w int8, int32 sum; outside the image x is pad_value
+    q   = clamp(rne(fl32(acc) · scale) + zero_point)                      (isa.numerics.requantize)
+    q   = residual add of q and another tensor, if there is one           (isa.numerics.add_residual)
+    q   = table[q + 128], if there is one
+    q   = maximum over a window, if there is one
+
+Shapes are (channels, height, width); a vector of n is (n, 1, 1). Pads are (top, left, bottom, right).
+Everything is exact in integers and float32, so each tensor equals ONNX Runtime's bit for bit.
+
+What the datapath lacks is a :class:`CoreLayer`: one operator that the host core computes in C, in main memory.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tilewright.isa.program import DTYPES
+
+Shape = tuple[int, int, int]
+Pair = tuple[int, int]
+Pads = tuple[int, int, int, int]
+Kind = Literal["conv", "average", "pass"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Requantize:
+    """From an int32 sum to int8, as ONNX Runtime does.
+
+    ``scale`` is float32 of shape (O,): x_scale · w_scale / y_scale per output channel. ``low`` and ``high``
+    bound the int8 result and hold the ReLU or clip that followed.
+    """
+
+    scale: np.ndarray
+    zero_point: int
+    low: int = -128
+    high: int = 127
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residual:
+    """Addition of another tensor to the layer's own requantised value.
+
+    a is the layer's own value and b the residual: ``scale_a`` is float32(own scale / output scale),
+    ``scale_b`` float32(residual scale / output scale). ONNX Runtime's sum is not symmetric (it rounds the second
+    operand's product by itself and fuses the first's): own value and residual are its first and second operand, in
+    this order, unless the two orders agree on all pairs of int8 values.
+
+    All values and zero points are int8. With ``unsigned`` the model's were uint8, 128 more each, and the
+    zero points to give ``isa.numerics.residual_offset`` are these plus 128.
+    """
+
+    tensor: str
+    scale_a: np.float32
+    scale_b: np.float32
+    zero_a: int
+    zero_b: int
+    zero_out: int
+    low: int = -128
+    high: int = 127
+    unsigned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxPool:
+    """Maximum over a window; outside the image is -128, which never wins."""
+
+    kernel: Pair
+    strides: Pair
+    pads: Pads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layer:
+    """One fused layer.
+
+    ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes. ``also``
+    names further tensors, each with a place in a larger one, to which the same result is stored. ``exact`` tells
+    whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.
+
+    ``kind`` says what is summed: ``conv`` a convolution, with its ``weights``, int8 of shape
+    (O, C // groups, kernel height, kernel width); ``average`` the window of each channel by itself, 1 / count being
+    part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or addition on their own.
+    ``groups`` is C for the latter two, and their ``weights`` None.
+
+    ``bias``, int32 of shape (O,), holds the input's zero point already: x is the raw int8 value.
+    ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.
+    A fully connected layer is a convolution whose kernel is as large as its input.
+    """
+
+    name: str
+    kind: Kind
+    onnx_nodes: tuple[str, ...]
+    input: str
+    output: str
+    in_shape: Shape
+    conv_shape: Shape
+    out_shape: Shape
+    weights: np.ndarray | None
+    bias: np.ndarray
+    kernel: Pair = (1, 1)
+    strides: Pair = (1, 1)
+    dilations: Pair = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    groups: int = 1
+    pad_value: int = 0
+    requantize: Requantize
+    residual: Residual | None = None
+    table: np.ndarray | None = None
+    pool: MaxPool | None = None
+    also: tuple[str, ...] = ()
+    exact: bool = True
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tensors that the layer reads."""
+        return (self.input, self.residual.tensor) if self.residual else (self.input,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tensors that the layer writes."""
+        return (self.output, *self.also)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the ONNX operator, zeros of the padding included; 0 without weights."""
+        if self.weights is None:
+            return 0
+        return math.prod(self.conv_shape) * math.prod(self.weights.shape[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoreLayer:
+    """One ONNX operator that the host core computes in C; see ``compiler.kernels``.
+
+    ``inputs`` name tensors or constants of the network, ``""`` where one is absent. ``attrs`` are ONNX's.
+    ``reason`` says in a phrase why the datapath does not compute it. ``exact`` as for :class:`Layer`. ``macs`` are
+    the operator's multiply-accumulates, if it is one that has them.
+    """
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    op: str
+    inputs: tuple[str, ...]
+    output: str
+    attrs: Mapping[str, Any]
+    reason: str
+    exact: bool = True
+    macs: int = 0
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tensors and constants that the layer reads."""
+        return tuple(dict.fromkeys(name for name in self.inputs if name))
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tensors that the layer writes."""
+        return (self.output,)
+
+
+AnyLayer = Layer | CoreLayer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a tensor lies inside a larger one: element (c, y, x) at ``offset + y * row_step + x * pixel_step + c``.
+
+    Bytes from the first of ``parent``, which itself lies in no other. So concatenation, splitting and interleaving of
+    tensors are a matter of addresses.
+    """
+
+    parent: str
+    offset: int
+    row_step: int
+    pixel_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """A tensor between layers, and the tensor of the model's border it stands for, if any.
+
+    The datapath's tensors are int8 and lie in memory as NHWC. Those that only the host core touches have any ``dtype``
+    of NumPy's and their ONNX shape in ``dims``: of four dimensions they lie as NHWC too, else row by row
+    (``shape`` is then (elements, 1, 1)). ``place`` tells of a tensor that is part of another one.
+
+    Inputs and outputs of a network have an ``onnx_name``: the model's input that is quantised to this tensor, or
+    the output that is dequantised from it. ``onnx_dtype`` is then ``float32``, or ``int8`` or ``uint8`` where the
+    model hands integers out (uint8 ones are 128 more), and ``onnx_shape`` includes the batch.
+
+    ``unsigned`` tells that the tensor was uint8 in the model; ``zero_point`` is int8 all the same.
+    """
+
+    name: str
+    shape: Shape
+    scale: np.float32
+    zero_point: int
+    unsigned: bool = False
+    onnx_name: str | None = None
+    onnx_dtype: str | None = None
+    onnx_shape: tuple[int, ...] | None = None
+    dtype: str = "int8"
+    dims: tuple[int, ...] | None = None
+    place: Place | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements, without gaps."""
+        return math.prod(self.shape) * DTYPES[self.dtype]
+
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """The shape it has as an array: ``dims`` where there are such, else ``shape``."""
+        return self.shape if self.dims is None else self.dims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Network:
+    """Layers in execution order, the tensors between them, and the constants that core layers read (row by row).
+
+    ``tensors`` holds every layer's input, residual and output by name; ``inputs`` and ``outputs`` are in the order of
+    the model. Several outputs of the model may be one tensor.
+    """
+
+    name: str
+    layers: tuple[AnyLayer, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    tensors: Mapping[str, TensorInfo]
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all layers."""
+        return sum(layer.macs for layer in self.layers)

@@ -1,0 +1,70 @@
+"""How a tensor lies in main memory: NHWC, gap-free or as part of a larger tensor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.compiler.network.layers import Layer, Shape, TensorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Bytes from a row to the next and from a pixel to the next; the channels of a pixel follow one another.
+
+    ``shape`` is (channels, height, width) of a tensor of int8.
+    """
+
+    shape: Shape
+    row_step: int
+    pixel_step: int
+
+    @property
+    def rows_whole(self) -> bool:
+        """Whether the pixels of a row follow one another without gaps."""
+        return self.shape[2] == 1 or self.pixel_step == self.shape[0]
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are no gaps at all."""
+        channels, height, width = self.shape
+        return self.rows_whole and (height == 1 or self.row_step == width * channels)
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first element to behind the last."""
+        channels, height, width = self.shape
+        return (height - 1) * self.row_step + (width - 1) * self.pixel_step + channels
+
+    def at(self, row: int, column: int) -> int:
+        """Return the bytes from the first element to that pixel."""
+        return row * self.row_step + column * self.pixel_step
+
+
+def layout_of(info: TensorInfo) -> Layout:
+    """Return how a tensor of int8 lies in memory."""
+    channels, _, width = info.shape
+    if info.place is None:
+        return Layout(info.shape, width * channels, channels)
+    return Layout(info.shape, info.place.row_step, info.place.pixel_step)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLayouts:
+    """How a layer's tensors lie in memory; the ``outputs`` are those of ``Layer.writes``."""
+
+    input: Layout
+    residual: Layout | None
+    outputs: tuple[Layout, ...]
+
+    @classmethod
+    def of(cls, layer: Layer, tensors: Mapping[str, TensorInfo]) -> "LayerLayouts":
+        """Return those of a layer of a network with these ``tensors``."""
+        residual = layout_of(tensors[layer.residual.tensor]) if layer.residual else None
+        return cls(layout_of(tensors[layer.input]), residual, tuple(layout_of(tensors[name]) for name in layer.writes))
+
+    @classmethod
+    def gap_free(cls, layer: Layer) -> "LayerLayouts":
+        """Return those of a layer whose tensors are no parts of others."""
+        def alone(shape: Shape) -> Layout:
+            return Layout(shape, shape[2] * shape[0], shape[0])
+        return cls(alone(layer.in_shape), alone(layer.conv_shape) if layer.residual else None,
+                   (alone(layer.out_shape),) * len(layer.writes))

@@ -1,0 +1,253 @@
+"""Tensors inside tensors: concatenation, slicing and nearest upsampling become addresses, and cost no copy.
+
+A :class:`Movement` says that one tensor is made of, or is part of, another. :func:`place_tensors` gives each part its
+place in the whole, so that whoever computes it writes it where it belongs:
+
+    Concat     the inputs lie in the output, one behind the other along an axis
+    Slice      the output lies in the input
+    Upsample   the input is stored once for every pixel it becomes, each time to another phase of the output
+
+A tensor has one home. Where it belongs to a second place, the layer that computes it stores it there too
+(``Layer.also``); where no layer of the datapath computes it (an input of the model, a result of the host core, the
+whole of other parts) a layer that copies it does.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Place, Requantize, Shape, TensorInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concat:
+    """``output`` is ``inputs`` one behind the other along ``axis`` of (channels, height, width), all of one scale."""
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    output: str
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """``output`` is the part of ``input`` from (channel, row, column) ``starts``, every ``steps`` rows and columns.
+
+    Its size is that of the tensor ``output``; its channels follow one another.
+    """
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    input: str
+    output: str
+    starts: Shape
+    steps: Pair = (1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upsample:
+    """``output`` is ``input`` with every pixel repeated ``factors`` times downwards and to the right."""
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    input: str
+    output: str
+    factors: Pair
+
+
+Movement = Concat | Slice | Upsample
+Step = Layer | CoreLayer | Movement
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What :func:`place_tensors` returns: the layers left to compute, and all tensors, with their places."""
+
+    layers: tuple[Layer | CoreLayer, ...]
+    tensors: dict[str, TensorInfo]
+
+
+def place_tensors(steps: Sequence[Step], tensors: Mapping[str, TensorInfo], inputs: Collection[str],
+                  outputs: Collection[str] = ()) -> Placed:
+    """Turn movements into places.
+
+    Parameters
+    ----------
+    steps : sequence of Layer, CoreLayer or Movement
+        In an order in which they can be executed. Tensors that they move are int8, with dims of (1, channels, height,
+        width), or vectors.
+    tensors : mapping of str to TensorInfo
+        Every tensor that ``steps`` name. Those that have a place already keep it, inside a whole that may find a
+        place in turn.
+    inputs, outputs : collection of str
+        Tensors of the model's border, by their names.
+
+    Returns
+    -------
+    Placed
+        Layers of the datapath and of the core in the same order, some storing to more places, some that only copy
+        added. No tensor lies in one that itself lies in another.
+    """
+    state = _Placement(dict(tensors), frozenset(inputs), _readers(steps, outputs))
+    for step in _share_concats(steps):
+        state.add(step)
+    return Placed(tuple(state.layers), state.located())
+
+
+def copy_layer(name: str, onnx_nodes: tuple[str, ...], source: TensorInfo, output: str, *,
+               pads: Pads = (0, 0, 0, 0), pad_value: int = 0) -> Layer:
+    """Return the layer that copies ``source`` to ``output``, with ``pads`` of ``pad_value`` around it."""
+    channels, height, width = source.shape
+    shape = channels, height + pads[0] + pads[2], width + pads[1] + pads[3]
+    return Layer(name=name, kind="pass", onnx_nodes=onnx_nodes, input=source.name, output=output, in_shape=source.shape,
+                 conv_shape=shape, out_shape=shape, weights=None, bias=np.zeros(channels, np.int32), pads=pads,
+                 groups=channels, pad_value=pad_value,
+                 requantize=Requantize(scale=np.ones(channels, np.float32), zero_point=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Pixel (y, x), channel c of a part is pixel ``start + steps * (y, x)``, channel ``start + c`` of ``whole``."""
+
+    whole: str
+    start: Shape
+    steps: Pair = (1, 1)
+
+    def inside(self, outer: "Part") -> "Part":
+        """Return the same part as one of what ``outer``, this one's whole, is part of."""
+        (c, y, x), (top_c, top_y, top_x) = self.start, outer.start
+        step_y, step_x = outer.steps
+        return Part(outer.whole, (top_c + c, top_y + y * step_y, top_x + x * step_x),
+                    (self.steps[0] * step_y, self.steps[1] * step_x))
+
+    def place(self, shape: Shape) -> Place:
+        """Return the place in bytes, in a whole of ``shape``."""
+        channels, _, width = shape
+        c, y, x = self.start
+        return Place(parent=self.whole, offset=(y * width + x) * channels + c,
+                     row_step=self.steps[0] * width * channels, pixel_step=self.steps[1] * channels)
+
+
+def part_of(place: Place, shape: Shape) -> Part:
+    """Return the part whose place in a whole of ``shape`` is ``place``."""
+    channels, _, width = shape
+    y, rest = divmod(place.offset, width * channels)
+    x, c = divmod(rest, channels)
+    return Part(place.parent, (c, y, x), (place.row_step // (width * channels), place.pixel_step // channels))
+
+
+class _Placement:
+    """Layers and homes found so far."""
+
+    def __init__(self, tensors: dict[str, TensorInfo], inputs: frozenset[str], readers: Counter[str]) -> None:
+        self.tensors = tensors
+        self.readers = readers
+        self.layers: list[Layer | CoreLayer] = []
+        self.makers: dict[str, int] = {}
+        self.fixed = set(inputs)
+        self.homes = {info.name: part_of(info.place, tensors[info.place.parent].shape)
+                      for info in tensors.values() if info.place is not None}
+
+    def add(self, step: Step) -> None:
+        """Take over a layer, or turn a movement into homes."""
+        if isinstance(step, Layer):
+            self.makers[step.output] = len(self.layers)
+            self.layers.append(step)
+        elif isinstance(step, CoreLayer):
+            info = self.tensors[step.output]
+            image = info.dims is None or (len(info.dims) == 4 and info.dims[0] == 1)
+            if info.dtype != "int8" or not (image or info.shape[1:] == (1, 1)):
+                self.fixed.add(step.output)
+            self.layers.append(step)
+        elif isinstance(step, Slice):
+            self.homes[step.output] = Part(step.input, step.starts, step.steps)
+        elif isinstance(step, Concat):
+            start = 0
+            for name in step.inputs:
+                corner = [0, 0, 0]
+                corner[step.axis] = start
+                self.put(step, name, [Part(step.output, (corner[0], corner[1], corner[2]))], move=True)
+                start += self.tensors[name].shape[step.axis]
+        else:
+            rows, columns = step.factors
+            phases = [Part(step.output, (0, y, x), step.factors) for y in range(rows) for x in range(columns)]
+            # Who else reads the input had better find it in one piece.
+            alone = step.input in self.makers and self.readers[step.input] == 1
+            self.put(step, step.input, phases, move=alone)
+
+    def put(self, step: Movement, name: str, parts: list[Part], *, move: bool) -> None:
+        """See to it that tensor ``name`` comes to lie at all of ``parts``; it may ``move`` to the first."""
+        if move and name not in self.homes and name not in self.fixed:
+            self.homes[name], parts = parts[0], parts[1:]
+        if not parts:
+            return
+        copies = tuple(self.copy_of(name, part) for part in parts)
+        if name in self.makers:
+            index = self.makers[name]
+            layer = self.layers[index]
+            assert isinstance(layer, Layer)
+            self.layers[index] = replace(layer, also=(*layer.also, *copies))
+        else:
+            layer = copy_layer(f"{step.name}, copy of {name}", step.onnx_nodes, self.tensors[name], copies[0])
+            self.layers.append(replace(layer, also=copies[1:]))
+
+    def copy_of(self, name: str, part: Part) -> str:
+        """Return a new tensor like ``name`` with its home at ``part``."""
+        plain = f"{name} in {part.whole}"
+        new, count = plain, 1
+        while new in self.tensors:
+            count += 1
+            new = f"{plain}#{count}"
+        self.tensors[new] = replace(self.tensors[name], name=new, onnx_name=None, onnx_dtype=None, onnx_shape=None,
+                                    place=None)
+        self.homes[new] = part
+        return new
+
+    def located(self) -> dict[str, TensorInfo]:
+        """Return the tensors with their places in what lies in nothing else."""
+        found = {}
+        for name, info in self.tensors.items():
+            part = self.homes.get(name)
+            while part is not None and part.whole in self.homes:
+                part = part.inside(self.homes[part.whole])
+            found[name] = replace(info, place=part.place(self.tensors[part.whole].shape)) if part else info
+        return found
+
+
+def _readers(steps: Sequence[Step], outputs: Collection[str]) -> Counter[str]:
+    """Return how often each tensor is read, by steps or as an output of the model."""
+    readers = Counter(outputs)
+    for step in steps:
+        if isinstance(step, Layer):
+            readers.update(step.reads)
+        elif isinstance(step, (CoreLayer, Concat)):
+            readers.update(step.inputs)
+        else:
+            readers.update((step.input,))
+    return readers
+
+
+def _share_concats(steps: Sequence[Step]) -> list[Step]:
+    """Return ``steps`` with concatenations that go on from earlier ones made of those, so that nothing is in both.
+
+    Dense blocks concatenate all that is there so far again and again.
+    """
+    done: list[Concat] = []
+    shared: list[Step] = []
+    for step in steps:
+        if isinstance(step, Concat):
+            original = step
+            for other in sorted(done, key=lambda each: -len(each.inputs)):
+                size = len(other.inputs)
+                starts = [start for start in range(len(step.inputs) - size + 1)
+                          if step.inputs[start:start + size] == other.inputs]
+                if other.axis == step.axis and starts:
+                    start = starts[0]
+                    step = replace(step, inputs=(*step.inputs[:start], other.output, *step.inputs[start + size:]))
+                    break
+            done.append(original)
+        shared.append(step)
+    return shared

@@ -1,0 +1,211 @@
+"""The integer reference: evaluates layers and networks exactly; every engine and ONNX Runtime agree with it.
+
+Sums of products are exact in float32 as long as they stay below 2**24, and float32 has BLAS: |x · w| ≤ 2**14, so
+products over 1023 terms are exact, and longer ones are cut into such pieces and added in integers.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tilewright.compiler.kernels.execute import run_call
+from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
+from tilewright.compiler.network.values import Values
+from tilewright.compiler.plan.core_plan import call_of
+from tilewright.isa.numerics import pack_scale, residual_offset
+
+_EXACT_TERMS = 1023
+_PATCH_BYTES = 1 << 25
+
+
+def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Evaluate a network.
+
+    Parameters
+    ----------
+    network : Network
+    inputs : mapping of str to ndarray
+        An array for each of ``network.inputs``, by its name: int8 of shape (C, H, W), or of the tensor's own type
+        and dims.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Every tensor of ``network.tensors``, of the same types and shapes.
+
+    Raises
+    ------
+    ValueError
+        If an input is missing, or has another type or shape.
+    """
+    values = Values(network.tensors)
+    for info in network.inputs:
+        array = inputs.get(info.name)
+        if array is None or array.dtype != info.dtype or array.shape != info.array_shape:
+            found = "nothing" if array is None else f"{array.dtype} {array.shape}"
+            raise ValueError(f"Input {info.name!r} must be {info.dtype} {info.array_shape}, not {found}")
+        values[info.name] = array
+    for layer in network.layers:
+        if isinstance(layer, CoreLayer):
+            values[layer.output] = run_core_layer(layer, network, values)
+            continue
+        other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual is not None else None
+        result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other)
+        for name in layer.writes:
+            values[name] = result.reshape(network.tensors[name].array_shape)
+    return values
+
+
+def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Evaluate a layer of the host core, as its kernel does, on the tensors ``values`` of ``network``."""
+    call = call_of(layer, network.tensors, network.constants)
+    arrays = [None if not operand.present else
+              (network.constants[name] if name in network.constants else values[name]).reshape(operand.dims)
+              for name, operand in zip(layer.inputs, call.inputs, strict=True)]
+    return run_call(call, arrays).reshape(network.tensors[layer.output].array_shape)
+
+
+def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:
+    """Evaluate one layer.
+
+    Parameters
+    ----------
+    layer : Layer
+    x : ndarray
+        int8 of shape ``layer.in_shape``.
+    residual : ndarray, optional
+        int8 of shape ``layer.conv_shape``, if the layer adds one.
+
+    Returns
+    -------
+    ndarray
+        int8 of shape ``layer.out_shape``.
+    """
+    y = requantize(layer.requantize, accumulate(layer, x))
+    if layer.residual is not None:
+        if residual is None:
+            raise ValueError(f"Layer {layer.name!r} adds {layer.residual.tensor!r}, which must be given")
+        y = residual_table(layer.residual)[y.astype(np.int16) + 128, residual.astype(np.int16) + 128]
+    if layer.table is not None:
+        y = layer.table[y.astype(np.int16) + 128]
+    if layer.pool is not None:
+        y = max_pool(layer.pool, y)
+    return y
+
+
+def accumulate(layer: Layer, x: np.ndarray) -> np.ndarray:
+    """Return a layer's int32 sums, bias included, of shape ``layer.conv_shape``."""
+    if layer.kind == "pass":
+        acc = _pad(x, layer.pads, layer.pad_value).astype(np.int32)
+    elif layer.weights is None:
+        windows = _windows(layer, _pad(x, layer.pads, layer.pad_value))
+        acc = windows.sum(axis=(3, 4), dtype=np.int32)
+    else:
+        acc = _convolve(layer, layer.weights, _pad(x, layer.pads, layer.pad_value))
+    # int32 wraps, here as in every other implementation.
+    with np.errstate(over="ignore"):
+        return acc + layer.bias[:, None, None]
+
+
+def requantize(parameters: Requantize, acc: np.ndarray) -> np.ndarray:
+    """Bring int32 sums of shape (O, H, W) to int8, as ``isa.numerics.requantize`` does."""
+    scaled = np.rint(acc.astype(np.float32) * parameters.scale[:, None, None])
+    low, high = parameters.low - parameters.zero_point, parameters.high - parameters.zero_point
+    return (np.clip(scaled, low, high).astype(np.int32) + parameters.zero_point).astype(np.int8)
+
+
+def max_pool(pool: MaxPool, y: np.ndarray) -> np.ndarray:
+    """Return the maxima of int8 (C, H, W) over the windows of ``pool``."""
+    padded = _pad(y, pool.pads, -128)
+    windows = sliding_window_view(padded, pool.kernel, axis=(1, 2))
+    return windows[:, ::pool.strides[0], ::pool.strides[1]].max(axis=(3, 4))
+
+
+@lru_cache(maxsize=64)
+def residual_table(residual: Residual) -> np.ndarray:
+    """Return the sum of every pair of int8 values, as ``isa.numerics.add_residual`` computes it.
+
+    Returns
+    -------
+    ndarray
+        int8 of shape (256, 256): row 128 + own value, column 128 + residual.
+
+    Raises
+    ------
+    ValueError
+        If a scale or the offset is outside what the datapath's numbers hold.
+    """
+    shift = 128 if residual.unsigned else 0
+    (mantissa_a, shift_a), (mantissa_b, shift_b) = (
+        pack_scale(float(scale)) for scale in (residual.scale_a, residual.scale_b))
+    negative, mantissa, point = residual_offset(
+        mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b,
+        zero_a=residual.zero_a + shift, zero_b=residual.zero_b + shift, zero_out=residual.zero_out + shift)
+    offset = np.float32((-mantissa if negative else mantissa) * 2.0**-point)
+    values = np.arange(-128, 128) + shift
+    partial = _multiply_add(values, residual.scale_b, offset)  # (256,)
+    total = _multiply_add(values[:, None], residual.scale_a, partial)  # (256, 256)
+    table = np.clip(np.rint(total) - shift, residual.low, residual.high).astype(np.int8)
+    table.setflags(write=False)
+    return table
+
+
+def _multiply_add(factor: np.ndarray, scale: np.float32, addend: np.ndarray | np.float32) -> np.ndarray:
+    """Return ``factor * scale + addend`` rounded once to float32, for factors of 9 bits.
+
+    The product is exact in float64. The sum is rounded to odd there: where it is inexact, to the neighbour whose last
+    bit is set. Rounding that to float32 is the same as rounding once (Boldo and Melquiond, IEEE TC 57(4), 2008).
+    """
+    product, other = np.broadcast_arrays(factor * np.float64(scale), np.float64(addend))
+    total = product + other
+    # Knuth's two-sum: what the addition lost, exactly.
+    back = total - product
+    lost = (product - (total - back)) + (other - back)
+    even = (total.view(np.int64) & 1) == 0
+    return np.where((lost != 0) & even, np.nextafter(total, np.copysign(np.inf, lost)), total).astype(np.float32)
+
+
+def _pad(x: np.ndarray, pads: Pads, value: int) -> np.ndarray:
+    top, left, bottom, right = pads
+    return np.pad(x, ((0, 0), (top, bottom), (left, right)), constant_values=value) if any(pads) else x
+
+
+def _windows(layer: Layer, padded: np.ndarray) -> np.ndarray:
+    """Return a view (C, H, W, kernel height, kernel width) of the padded input."""
+    (stride_y, stride_x), (dilation_y, dilation_x) = layer.strides, layer.dilations
+    extent = tuple(d * (k - 1) + 1 for k, d in zip(layer.kernel, layer.dilations, strict=True))
+    windows = sliding_window_view(padded, extent, axis=(1, 2))
+    return windows[:, ::stride_y, ::stride_x, ::dilation_y, ::dilation_x]
+
+
+def _convolve(layer: Layer, kernels: np.ndarray, padded: np.ndarray) -> np.ndarray:
+    """Return Σ x · w, int32 of shape ``layer.conv_shape``."""
+    outputs, height, width = layer.conv_shape
+    windows = _windows(layer, padded)
+    weights = kernels.reshape(layer.groups, outputs // layer.groups, -1)
+    acc = np.empty((layer.groups, outputs // layer.groups, height, width), np.int32)
+    per_group = windows.shape[0] // layer.groups
+    for group in range(layer.groups):
+        patch = windows[group * per_group:(group + 1) * per_group]
+        for rows in _blocks(height, per_group * width * 4 * layer.kernel[0] * layer.kernel[1]):
+            columns = patch[:, rows].transpose(0, 3, 4, 1, 2).reshape(weights.shape[2], -1).astype(np.float32)
+            acc[group, :, rows] = _exact_product(weights[group], columns).reshape(-1, *acc[group, :, rows].shape[1:])
+    return acc.reshape(outputs, height, width)
+
+
+def _blocks(height: int, row_bytes: int) -> Iterator[slice]:
+    """Cut output rows into blocks whose patches fit into the cache rather than the memory."""
+    rows = max(1, _PATCH_BYTES // row_bytes)
+    for start in range(0, height, rows):
+        yield slice(start, min(start + rows, height))
+
+
+def _exact_product(weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return ``weights @ columns`` as int32; int8 (O, K) and float32 (K, N) that holds int8 values."""
+    acc = np.zeros((weights.shape[0], columns.shape[1]), np.int32)
+    for start in range(0, weights.shape[1], _EXACT_TERMS):
+        piece = slice(start, start + _EXACT_TERMS)
+        acc += (weights[:, piece].astype(np.float32) @ columns[piece]).astype(np.int32)
+    return acc

@@ -1,0 +1,118 @@
+"""A transposed convolution as ordinary ones: one for each phase of its output, which lie interleaved in it.
+
+Output row t takes from input row i the kernel row k = t + pad - i · stride, so rows with the same (t + pad) mod stride
+see the same rows of the kernel, every stride-th of them, over neighbouring rows of the input: a convolution of
+stride 1 with that part of the kernel, turned round. The same holds for columns.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewright.compiler.network.layers import Layer, Pads, Pair, Requantize, Shape, TensorInfo
+from tilewright.compiler.network.places import Part
+from tilewright.isa.numerics import wrap
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One axis of one phase: outputs first, first + stride, ..; ``taps`` index the kernel, -1 for a zero."""
+
+    first: int
+    count: int
+    taps: tuple[int, ...]
+    before: int
+    after: int
+
+
+def phases(image: int, out: int, kernel: int, stride: int, pad: int) -> Iterator[Phase]:
+    """Yield the phases of an axis of ``image`` inputs and ``out`` outputs, ``pad`` of which are cut off before."""
+    for first in range(min(stride, out)):
+        count = -(-(out - first) // stride)
+        quotient, rest = divmod(first + pad, stride)
+        # Output number n of this phase takes tap rest + stride · j from input quotient + n - j.
+        taps = -(-(kernel - rest) // stride) if rest < kernel else 0
+        low, high = min(0, quotient + count - image), max(taps - 1, quotient, 0)
+        # Zero taps on either side keep the padding from being negative.
+        chosen = tuple(rest + stride * j if 0 <= j < taps else -1 for j in range(high, low - 1, -1))
+        yield Phase(first, count, chosen, high - quotient, quotient + count - 1 - low - (image - 1))
+
+
+def transposed_convolution(*, name: str, onnx_nodes: tuple[str, ...], source: TensorInfo, output: TensorInfo,
+                           weights: np.ndarray, bias: np.ndarray, strides: Pair, pads: Pads,
+                           requantize: Requantize, dilations: Pair = (1, 1), groups: int = 1,
+                           table: np.ndarray | None = None,
+                           exact: bool = True) -> tuple[list[Layer], dict[str, TensorInfo]]:
+    """Return the layers that compute a ConvTranspose, and the parts of ``output`` that they write.
+
+    Parameters
+    ----------
+    source, output : TensorInfo
+        Input and result; output padding is in the shape of ``output``.
+    weights : ndarray
+        int8 of shape (C, O // groups, kernel height, kernel width), as ONNX has it.
+    bias : ndarray
+        int32 of shape (O,), as ONNX has it: without the zero point of the input.
+    strides, pads, dilations, groups
+        As ONNX has them; of ``pads`` only those before the image matter.
+    requantize, table, exact
+        Of every phase, as in :class:`Layer`.
+    """
+    kernels = _as_convolution(_dilated(weights, dilations), groups)
+    (_, height, width), (channels, out_height, out_width) = source.shape, output.shape
+    layers, parts = [], {}
+    for y in phases(height, out_height, kernels.shape[2], strides[0], pads[0]):
+        for x in phases(width, out_width, kernels.shape[3], strides[1], pads[1]):
+            suffix = f"[{y.first}::{strides[0]}, {x.first}::{strides[1]}]"
+            part = TensorInfo(name=f"{output.name}{suffix}", shape=(channels, y.count, x.count), scale=output.scale,
+                              zero_point=output.zero_point, unsigned=output.unsigned,
+                              place=Part(output.name, (0, y.first, x.first), strides).place(output.shape))
+            layers.append(_phase_layer(
+                Layer(name=f"{name}{suffix}", kind="conv", onnx_nodes=onnx_nodes, input=source.name, output=part.name,
+                      in_shape=source.shape, conv_shape=part.shape, out_shape=part.shape,
+                      weights=_taken(kernels, y.taps, x.taps), bias=bias, kernel=(len(y.taps), len(x.taps)),
+                      pads=(y.before, x.before, y.after, x.after), groups=groups, pad_value=source.zero_point,
+                      requantize=requantize, table=table, exact=exact)))
+            parts[part.name] = part
+    return layers, parts
+
+
+def transposed_shape(in_shape: Shape, outputs: int, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair = (1, 1),
+                     output_padding: Pair = (0, 0)) -> Shape:
+    """Return the shape of a ConvTranspose's result, by the formula of ONNX's operator specification."""
+    height, width = (
+        strides[i] * (in_shape[1 + i] - 1) + output_padding[i] + (kernel[i] - 1) * dilations[i] + 1
+        - pads[i] - pads[2 + i] for i in range(2))
+    return outputs, height, width
+
+
+def _phase_layer(layer: Layer) -> Layer:
+    """Return ``layer`` with the zero point of its input in the bias."""
+    assert layer.weights is not None
+    sums = layer.weights.sum(axis=(1, 2, 3), dtype=np.int64)
+    folded = layer.bias.astype(np.int64) - layer.pad_value * sums
+    return replace(layer, bias=np.array([wrap(int(value), 32) for value in folded], np.int32))
+
+
+def _dilated(weights: np.ndarray, dilations: Pair) -> np.ndarray:
+    """Return the kernels with zeros between their taps."""
+    if dilations == (1, 1):
+        return weights
+    *counts, height, width = weights.shape
+    spread = np.zeros((*counts, (height - 1) * dilations[0] + 1, (width - 1) * dilations[1] + 1), np.int8)
+    spread[:, :, ::dilations[0], ::dilations[1]] = weights
+    return spread
+
+
+def _as_convolution(weights: np.ndarray, groups: int) -> np.ndarray:
+    """Return (C, O // groups, kh, kw) as a convolution has it: (O, C // groups, kh, kw), not turned round."""
+    inputs, each, height, width = weights.shape
+    grouped = weights.reshape(groups, inputs // groups, each, height, width)
+    return grouped.transpose(0, 2, 1, 3, 4).reshape(groups * each, inputs // groups, height, width)
+
+
+def _taken(kernels: np.ndarray, rows: tuple[int, ...], columns: tuple[int, ...]) -> np.ndarray:
+    """Return the kernels' ``rows`` and ``columns``, zeros for -1."""
+    padded = np.pad(kernels, ((0, 0), (0, 0), (0, 1), (0, 1)))
+    return np.ascontiguousarray(padded[:, :, rows, :][:, :, :, columns])

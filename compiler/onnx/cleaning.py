@@ -1,0 +1,178 @@
+"""ONNX's graph made plain: functions inlined, constants folded within limits, and what computes nothing removed."""
+
+import math
+from collections.abc import Collection, Mapping
+
+import onnx  # noqa: TID251
+import onnx.inliner  # noqa: TID251
+import onnx_ir as ir
+import onnxscript.optimizer
+from onnx_ir.passes.common import (
+    IdentityEliminationPass,
+    LiftConstantsToInitializersPass,
+    RemoveInitializersFromInputsPass,
+    RemoveUnusedNodesPass,
+)
+
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.onnx.shapes import first_line
+
+FOLDED_ELEMENTS = 2**22
+"""Largest result of a node that is computed while compiling."""
+
+_UNSHAPED_ELEMENTS = 2**16
+_GROWING = {"Expand", "Tile", "Range", "ConstantOfShape", "OneHot", "Pad", "CenterCropPad", "Resize", "Upsample", "If",
+            "Loop", "Scan", "SequenceMap", "EyeLike", "Compress", "BlackmanWindow", "HannWindow", "HammingWindow",
+            "MelWeightMatrix", "DFT", "STFT", "MaxUnpool", "ConvTranspose", "Col2Im"}
+
+
+_FOLDING = frozenset({"Constant", "ConstantOfShape", "Mod", "Range", "Shape", "Size"})
+"""Operators of shapes, which are known: they fold."""
+
+
+def inline_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without functions of its own.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If a function calls itself.
+    """
+    if not proto.functions:
+        return proto
+    calls = {(f.domain, f.name): {(node.domain, node.op_type) for node in f.node} for f in proto.functions}
+    while leaves := [key for key, called in calls.items() if not called & calls.keys()]:
+        for key in leaves:
+            del calls[key]
+    if calls:
+        _, name = next(iter(calls))
+        raise UnsupportedModelError(f"Model must have no functions that call themselves, not {name!r}")
+    try:
+        return onnx.inliner.inline_local_functions(proto)
+    except (ValueError, RuntimeError) as error:
+        raise BadModelError(f"Functions of the model must fit their calls: {first_line(error)}") from error
+
+
+def expand_functions(proto: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:
+    """Return the model with operators that ONNX defines as functions of others expanded into those.
+
+    Only operators that are not ``known``, or have further outputs that are used, and only where all that comes of them
+    is known, or may be folded.
+    """
+    known = {*known, *_FOLDING}
+    read = {name for node in proto.graph.node for name in node.input} | {value.name for value in proto.graph.output}
+    versions = {each.domain: each.version for each in proto.opset_import}
+    wanted = {(node.domain, node.op_type) for node in proto.graph.node
+              if (node.op_type not in known or any(name in read for name in node.output[1:] if name))
+              and _is_function(node, versions)}
+    for each in sorted(wanted):
+        expanded = _expanded(_typed(proto), each, known, versions)
+        if {node.op_type for node in expanded.graph.node} - {node.op_type for node in proto.graph.node} <= known:
+            for field in ("output", "value_info"):
+                expanded.graph.ClearField(field)
+                getattr(expanded.graph, field).extend(getattr(proto.graph, field))
+            proto = expanded
+    return proto
+
+
+def _typed(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with every type that can be told, which some functions depend on."""
+    typed = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    inputs = {value.name for value in typed.graph.input}
+    typed.graph.value_info.extend(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                                  for tensor in typed.graph.initializer if tensor.name not in inputs)
+    return typed
+
+
+def _expanded(proto: onnx.ModelProto, function: tuple[str, str], known: Collection[str],
+              versions: Mapping[str, int]) -> onnx.ModelProto:
+    """Return the model without that operator, and without those in its definition that are functions and not known."""
+    before, done = {(node.domain, node.op_type) for node in proto.graph.node}, set()
+    todo = {function}
+    while todo:
+        for node in proto.graph.node:
+            if (node.domain, node.op_type) in todo:
+                _state_defaults(node, versions)
+        try:
+            proto = onnx.inliner.inline_selected_functions(proto, sorted(todo), False, True)
+        except (ValueError, RuntimeError):
+            return proto    # of types that nothing tells; then it is refused by its name
+        done |= todo
+        todo = {(node.domain, node.op_type) for node in proto.graph.node
+                if node.op_type not in known and _is_function(node, versions)} - before - done
+    return proto
+
+
+def _state_defaults(node: onnx.NodeProto, versions: Mapping[str, int]) -> None:
+    """Give a node the attributes that it leaves out: what is expanded would be without a value there."""
+    schema, known = _schema(node, versions), {attribute.name for attribute in node.attribute}
+    node.attribute.extend(attribute.default_value for name, attribute in schema.attributes.items()
+                          if name not in known and attribute.default_value.name == name)
+
+
+def _schema(node: onnx.NodeProto, versions: Mapping[str, int]) -> onnx.defs.OpSchema:
+    return onnx.defs.get_schema(node.op_type, versions.get(node.domain, versions.get("", 1)))
+
+
+def _is_function(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+    if node.domain not in ("", "ai.onnx") or not onnx.defs.has(node.op_type):
+        return False
+    try:
+        schema = _schema(node, versions)
+    except onnx.defs.SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Fold what is constant, except quantisation itself, and drop what computes nothing.
+
+    Raises
+    ------
+    BadModelError
+        If the model is none that can be read.
+    """
+    try:
+        return ir.to_proto(_cleaned(ir.from_proto(proto)))
+    except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError,
+            RuntimeError) as error:
+        # The last ones are of NumPy, on what the folded nodes make of broken constants.
+        raise BadModelError(f"Model must be valid ONNX; the reader says: {first_line(error)}") from error
+
+
+def _cleaned(model: ir.Model) -> ir.Model:
+    lift = LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)
+    RemoveInitializersFromInputsPass()(model)
+    lift(model)
+    onnxscript.optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=_should_fold)
+    for cleanup in (lift, IdentityEliminationPass(), RemoveUnusedNodesPass()):
+        cleanup(model)
+    return model
+
+
+def _should_fold(node: ir.Node) -> bool | None:
+    """Tell whether to fold ``node``, whose inputs are constants; None for "as usual"."""
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    elements = _elements(node)
+    if elements is None or elements > FOLDED_ELEMENTS:
+        return False
+    return True if node.op_type == "ConstantOfShape" else None
+
+
+def _elements(node: ir.Node) -> int | None:
+    """Return an upper bound of the size of a node's result; None where there is none."""
+    shapes = [value.shape for value in node.outputs]
+    if all(shape is not None and shape.is_static() for shape in shapes):
+        return sum(math.prod(shape.numpy()) for shape in shapes if shape is not None)
+    values = [value.const_value.numpy() for value in node.inputs if value is not None and value.const_value is not None]
+    if node.op_type == "ConstantOfShape":
+        return math.prod(map(int, values[0].ravel()[:16]))
+    if node.op_type == "Range" and len(values) == 3 and all(value.size == 1 for value in values):
+        start, limit, step = (value.item() for value in values)
+        steps = (limit - start) / step if step else math.nan
+        return max(0, math.ceil(steps)) if math.isfinite(steps) else None
+    if node.op_type in ("Expand", "Tile") and len(values) == 2:
+        return values[0].size * math.prod(max(1, int(extent)) for extent in values[1].ravel()[:16])
+    product = math.prod(max(1, value.size) for value in values)
+    return product if node.op_type not in _GROWING and product <= _UNSHAPED_ELEMENTS else None

@@ -1,0 +1,348 @@
+"""ONNX file → Graph: with its two helpers, the only place of the compiler that knows ONNX's own format.
+
+The file is untrusted. It is checked, measured against limits before anything is built from it, given static
+shapes, cleaned up (functions inlined, constants folded, identities removed), and only operators that the datapath or
+the host core computes get through.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import google.protobuf.message
+import numpy as np
+import onnx  # noqa: TID251
+import onnx.external_data_helper  # noqa: TID251
+from onnx import TensorProto, helper, numpy_helper  # noqa: TID251
+
+from tilewright.compiler.errors import (
+    BadModelError,
+    ModelTooLargeError,
+    UnsupportedModelError,
+    UnsupportedNodeError,
+    raise_all,
+)
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_moves import MOVES
+from tilewright.compiler.graph.integer_ops import RECOGNISED
+from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
+from tilewright.compiler.onnx.faults import check_order, check_types, no_model
+from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
+from tilewright.compiler.passes.recognise.function_tables import COMPUTED_IN_TABLES
+
+MAX_MODEL_BYTES = 2**31 - 1
+"""Limit of a model, external data included; protobuf itself takes no more."""
+
+MAX_TENSOR_BYTES = 2**30
+"""Limit of one tensor."""
+
+MAX_EXTENT = 2**14
+"""Limit of an image's height and width: tilings of larger ones are too many to compare."""
+
+# onnx's checker does not know these operators: the inputs that must be there, and the attributes.
+_INTS, _INT, _FLOAT, _STRING = (onnx.AttributeProto.INTS, onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT,
+                                onnx.AttributeProto.STRING)
+_CONTRIB: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
+    "QGemm": ((0, 1, 2, 3, 4, 5), {"alpha": _FLOAT, "transA": _INT, "transB": _INT}),
+    "QLinearAdd": ((0, 1, 3, 4, 6), {}),
+    "QLinearMul": ((0, 1, 3, 4, 6), {}),
+    "QLinearConcat": ((0, 2, 3), {"axis": _INT}),
+    "QLinearSigmoid": ((0, 1, 3), {}),
+    "QLinearLeakyRelu": ((0, 1, 3), {"alpha": _FLOAT}),
+    "QLinearSoftmax": ((0, 1, 3), {"axis": _INT, "opset": _INT}),
+    "QLinearGlobalAveragePool": ((0, 1, 2, 3, 4), {"channels_last": _INT}),
+    "QLinearAveragePool": ((0, 1, 3), {
+        "auto_pad": _STRING, "ceil_mode": _INT, "channels_last": _INT, "count_include_pad": _INT,
+        "kernel_shape": _INTS, "pads": _INTS, "strides": _INTS}),
+    "QuantizeLinear": ((0, 1), {"axis": _INT}),
+    "DequantizeLinear": ((0, 1), {"axis": _INT}),
+    "Gelu": ((0,), {}),
+    "QuickGelu": ((0,), {"alpha": _FLOAT}),
+}
+_OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | set(MOVES) | KERNELS.keys()
+
+_WAY_OUT = "cut the model so that this node runs outside, or replace it"
+
+
+def load(model: str | Path | bytes) -> Graph:
+    """Read an ONNX model.
+
+    Parameters
+    ----------
+    model : path or bytes
+        The file, or its contents. External data must lie in the model's own folder.
+
+    Returns
+    -------
+    Graph
+        With ONNX's own operators, each with one output, static shapes, and a batch of 1.
+
+    Raises
+    ------
+    CompileError
+        If it is no model, contradicts itself, is too large, has dynamic dimensions besides the batch, or has an
+        operator that is not compiled.
+    """
+    proto = read_model(model)
+    _check_contribs(proto)
+    fix_batch(proto)
+    proto = expand_functions(proto, _OPERATORS)
+    cleaned, count = infer_shapes(clean(infer_shapes(proto))), len(proto.graph.node)
+    # What folding has made constant, as the shape of a Reshape, tells the shapes of what follows, which fold then.
+    while any(node.op_type == "Shape" for node in cleaned.graph.node) and len(cleaned.graph.node) < count:
+        cleaned, count = infer_shapes(clean(cleaned)), len(cleaned.graph.node)
+    return _build(cleaned)
+
+
+def read_model(model: str | Path | bytes) -> onnx.ModelProto:
+    """Return a model as it is, checked and within the limits, its external data in it and its functions inlined.
+
+    Raises
+    ------
+    CompileError
+        If it is no model, contradicts itself, or is too large.
+    """
+    return inline_functions(_parse(model))
+
+
+def _parse(model: str | Path | bytes) -> onnx.ModelProto:
+    """Return the checked model with its external data in it."""
+    folder, subject = None, "Model"
+    if isinstance(model, (str, Path)):
+        path = Path(model)
+        subject = f"Model {path.name!r}"
+        try:
+            size, folder = path.stat().st_size, path.resolve().parent
+            if size > MAX_MODEL_BYTES:
+                raise ModelTooLargeError(f"Model must have at most {MAX_MODEL_BYTES} bytes, not {size}")
+            model = path.read_bytes()
+        except OSError as error:
+            raise BadModelError(f"Model {str(path)!r} cannot be read: {error.strerror}", way_out="") from error
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(model)
+    except google.protobuf.message.DecodeError as error:
+        raise no_model(model, subject) from error
+    if not proto.graph.node:
+        raise no_model(model, subject, has_graph=proto.HasField("graph"))
+    check_types(proto, subject)
+    check_order(proto.graph)
+    _load_external(proto, folder, len(model))
+    _check_tensor_sizes(proto)
+    try:
+        onnx.checker.check_model(proto)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
+    return proto
+
+
+def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> None:
+    for tensor in proto.graph.initializer:
+        if tensor.data_location != TensorProto.EXTERNAL:
+            continue
+        if folder is None:
+            raise BadModelError(f"Tensor {tensor.name!r} has external data; give the model as a file, not as bytes",
+                                way_out="")
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        target = _within(folder, location)
+        if target is None:
+            raise BadModelError(f"External data of tensor {tensor.name!r} must be a file in the model's folder, "
+                                f"not {location!r:.100}", way_out="put it there, and export the model with that name")
+        size += min(target.stat().st_size, _tensor_bytes(tensor))
+        if size > MAX_MODEL_BYTES:
+            raise ModelTooLargeError(f"Model and external data must have at most {MAX_MODEL_BYTES} bytes together")
+        try:
+            onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+        except (ValueError, OSError, onnx.checker.ValidationError) as error:
+            raise BadModelError(f"External data of tensor {tensor.name!r} cannot be read: "
+                                f"{first_line(error)}") from error
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+def _within(folder: Path, location: str) -> Path | None:
+    """Return the file ``location`` of ``folder``, or None if there is none such in it."""
+    try:
+        target = (folder / location).resolve()
+        return target if location and target.is_relative_to(folder) and target.is_file() else None
+    except (ValueError, OSError):
+        return None     # no name that a file can have
+
+
+def _tensor_bytes(tensor: TensorProto) -> int:
+    """Return the size of a tensor as declared; checks it."""
+    if any(extent < 0 for extent in tensor.dims):
+        raise BadModelError(f"Tensor {tensor.name!r} must have a shape of numbers from 0, not {list(tensor.dims)!r}")
+    if tensor.data_type not in helper.get_all_tensor_dtypes():
+        raise BadModelError(f"Tensor {tensor.name!r} must have one of ONNX's data types, not {tensor.data_type!r}")
+    if tensor.data_type == TensorProto.STRING:
+        raise BadModelError(f"Tensor {tensor.name!r} must hold numbers, not strings")
+    count = 1
+    for extent in tensor.dims:
+        count *= extent
+    return count * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+
+
+def _check_tensor_sizes(proto: onnx.ModelProto) -> None:
+    for tensor in [*proto.graph.initializer, *_inner_constants(proto)]:
+        if (size := _tensor_bytes(tensor)) > MAX_TENSOR_BYTES:
+            raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_TENSOR_BYTES} bytes, not {size}")
+
+
+def _inner_constants(proto: onnx.ModelProto) -> Iterator[TensorProto]:
+    """Yield every constant in attributes, functions and graphs within the graph; all must be in the file itself."""
+    nodes = [*proto.graph.node, *(node for function in proto.functions for node in function.node)]
+    while nodes:
+        for attribute in nodes.pop().attribute:
+            inner = [attribute.g, *attribute.graphs]
+            nodes += [node for graph in inner for node in graph.node]
+            tensors = [attribute.t] if attribute.HasField("t") else []
+            for tensor in [*tensors, *attribute.tensors, *(each for graph in inner for each in graph.initializer)]:
+                if tensor.data_location == TensorProto.EXTERNAL:
+                    raise BadModelError(f"Tensor {tensor.name!r} must have its data in the file, as every constant "
+                                        "inside of a node")
+                yield tensor
+
+
+def _check_contribs(proto: onnx.ModelProto) -> None:
+    if proto.graph.sparse_initializer:
+        raise UnsupportedModelError("Model must have dense constants; this one has sparse ones")
+    for node in proto.graph.node:
+        if node.domain == "com.microsoft" and node.op_type in _CONTRIB:
+            _check_contrib(node)
+        # ONNX's own inference ends the process if it is told a smaller number.
+        told = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), None)
+        if node.op_type == "Split" and told is not None and told != len(node.output):
+            raise BadModelError(f"Node {_name(node)!r} (Split) must have as many outputs as it says, {told}, "
+                                f"not {len(node.output)}")
+
+
+def _check_operators(graph: onnx.GraphProto) -> None:
+    """Refuse what neither the datapath nor the host core computes, every node of it."""
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    refusals = []
+    for node in graph.node:
+        compiled = _CONTRIB.keys() if node.domain == "com.microsoft" else _OPERATORS
+        if node.domain not in ("", "ai.onnx", "com.microsoft") or node.op_type not in compiled:
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "the operator is not compiled", _WAY_OUT))
+        elif node.op_type != "Split" and any(name in read for name in node.output[1:] if name):
+            refusals.append(UnsupportedNodeError(_name(node), node.op_type, "its second output is used", _WAY_OUT))
+    raise_all(refusals)
+
+
+def _check_contrib(node: onnx.NodeProto) -> None:
+    required, attributes = _CONTRIB[node.op_type]
+    if any(i >= len(node.input) or not node.input[i] for i in required) or not any(node.output):
+        raise BadModelError(f"Node {_name(node)!r} ({node.op_type}) must have all its inputs and an output")
+    for attribute in node.attribute:
+        if attributes.get(attribute.name) != attribute.type:
+            raise BadModelError(f"Node {_name(node)!r} ({node.op_type}) must have the attributes "
+                                f"{', '.join(attributes) or 'none'}, each of its type, not {attribute.name!r}")
+
+
+def _build(proto: onnx.ModelProto) -> Graph:
+    graph = proto.graph
+    _copy_constant_outputs(graph)
+    _check_operators(graph)
+    constants = {tensor.name: _array(tensor) for tensor in graph.initializer}
+    tensors = {value.name: _tensor(value) for value in (*graph.value_info, *graph.output, *graph.input)}
+    nodes: list[Node] = []
+    for node in graph.node:
+        attrs = {attribute.name: _plain(helper.get_attribute_value(attribute)) for attribute in node.attribute}
+        for name in node.output:
+            tensors.setdefault(name, Tensor(name, None, ""))
+        if node.op_type == "Split":
+            nodes += _slices(node, attrs, tensors, constants)
+        else:
+            nodes.append(Node(node.op_type, tuple(node.input), node.output[0], attrs, (_name(node),)))
+    for tensor in tensors.values():
+        _check_activation(tensor)
+    opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), 1)
+    return Graph(graph.name, tuple(nodes), tensors, constants,
+                 tuple(value.name for value in graph.input), tuple(value.name for value in graph.output), opset)
+
+
+def _copy_constant_outputs(graph: onnx.GraphProto) -> None:
+    """Make constants that are outputs of the model copies of constants that are none."""
+    outputs = {value.name: value for value in graph.output}
+    for node in [node for node in graph.node if node.op_type == "Constant" and node.domain in ("", "ai.onnx")]:
+        if (tensor := _constant_value(node)) is not None:
+            graph.initializer.append(tensor)
+            graph.node.remove(node)
+    for tensor in [tensor for tensor in graph.initializer if tensor.name in outputs]:
+        outputs[tensor.name].type.CopyFrom(helper.make_tensor_type_proto(tensor.data_type, tensor.dims))
+        copied = helper.make_node("Identity", [f"{tensor.name}:constant"], [tensor.name])
+        for node in graph.node:
+            node.input[:] = [copied.input[0] if name == tensor.name else name for name in node.input]
+        tensor.name = copied.input[0]
+        graph.node.insert(0, copied)
+
+
+def _constant_value(node: onnx.NodeProto) -> TensorProto | None:
+    """Return the value of a Constant of numbers."""
+    attribute = node.attribute[0]
+    value = helper.get_attribute_value(attribute)
+    tensor = TensorProto()
+    if attribute.name == "value":
+        tensor.CopyFrom(value)
+    elif attribute.name in ("value_float", "value_floats", "value_int", "value_ints"):
+        dtype = np.float32 if "float" in attribute.name else np.int64
+        tensor.CopyFrom(numpy_helper.from_array(np.array(value, dtype)))
+    else:
+        return None
+    tensor.name = node.output[0]
+    return tensor
+
+
+def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tensor],
+            constants: dict[str, np.ndarray]) -> Iterator[Node]:
+    """Yield one Slice for each output of a Split, and add their bounds to ``constants``."""
+    axis, start = int(attrs.get("axis", 0)), 0
+    for index, name in enumerate(node.output):
+        shape = tensors[name].shape if name else None
+        if shape is None or not -len(shape) <= axis < len(shape):
+            raise UnsupportedNodeError(_name(node), "Split", f"the shape of its output {name!r} is not known", _WAY_OUT)
+        bounds = {f"{name}:starts": start, f"{name}:ends": start + shape[axis], f"{name}:axes": axis}
+        constants |= {key: np.array([value], np.int64) for key, value in bounds.items()}
+        start += shape[axis]
+        label = _name(node) if index == 0 else f"{_name(node)}:{index}"
+        yield Node("Slice", (node.input[0], *bounds), name, {}, (label,))
+
+
+def _array(tensor: TensorProto) -> np.ndarray:
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise BadModelError(f"Tensor {tensor.name!r} must have as many values as its shape "
+                            f"{list(tensor.dims)!r} says: {first_line(error)}") from error
+
+
+def _tensor(value: onnx.ValueInfoProto) -> Tensor:
+    kind = value.type.tensor_type
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)).name if kind.elem_type else ""
+    if not kind.HasField("shape") or not all(extent.HasField("dim_value") for extent in kind.shape.dim):
+        return Tensor(value.name, None, dtype)
+    return Tensor(value.name, tuple(extent.dim_value for extent in kind.shape.dim), dtype)
+
+
+def _check_activation(tensor: Tensor) -> None:
+    count = 1
+    for extent in tensor.shape or ():
+        count *= extent
+    if count > MAX_TENSOR_BYTES:
+        raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_TENSOR_BYTES} elements, not {count}")
+    if len(tensor.shape or ()) == 4 and max((tensor.shape or ())[2:]) > MAX_EXTENT:
+        raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_EXTENT} rows and columns, "
+                                 f"not the shape {list(tensor.shape or ())!r}")
+
+
+def _plain(value: Any) -> Any:
+    """Return an attribute's value as Python has it."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _name(node: onnx.NodeProto) -> str:
+    return node.name or (node.output[0] if node.output else node.op_type)

@@ -1,0 +1,1 @@
+"""Passes that bring quantised operators into the forms that the datapath has."""

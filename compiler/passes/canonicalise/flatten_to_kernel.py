@@ -1,0 +1,90 @@
+"""Matrix products become convolutions: ``QDense(QReshape(x))`` becomes ``QConv(x)`` with a kernel as large as x.
+
+Flattened, x (C, H, W) meets the weights (O, C·H·W); unflattened, the weights are a kernel (O, C, H, W) of which
+one fits. No data has to be moved for it. A reshape that does move data is the host core's.
+"""
+
+import math
+
+import numpy as np
+
+from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.integer_ops import INTEGER
+from tilewright.compiler.graph.rewrite import Pass, PassError
+from tilewright.compiler.graph.scales import with_constants
+from tilewright.compiler.passes.recognise.remove_identity import rename
+from tilewright.compiler.plan.planner import MAX_KERNEL
+
+
+class FlattenToKernel(Pass):
+    """Replace every QDense by a QConv, and remove reshapes: before it, where they move nothing, at the border.
+
+    Those left become ONNX's Reshape.
+    """
+
+    def apply(self, graph: Graph) -> Graph:
+        for node in [n for n in graph.nodes if n.op == "QDense"]:
+            graph = self._convolve(graph, node)
+        while (reshape := next((node for node in graph.nodes if node.op == "QReshape"), None)) is not None:
+            graph = self._remove(graph, reshape)
+        return graph
+
+    def ensures(self, graph: Graph) -> None:
+        if left := [node.name for node in graph.nodes if node.op in ("QDense", "QReshape")]:
+            raise PassError(f"Matrix products and reshapes must all be replaced, not left as {', '.join(left)}")
+
+    @staticmethod
+    def _convolve(graph: Graph, node: Node) -> Graph:
+        x, weights, *rest = node.inputs
+        shape = graph.tensors[x].shape or ()
+        while (source := graph.producer(x)) is not None and source.op == "QReshape":
+            before = graph.tensors[source.inputs[0]].shape or ()
+            if len(before) not in (2, 4) or before[0] != 1 or max(before[2:], default=1) > MAX_KERNEL:
+                break
+            x, shape = source.inputs[0], before
+        values = graph.constants[weights]
+        source = graph.producer(x)
+        if source is not None and source.op == "Transpose" and tuple(source.attrs.get("perm", ())) == (0, 2, 3, 1):
+            # Flattened in NHWC, as TensorFlow does.
+            values = values.reshape(values.shape[0], *shape[1:]).transpose(0, 3, 1, 2)
+            x = source.inputs[0]
+            shape = graph.tensors[x].shape or ()
+        channels, *kernel = (*shape[1:], 1, 1)[:3]
+        name = f"{node.output}:kernel"
+        graph = with_constants(graph, {name: np.ascontiguousarray(values.reshape(values.shape[0], channels, *kernel))})
+        attrs = {**node.attrs, "kernel": tuple(kernel), "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
+                 "groups": 1}
+        new = node.with_(op="QConv", inputs=(x, name, *rest), attrs=attrs)
+        return graph.replaced((node,), new)
+
+    @staticmethod
+    def _remove(graph: Graph, node: Node) -> Graph:
+        source, target = graph.tensors[node.inputs[0]], graph.tensors[node.output]
+        if not graph.readers(node.output) and node.output not in graph.outputs:
+            return graph.with_(nodes=tuple(n for n in graph.nodes if n is not node))
+        readers = graph.readers(node.output)
+        at_output = all(reader.op == "Dequantize" for reader in readers)
+        producer = graph.producer(source.name)
+        is_output = node.output in graph.outputs
+        # The host core's operators want the very shape that the model has.
+        core = [each for each in (producer, *graph.readers(source.name), *readers) if each and each.op not in INTEGER]
+        same_pixels = not core and _same_pixels(source.shape, target.shape)
+        if not is_output and (at_output or same_pixels):
+            return rename(graph, {target.name: source.name}, without=node)
+        if is_output and same_pixels and producer is not None and graph.only_reader(source.name) is node:
+            return rename(graph, {source.name: target.name}, without=node)
+        if producer is not None and producer.op == "Quantize" and graph.only_reader(source.name) is node:
+            return rename(graph, {source.name: target.name}, without=node)
+        shape = f"{node.output}:shape"
+        kept = Node("Reshape", (source.name, shape), target.name, {}, node.onnx_nodes,
+                    f"it makes {list(target.shape or ())} of {list(source.shape or ())} and no Gemm follows")
+        graph = with_constants(graph, {shape: np.array(target.shape, np.int64)})
+        return graph.replaced((node,), kept)
+
+
+def _same_pixels(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> bool:
+    """Tell whether two shapes of a batch of one have the same channels, and one pixel or the same ones."""
+    if len(a or ()) not in (2, 4) or len(b or ()) not in (2, 4):
+        return False
+    first, second = ((*(shape or ())[1:], 1, 1)[:3] for shape in (a, b))
+    return first == second and math.prod((a or ())[4:]) == math.prod((b or ())[4:]) == 1

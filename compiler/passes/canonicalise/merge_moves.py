@@ -1,0 +1,94 @@
+"""Chains of transposes and reshapes of integers by what they do in all: nothing, or another order of the channels.
+
+Tensors lie as NHWC, so between (1, H, W, C) of a model's border and (1, C, H, W) no byte moves; nor does it when a
+tensor is flattened in NHWC. A shuffle of channels (reshape, transpose, reshape) is an order of weights.
+"""
+
+import math
+
+import numpy as np
+
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_ops import INTEGER, PLACED
+from tilewright.compiler.graph.permute_channels import permuted
+from tilewright.compiler.graph.rewrite import Pass
+
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+_MAX_ELEMENTS = 2**23
+
+
+class MergeMoves(Pass):
+    """Replace such chains by a QAlias, or by ``permuted``; others stay the host core's."""
+
+    def apply(self, graph: Graph) -> Graph:
+        for output in [node.output for node in graph.nodes if _is_move(graph, node)]:
+            node = graph.producer(output)
+            if node is None or not _is_move(graph, node):
+                continue
+            reader = graph.only_reader(output)
+            if reader is not None and _is_move(graph, reader):
+                continue
+            graph = self._merged(graph, _chain(graph, node))
+        return graph
+
+    @staticmethod
+    def _merged(graph: Graph, chain: list[Node]) -> Graph:
+        x, y = graph.tensors[chain[0].inputs[0]], graph.tensors[chain[-1].output]
+        if x.shape is None or y.shape is None or math.prod(x.shape) > _MAX_ELEMENTS:
+            return graph
+        names = tuple(name for node in chain for name in node.onnx_nodes)
+        before = np.arange(math.prod(x.shape), dtype=np.int32).reshape(x.shape)
+        after = before
+        for node in chain:
+            after = _moved(graph, node, after)
+        if _can_be_placed(graph, x.name) and _can_be_placed(graph, y.name):
+            for flat in _layouts(graph, x, y):
+                if np.array_equal(_in_memory(before, x.name in flat), _in_memory(after, y.name in flat)):
+                    attrs = {"flat": flat}
+                    return graph.replaced(chain, Node("QAlias", (x.name,), y.name, attrs, names))
+        if x.shape == y.shape and len(x.shape) == 4 and x.shape[0] == 1 and x.quantised:
+            order = after[0, :, 0, 0] // math.prod(x.shape[2:])
+            if np.array_equal(before[0, order], after[0]):
+                return permuted(graph, chain, x.name, y.name, order, names)
+        return graph
+
+
+def _is_move(graph: Graph, node: Node) -> bool:
+    return (node.op in (*_VIEWS, "Transpose") and node.op not in INTEGER and node.inputs[0] in graph.tensors
+            and graph.tensors[node.inputs[0]].dtype == "int8")
+
+
+def _chain(graph: Graph, last: Node) -> list[Node]:
+    chain = [last]
+    while True:
+        source = graph.producer(chain[0].inputs[0])
+        if source is None or not _is_move(graph, source) or graph.only_reader(source.output) is not chain[0]:
+            return chain
+        chain.insert(0, source)
+
+
+def _moved(graph: Graph, node: Node, array: np.ndarray) -> np.ndarray:
+    if node.op == "Transpose":
+        return np.transpose(array, node.attrs.get("perm"))
+    return array.reshape(graph.tensors[node.output].shape or ())
+
+
+def _in_memory(array: np.ndarray, flat: bool) -> np.ndarray:
+    """Return the elements in the order in which they lie in memory."""
+    return array.transpose(0, 2, 3, 1).ravel() if array.ndim == 4 and array.shape[0] == 1 and not flat \
+        else array.ravel()
+
+
+def _layouts(graph: Graph, x: Tensor, y: Tensor) -> list[frozenset[str]]:
+    """Return which of the two tensors may lie row by row: those of the border, that no layer looks at."""
+    source = graph.producer(x.name)
+    free_x = x.name not in graph.outputs and len(graph.readers(x.name)) == 1 and (
+        source is None or source.op == "Quantize")
+    free_y = all(reader.op == "Dequantize" for reader in graph.readers(y.name))
+    return [frozenset(), *([frozenset({x.name})] if free_x else []), *([frozenset({y.name})] if free_y else [])]
+
+
+def _can_be_placed(graph: Graph, name: str) -> bool:
+    """Tell whether nothing else decides where a tensor lies."""
+    source = graph.producer(name)
+    return not any(node is not None and node.op in (*PLACED, "QAlias") for node in (source, *graph.readers(name)))

@@ -1,0 +1,66 @@
+"""Weights of nine bits become two of eight: ``QConv(x, w)`` becomes ``QConv([x, x], [a, b])`` with w = a + b.
+
+uint8 weights less their zero point reach from -255 to 255. Their sum of products is that over the input twice, once
+with what of them fits int8 and once with the rest: the same int32, at twice the cost. 255 itself takes three.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.rewrite import Pass, PassError
+from tilewright.compiler.graph.scales import with_constants
+
+
+class SplitWeights(Pass):
+    """Replace each QConv with int16 weights by one with int8 weights on an input that is there as often as it takes.
+
+    Without groups, that is a concatenation. With groups, each must have its channels so often, which takes a 1x1
+    convolution with one 1 per output channel.
+    """
+
+    def apply(self, graph: Graph) -> Graph:
+        for node in [node for node in graph.nodes if _is_wide(graph, node)]:
+            graph = _split(graph, node)
+        return graph
+
+    def ensures(self, graph: Graph) -> None:
+        if left := [node.name for node in graph.nodes if _is_wide(graph, node)]:
+            raise PassError(f"Weights must all be int8, not those of {', '.join(left)}")
+
+
+def _is_wide(graph: Graph, node: Node) -> bool:
+    return node.op == "QConv" and graph.constants[node.inputs[1]].dtype == np.int16
+
+
+def _parts(weights: np.ndarray) -> list[np.ndarray]:
+    """Return int8 arrays, two or three, whose sum is ``weights``, int16."""
+    parts: list[np.ndarray] = []
+    while not parts or weights.any():
+        parts.append(np.clip(weights, -128, 127).astype(np.int8))
+        weights = weights - parts[-1]
+    return parts
+
+
+def _split(graph: Graph, node: Node) -> Graph:
+    x, groups = graph.tensors[node.inputs[0]], node.attrs["groups"]
+    shape = x.shape or ()
+    parts = _parts(graph.constants[node.inputs[1]])
+    times, channels, repeated = len(parts), shape[1], f"{node.output}:input repeated"
+    constants: dict[str, np.ndarray] = {f"{node.output}:parts": np.concatenate(parts, axis=1)}
+    if groups == 1:
+        copy = Node("QConcat", (x.name,) * times, repeated, {"axis": 0}, node.onnx_nodes)
+    else:
+        order = np.arange(channels).reshape(groups, 1, -1).repeat(times, axis=1).ravel()
+        ones = np.zeros((times * channels, channels, 1, 1), np.int8)
+        ones[np.arange(times * channels), order] = 1
+        names = (f"{repeated}:weights", f"{repeated}:scale")
+        constants |= {names[0]: ones, names[1]: np.ones(1, np.float32)}
+        attrs = {"low": -128, "high": 127, "kernel": (1, 1), "strides": (1, 1), "dilations": (1, 1),
+                 "pads": (0, 0, 0, 0), "groups": 1}
+        copy = Node("QConv", (x.name, *names, ""), repeated, attrs, node.onnx_nodes)
+    new = node.with_(inputs=(repeated, f"{node.output}:parts", *node.inputs[2:]))
+    tensors = {**graph.tensors, repeated: replace(x, name=repeated, shape=(shape[0], times * channels, *shape[2:]))}
+    nodes = tuple(each for old in graph.nodes for each in ((copy, new) if old is node else (old,)))
+    return with_constants(graph.with_(nodes=nodes, tensors=tensors), constants)

@@ -1,0 +1,1 @@
+"""Passes that build layers from the last graph."""

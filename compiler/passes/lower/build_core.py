@@ -1,0 +1,92 @@
+"""What the host core computes, as the back end takes it: its layers, tensors and constants; no pass of its own."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.errors import BadModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_ops import INTEGER
+from tilewright.compiler.graph.scales import tensor_info
+from tilewright.compiler.kernels.mac_counts import macs_of
+from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.network.layers import CoreLayer, TensorInfo
+from tilewright.compiler.plan.core_plan import WAY_OUT, call_of, refusal_of
+
+_ROUNDED_ONCE = frozenset({"Add", "Mul", "Div", "Sub", "AveragePool", "GlobalAveragePool", "Where", "LeakyRelu"})
+"""Operators that ONNX Runtime fuses with what quantises their operands and result, with fewer roundings."""
+
+
+def is_core(node: Node) -> bool:
+    """Tell whether the host core computes ``node``."""
+    return node.op not in INTEGER
+
+
+def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
+    """Return the layer of a node that is the host core's."""
+    kernel = KERNELS.get(node.op)
+    # What QuantiseBetween notes is not ONNX's.
+    attrs = {name: value for name, value in node.attrs.items() if name != "rounded"}
+    attrs |= {"opset": graph.opset} if graph.opset else {}
+    exact = (kernel is None or kernel.exactness == "exact") and not (
+        node.op in _ROUNDED_ONCE and all(each.op == "QuantizeLinear" for each in graph.readers(node.output)))
+    known = {**{each: graph.constants[each].shape for each in node.inputs if each in graph.constants},
+             **{each: graph.tensors[each].shape for each in (*node.inputs, node.output) if each in graph.tensors}}
+    macs = macs_of(node.op, [known.get(each) for each in node.inputs], known.get(node.output) or ())
+    return CoreLayer(name=name, onnx_nodes=node.onnx_nodes, op=node.op, inputs=node.inputs, output=node.output,
+                     attrs=attrs, reason=node.reason, exact=exact, macs=macs)
+
+
+def core_info(tensor: Tensor) -> TensorInfo:
+    """Return what the back end knows of a tensor that the host core touches."""
+    shape = tensor.shape
+    if shape is None or not tensor.dtype:
+        raise BadModelError(f"Shape of tensor {tensor.name!r} must be known, and nothing tells it")
+    if tensor.quantised and tensor.dtype == "int8" and len(shape) in (2, 4) and shape[0] == 1:
+        return replace(tensor_info(tensor), dims=shape)
+    if len(shape) == 4 and shape[0] == 1:
+        datapath = (shape[1], shape[2], shape[3])
+    else:
+        datapath = (int(np.prod(shape)), 1, 1)
+    scale, zero_point = tensor.parameters if tensor.quantised else (np.float32(1), 0)
+    return TensorInfo(name=tensor.name, shape=datapath, scale=scale, zero_point=zero_point, unsigned=tensor.unsigned,
+                      dtype=tensor.dtype, dims=shape)
+
+
+def flat_info(tensor: Tensor) -> TensorInfo:
+    """Return what the back end knows of an int8 tensor that lies row by row, whatever its shape."""
+    shape = tensor.shape or ()
+    dims = shape[1:] if len(shape) == 4 else shape
+    scale, zero_point = tensor.parameters
+    return TensorInfo(name=tensor.name, shape=(int(np.prod(shape)), 1, 1), scale=scale, zero_point=zero_point,
+                      unsigned=tensor.unsigned, dims=dims)
+
+
+def core_tensors(graph: Graph) -> frozenset[str]:
+    """Return the names of all tensors that the host core reads or writes."""
+    return frozenset(name for node in graph.nodes if is_core(node) for name in (*node.inputs, node.output)
+                     if name and name not in graph.constants)
+
+
+def core_constants(graph: Graph) -> dict[str, np.ndarray]:
+    """Return the constants that the host core reads."""
+    return {name: graph.constants[name] for node in graph.nodes if is_core(node) for name in node.inputs
+            if name in graph.constants}
+
+
+def check_core(layers: Iterable[CoreLayer], tensors: Mapping[str, TensorInfo],
+               constants: Mapping[str, np.ndarray]) -> None:
+    """Refuse what the host core does not compute either, every layer of it.
+
+    Raises
+    ------
+    UnsupportedNodeError
+        For the first such layer; it knows the others.
+    """
+    refusals = []
+    for layer in layers:
+        if (refusal := refusal_of(call_of(layer, tensors, constants))) is not None:
+            refusals.append(UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op,
+                                                 f"{layer.reason}, and on the core: {refusal}", WAY_OUT))
+    raise_all(refusals)

@@ -1,0 +1,259 @@
+"""The last step: a graph of fused operators becomes a Network, all constants worked out."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_ops import PLACED
+from tilewright.compiler.graph.scales import tensor_info
+from tilewright.compiler.network.layers import (
+    AnyLayer,
+    CoreLayer,
+    Kind,
+    Layer,
+    Network,
+    Place,
+    Requantize,
+    Shape,
+    TensorInfo,
+)
+from tilewright.compiler.network.places import Concat, Part, Slice, Step, Upsample, copy_layer, place_tensors
+from tilewright.compiler.network.transposed import transposed_convolution
+from tilewright.compiler.passes.lower.average_scale import average_scale
+from tilewright.compiler.passes.lower.build_core import (
+    check_core,
+    core_constants,
+    core_info,
+    core_layer,
+    core_tensors,
+    flat_info,
+    is_core,
+)
+from tilewright.isa.numerics import pack_scale, wrap
+
+_KINDS: dict[str, Kind] = {"QConv": "conv", "QAverage": "average", "QPass": "pass"}
+
+
+def build_network(graph: Graph) -> Network:
+    """Return the network of a graph whose nodes are QConv, QAverage and QPass, Quantize, Dequantize, and ONNX's.
+
+    Raises
+    ------
+    CompileError
+        If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
+        what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
+    """
+    nodes = [node for node in graph.nodes if node.op in (*_KINDS, *PLACED, "QConvTranspose") or is_core(node)]
+    names = _unique_names(nodes)
+    build = _Build(graph)
+    steps = [step for node, name in zip(nodes, names, strict=True) for step in build.steps(node, name)]
+    inputs, outputs = build.inputs(), build.outputs()
+    used = {name for node in nodes for name in (*build.data_inputs(node), node.output)}
+    tensors = {name: build.info(name) for name in sorted(used)}
+    tensors |= build.parts | {info.name: info for info in (*outputs, *inputs)}
+    aliases = {node.output: node.inputs[0] for node in graph.nodes if node.op == "QAlias"}
+    tensors |= {name: build.info(name) for pair in aliases.items() for name in pair if name not in tensors}
+    layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
+    if len(layers) < len(steps) or build.parts:
+        found = place_tensors(steps, tensors, [info.name for info in inputs], [info.name for info in outputs])
+        layers, tensors = found.layers, found.tensors
+    tensors |= {name: replace(tensors[name], place=_whole(tensors[source], tensors[name].shape))
+                for name, source in aliases.items()}
+    inputs, outputs = (tuple(info if info.place == tensors[info.name].place else
+                             replace(info, place=tensors[info.name].place) for info in border)
+                       for border in (inputs, outputs))
+    constants = core_constants(graph)
+    check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
+    return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
+                   constants=constants)
+
+
+def _unique_names(nodes: list[Node]) -> list[str]:
+    seen: Counter[str] = Counter()
+    names = []
+    for node in nodes:
+        seen[node.name] += 1
+        names.append(node.name if seen[node.name] == 1 else f"{node.name}#{seen[node.name]}")
+    return names
+
+
+def _whole(source: TensorInfo, shape: Shape) -> Place:
+    """Return the place of a tensor of ``shape`` that is all of ``source``, without gaps."""
+    channels, _, width = shape
+    return Place(parent=source.name, offset=0, row_step=width * channels, pixel_step=channels)
+
+
+class _Build:
+    """Layers and tensors of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.core = core_tensors(graph)
+        self.parts: dict[str, TensorInfo] = {}
+        self.flat = frozenset(name for node in graph.nodes if node.op == "QAlias" for name in node.attrs["flat"])
+        self.aliased = frozenset(name for node in graph.nodes if node.op == "QAlias"
+                                 for name in (*node.inputs, node.output))
+
+    def info(self, name: str) -> TensorInfo:
+        """Return what the back end knows of a tensor."""
+        tensor = self.graph.tensors[name]
+        shape = tensor.shape or ()
+        if name in self.flat:
+            return flat_info(tensor)
+        if name in self.aliased and (len(shape) not in (2, 4) or shape[0] != 1):
+            return core_info(tensor)
+        return core_info(tensor) if name in self.core else tensor_info(tensor)
+
+    def border(self, name: str, border: Tensor) -> TensorInfo:
+        """Return a tensor that stands for an input or output of the model."""
+        info, dtype = self.info(name), border.dtype
+        if border.name == name:
+            dtype = "uint8" if info.unsigned else info.dtype
+        return replace(info, onnx_name=border.name, onnx_dtype=dtype, onnx_shape=border.shape)
+
+    def inputs(self) -> tuple[TensorInfo, ...]:
+        """Return the tensors that stand for the model's inputs."""
+        found = []
+        for name in self.graph.inputs:
+            border = self.graph.tensors[name]
+            readers = self.graph.readers(name)
+            found += [self.border(node.output, border) for node in readers if node.op == "Quantize"]
+            if any(node.op != "Quantize" for node in readers):
+                found.append(self.border(name, border))
+        return tuple(found)
+
+    def outputs(self) -> tuple[TensorInfo, ...]:
+        """Return the tensors that stand for the model's outputs."""
+        found = []
+        for name in self.graph.outputs:
+            node = self.graph.producer(name)
+            if node is None:
+                raise UnsupportedModelError(
+                    f"Output {name!r} must be computed by the model, not be an input or constant")
+            source = node.inputs[0] if node.op == "Dequantize" else name
+            found.append(self.border(source, self.graph.tensors[name]))
+        return tuple(found)
+
+    def data_inputs(self, node: Node) -> tuple[str, ...]:
+        """Return the tensors that a node reads, constants left out."""
+        if node.op in (*_KINDS, "QConvTranspose"):
+            residual = node.attrs.get("residual")
+            return (node.inputs[0], residual.tensor) if residual else node.inputs[:1]
+        return tuple(name for name in node.inputs if name and name not in self.graph.constants)
+
+    def steps(self, node: Node, name: str) -> list[Step]:
+        """Return what the back end has for a node: layers, or the movement of a tensor."""
+        if node.op == "QConvTranspose":
+            return self.transposed(node, name)
+        return self.interleaved(node, name) if node.op == "QInterleave" else [self.step(node, name)]
+
+    def interleaved(self, node: Node, name: str) -> list[Step]:
+        """Return the layers that copy tensors to the phases of another one."""
+        output, (rows, columns) = self.info(node.output), node.attrs["steps"]
+        steps: list[Step] = []
+        for index, source in enumerate(node.inputs):
+            info, start = self.info(source), divmod(index, columns)
+            part = replace(info, name=f"{output.name}[{start[0]}::{rows}, {start[1]}::{columns}]", dims=None,
+                           place=Part(output.name, (0, *start), (rows, columns)).place(output.shape))
+            self.parts[part.name] = part
+            steps.append(copy_layer(f"{name}[{start[0]}, {start[1]}]", node.onnx_nodes, info, part.name))
+        return steps
+
+    def transposed(self, node: Node, name: str) -> list[Step]:
+        """Return the layers of a transposed convolution; what they write are parts of its result."""
+        attrs, output = node.attrs, self.info(node.output)
+        x, own = self.info(node.inputs[0]), tensor_info(self.graph.tensors[attrs.get("own_output", node.output)])
+        weights, w_scale = self.graph.constants[node.inputs[1]], self.graph.constants[node.inputs[2]]
+        channels = weights.shape[1] * attrs["groups"]
+        bias = self.graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(channels, np.int32)
+        scale = x.scale * w_scale / own.scale
+        _check_scales(node, scale)
+        layers, parts = transposed_convolution(
+            name=name, onnx_nodes=node.onnx_nodes, source=x, output=output, weights=weights, bias=bias,
+            strides=attrs["strides"], pads=attrs["pads"], dilations=attrs["dilations"], groups=attrs["groups"],
+            requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
+                                  zero_point=own.zero_point, low=attrs["low"], high=attrs["high"]),
+            table=attrs.get("table"), exact=attrs.get("exact", True))
+        self.parts |= parts
+        return list(layers)
+
+    def step(self, node: Node, name: str) -> Step:
+        """Return the one layer or movement of a node."""
+        attrs = node.attrs
+        if node.op == "QConcat":
+            return Concat(name=name, onnx_nodes=node.onnx_nodes, inputs=node.inputs, output=node.output,
+                          axis=attrs["axis"])
+        if node.op == "QSlice":
+            return Slice(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
+                         starts=attrs["starts"], steps=attrs["steps"])
+        if node.op == "QUpsample":
+            return Upsample(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
+                            factors=attrs["factors"])
+        if node.op == "QPad":
+            return copy_layer(name, node.onnx_nodes, self.info(node.inputs[0]), node.output, pads=attrs["pads"],
+                              pad_value=attrs["value"])
+        return core_layer(self.graph, node, name) if is_core(node) else self.layer(node, name)
+
+    def layer(self, node: Node, name: str) -> Layer:
+        """Return a layer of the datapath."""
+        graph = self.graph
+        x, out = tensor_info(graph.tensors[node.inputs[0]]), tensor_info(graph.tensors[node.output])
+        in_shape, attrs, kind = x.shape, node.attrs, _KINDS[node.op]
+        # What an addition behind it reads; pooling does not change the quantisation.
+        own = tensor_info(graph.tensors[attrs.get("own_output", node.output)])
+        weights, zero_point, exact = None, own.zero_point, attrs.get("exact", True)
+        if kind == "conv":
+            weights = graph.constants[node.inputs[1]]
+            w_scale = graph.constants[node.inputs[2]]
+            bias = graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(weights.shape[0], np.int32)
+            scale = np.float32(attrs.get("alpha", 1.0)) * x.scale * w_scale / own.scale
+            sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
+        elif kind == "average":
+            covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"]) and "windowed" not in attrs
+            factor, provable = average_scale(node, x, own, covers)
+            scale, exact = np.array([factor]), exact and provable
+            bias, sums = np.zeros(in_shape[0], np.int32), np.full(in_shape[0], math.prod(attrs["kernel"]))
+        else:
+            scale, zero_point = np.ones(1, np.float32), 0
+            bias, sums = np.zeros(in_shape[0], np.int32), np.zeros(in_shape[0], np.int64)
+        window = {field: attrs[field] for field in ("kernel", "strides", "dilations", "pads") if field in attrs}
+        _check_scales(node, scale)
+        return Layer(
+            name=name, kind=kind, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
+            in_shape=in_shape, conv_shape=_conv_shape(bias.size, in_shape, attrs), out_shape=out.shape,
+            weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums), **window,
+            groups=attrs["groups"] if kind == "conv" else in_shape[0],
+            pad_value=x.zero_point if kind != "pass" else 0,
+            requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
+                                  zero_point=zero_point, low=attrs["low"], high=attrs["high"]),
+            residual=attrs.get("residual"), pool=attrs.get("pool"), table=attrs.get("table"), exact=exact)
+
+
+def _conv_shape(channels: int, in_shape: Shape, attrs: Mapping[str, Any]) -> Shape:
+    if "kernel" not in attrs:
+        return channels, *in_shape[1:]
+    top, left, bottom, right = attrs["pads"]
+    padded = (in_shape[1] + top + bottom, in_shape[2] + left + right)
+    height, width = ((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(
+        padded, attrs["kernel"], attrs["strides"], attrs["dilations"], strict=True))
+    return channels, height, width
+
+
+def _fold_zero_point(bias: np.ndarray, zero_point: int, weight_sums: np.ndarray) -> np.ndarray:
+    """Return the bias for raw values of x: Σ (x - z) w + b = Σ x w + (b - z Σ w), in int32 that wraps."""
+    folded = bias.astype(np.int64) - zero_point * weight_sums.astype(np.int64)
+    return np.array([wrap(int(value), 32) for value in folded], np.int32)
+
+
+def _check_scales(node: Node, scales: np.ndarray) -> None:
+    for scale in scales:
+        try:
+            pack_scale(float(scale))
+        except ValueError as error:
+            raise BadModelError(f"Scales of node {node.name!r} are too far apart: {error}") from error

@@ -1,0 +1,80 @@
+"""From an ONNX file to a network of fused layers: the passes, in order."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.rewrite import Pass, Pipeline
+from tilewright.compiler.network.layers import Network
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.onnx.reader import load
+from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
+from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
+from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
+from tilewright.compiler.passes.canonicalise.place_depth_to_space import PlaceDepthToSpace
+from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
+from tilewright.compiler.passes.canonicalise.split_average import SplitAverage
+from tilewright.compiler.passes.canonicalise.split_weights import SplitWeights
+from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
+from tilewright.compiler.passes.fuse.fuse_pool import FusePool
+from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
+from tilewright.compiler.passes.fuse.fuse_table import FuseTable
+from tilewright.compiler.passes.lower.build_layers import build_network
+from tilewright.compiler.passes.recognise.expand_qlinear import ExpandQLinear
+from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
+from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
+from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
+from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
+from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
+from tilewright.compiler.passes.recognise.qdq import RecogniseQdq
+from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
+from tilewright.compiler.passes.recognise.quantise_between import QuantiseBetween
+from tilewright.compiler.passes.recognise.quantise_inputs import QuantiseInputs
+from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
+from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
+from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
+
+RECOGNITION = (
+    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
+    QuantiseBetween(), RecogniseTables(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+"""Either ONNX form → integer operators, and what is left for the host core."""
+
+CANONICALISATION = (
+    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(), MergeMoves(),
+    PlaceDepthToSpace(), LeaveToCore())
+"""Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
+
+FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())
+"""Those → one operator per layer."""
+
+PASSES = (*RECOGNITION, *CANONICALISATION, *FUSION)
+
+
+def passes(options: Options) -> tuple[Pass, ...]:
+    """Return the passes that ``options`` ask for, in order."""
+    return tuple(FusePool(alone=not options.fuse_pool) if isinstance(each, FusePool) else each for each in PASSES)
+
+
+def lower(graph: Graph, options: Options = BEST) -> Network:
+    """Turn a graph as the front end makes it into fused layers.
+
+    Raises
+    ------
+    CompileError
+        If it has something that is not compiled; the message names the node, the reason and a way out.
+    """
+    # Scales that overflow or are none are refused where they are used, not warned about.
+    with np.errstate(all="ignore"):
+        return build_network(Pipeline(passes(options))(graph))
+
+
+def compile_network(model: str | Path | bytes, options: Options = BEST) -> Network:
+    """Read a quantised ONNX model and turn it into fused layers.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or has something that is not compiled.
+    """
+    return lower(load(model), options)

@@ -1,0 +1,1 @@
+"""Passes that turn ONNX operators into quantised ones."""

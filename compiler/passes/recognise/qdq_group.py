@@ -1,0 +1,110 @@
+"""One float operator between the DequantizeLinear before it and the QuantizeLinear behind it; no pass of its own."""
+
+import numpy as np
+
+from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
+from tilewright.compiler.graph import scales as quantisation
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS, moving_node
+
+ALONE = ("MaxPool", "GlobalMaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
+"""Operators that have no clamp of their own behind them: it is the next group's."""
+
+
+class Group:
+    """An operator, the Relu or Clip behind it, if there is one, and the QuantizeLinear behind all.
+
+    Attributes
+    ----------
+    kind : Tensor
+        What the QuantizeLinear writes.
+    clamps : bool
+        The Relu or Clip does more than the quantisation, which makes ONNX Runtime compute the operator in float.
+    """
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+        self.clip, self.quantize = self.followers()
+        names = (*self.quantize.inputs[1:], "")[:2]
+        self.kind = quantisation.activation(graph, self.quantize, self.quantize.output, *names)
+        self.scale, self.zero_point = self.kind.parameters
+        self.clamps = self.clip is not None and not self._redundant(self.clip)
+
+    @property
+    def outputs(self) -> set[str]:
+        """Outputs of the nodes that the group's operator stands for, besides the first."""
+        return {node.output for node in (self.clip, self.quantize) if node is not None}
+
+    def refusal(self, reason: str, way_out: str) -> UnsupportedNodeError:
+        """Return the error that says why the group is no integer operator."""
+        return UnsupportedNodeError(self.node.name, self.node.op, reason, way_out)
+
+    def followers(self) -> tuple[Node | None, Node]:
+        """Return the Relu or Clip behind the operator, if there is one, and the QuantizeLinear behind all."""
+        following = self.graph.only_reader(self.node.output)
+        if following is not None and following.op in ("Relu", "Clip") and self.node.op not in ALONE:
+            clip, following = following, self.graph.only_reader(following.output)
+        else:
+            clip = None
+        if following is None or following.op != "QuantizeLinear":
+            raise self.refusal("its result is not quantised at once and only once, so ONNX Runtime computes it in "
+                               "float", "quantise every activation of the model, outputs included")
+        return clip, following
+
+    def data_input(self, name: str) -> Tensor:
+        """Return the type of the integer tensor behind an input; a computed one."""
+        source = self.graph.producer(name)
+        if source is None or source.op != "DequantizeLinear":
+            raise self.refusal(f"its input {name!r} is float", "quantise every activation of the model")
+        if source.inputs[0] in self.graph.constants:
+            raise self.refusal(f"its input {name!r} is a constant", "fold the constant into a bias")
+        return type_behind(self.graph, source)
+
+    def bounds(self, node: Node) -> tuple[int | None, int | None]:
+        """Return the integer bounds of a Relu or Clip at the group's quantisation."""
+        return tuple(None if bound is None else self.level(bound)  # type: ignore[return-value]
+                     for bound in self._float_bounds(node))
+
+    def _float_bounds(self, node: Node) -> tuple[np.float32 | None, np.float32 | None]:
+        if node.op == "Relu":
+            return np.float32(0), None
+        if node.op != "Clip":
+            return None, None
+        found = []
+        for name, attribute in zip((*node.inputs[1:], "", "")[:2], ("min", "max"), strict=True):
+            if name and name not in self.graph.constants:
+                raise self.refusal(f"its bound {name!r} is computed while the model runs", "make it a constant")
+            value = quantisation.number(self.graph, node, name, "bound") if name else node.attrs.get(attribute)
+            found.append(None if value is None else np.float32(value))
+        return found[0], found[1]
+
+    def level(self, value: np.float32) -> int:
+        """Return the integer that a number is quantised to."""
+        if np.isnan(value):
+            raise BadModelError(f"Node {self.node.name!r} ({self.node.op}) must have numbers as constants, not NaN")
+        bounds = np.iinfo(self.kind.dtype)
+        with np.errstate(over="ignore"):
+            level = np.rint(value / self.scale) + self.zero_point
+        return int(np.clip(level, bounds.min, bounds.max))
+
+    def _redundant(self, clip: Node) -> bool:
+        """Tell whether saturation does what ``clip`` does."""
+        low, high = self._float_bounds(clip)
+        bounds = np.iinfo(self.kind.dtype)
+        bottom, top = (self.scale * np.float32(int(level) - self.zero_point)
+                       for level in (bounds.min, bounds.max))
+        return bool((low is None or low <= bottom) and (high is None or high >= top))
+
+    def clamped(self, node: Node) -> Node:
+        """Return the group's integer operator with the bounds of the Relu or Clip behind it."""
+        if self.clip is None or not self.clamps:
+            return node
+        clamp = moving_node(self.graph, self.clip, "", self.kind.dtype, *self.bounds(self.clip))
+        bounded = node.with_attrs(low=clamp.attrs["low"], high=clamp.attrs["high"])
+        return bounded.with_(onnx_nodes=node.onnx_nodes + self.clip.onnx_nodes)
+
+
+def type_behind(graph: Graph, dequantize: Node) -> Tensor:
+    """Return the type of the integer tensor that a DequantizeLinear reads."""
+    x, scale, zero = (*dequantize.inputs, "")[:3]
+    return quantisation.activation(graph, dequantize, x, scale, zero)

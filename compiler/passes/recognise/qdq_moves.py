@@ -1,0 +1,107 @@
+"""What in the QDQ form only moves integers, and the product of two tensors; no pass of its own."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.graph import scales as quantisation
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_moves import move_node
+from tilewright.compiler.graph.integer_ops import with_bounds
+from tilewright.compiler.graph.value_tables import TableError
+from tilewright.compiler.passes.recognise.function_tables import table_node
+from tilewright.compiler.passes.recognise.infer_shapes import inferred
+from tilewright.compiler.passes.recognise.qdq_group import Group, type_behind
+
+SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
+"""Operators that move elements one by one: the host core's, if nothing makes them a matter of addresses."""
+
+
+def clamped_behind(group: Group, graph: Graph, nodes: tuple[Node, ...]) -> tuple[Graph, tuple[Node, ...]]:
+    """Return ``nodes``, the last of which writes the group's result, with the clamp behind them that there is."""
+    if group.clip is None or not group.clamps:
+        return graph, nodes
+    name = f"{group.kind.name}:unclamped"
+    graph = graph.with_(tensors={**graph.tensors, name: replace(group.kind, name=name)})
+    clamp = with_bounds("QClamp", group.clip.with_(output=group.kind.name), (name,), group.kind.dtype)
+    return graph, (*nodes[:-1], nodes[-1].with_(output=name), group.clamped(clamp.with_(onnx_nodes=())))
+
+
+def moved(group: Group) -> tuple[Graph, tuple[Node, ...]]:
+    """Return the integer operator of a move, and tables before it for inputs of another quantisation."""
+    graph, node, tables = group.graph, group.node, []
+    inputs = [group.data_input(name) for name in (node.inputs if node.op == "Concat" else node.inputs[:1])]
+    graph = quantisation.with_types(graph, *inputs, group.kind)
+    names = []
+    for index, tensor in enumerate(inputs):
+        if tensor.same_quantisation(group.kind):
+            names.append(tensor.name)
+            continue
+        name = f"{group.kind.name}:input{index}"
+        new = replace(group.kind, name=name, shape=tensor.shape)
+        graph = graph.with_(tensors={**graph.tensors, name: new})
+        source = group.graph.producer(node.inputs[index])
+        assert source is not None
+        rescale = (source.with_(onnx_nodes=()),
+                   group.quantize.with_(inputs=(source.output, *group.quantize.inputs[1:]), output=name,
+                                       onnx_nodes=node.onnx_nodes))
+        try:
+            tables.append(table_node(graph, rescale, tensor, new))
+        except TableError as error:
+            raise group.refusal("ONNX Runtime does not change the scale of its inputs", "give them one") from error
+        names.append(name)
+    value = 0.0
+    if node.op == "Pad":
+        constant = node.inputs[2] if len(node.inputs) > 2 else ""
+        value = quantisation.number(graph, node, constant, "value") if constant else \
+            node.attrs.get("value", 0.0)
+    moved = move_node(graph, node, tuple(names), group.level(np.float32(value))).with_(output=group.kind.name)
+    known = graph.tensors[moved.output].shape
+    if known is not None and inferred(graph, moved)[1] != known:
+        raise group.refusal(f"its result has the shape {list(known)}", "use another shape")
+    return graph, (*tables, moved)
+
+
+def shuffled(group: Group) -> tuple[Graph, tuple[Node, ...]]:
+    """Return the same operator on integers, for the host core."""
+    x = group.data_input(group.node.inputs[0])
+    if not x.same_quantisation(group.kind):
+        raise group.refusal("its input and output have different scales or zero points", "give them one")
+    graph = quantisation.with_types(group.graph, x, group.kind)
+    new = group.node.with_(inputs=(x.name, *group.node.inputs[1:]), output=group.kind.name,
+                          reason="the datapath moves no elements one by one")
+    return graph, (new,)
+
+
+def multiplied(group: Group) -> tuple[Graph, tuple[Node, ...]]:
+    """Return a QLinearMul, which the host core computes from integers to integers; all as after ShiftUnsigned."""
+    unsigned = group.kind.dtype == "uint8"
+    graph, names, constants = group.graph, [], {}
+    for index, name in enumerate(group.node.inputs):
+        source = graph.producer(name)
+        if source is None or source.op != "DequantizeLinear":
+            raise group.refusal(f"its input {name!r} is float", "quantise every activation of the model")
+        fixed = graph.constants.get(source.inputs[0])
+        tensor = type_behind(graph, source)
+        if tensor.dtype != group.kind.dtype:
+            raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+        names.append(tensor.name)
+        if fixed is None:
+            graph = quantisation.with_types(graph, tensor)
+        else:
+            names[-1] = f"{group.kind.name}:factor{index}"
+            constants[names[-1]] = (fixed.astype(np.int16) - 128 * unsigned).astype(np.int8)
+        names += _parameters(tensor, f"{group.kind.name}:{index}", constants)
+    names += _parameters(group.kind, group.kind.name, constants)
+    graph = quantisation.with_constants(quantisation.with_types(graph, group.kind), constants)
+    new = group.node.with_(op="QLinearMul", inputs=tuple(names), output=group.kind.name,
+                          attrs={"unsigned": int(unsigned)}, reason="the datapath multiplies by constants only")
+    return graph, (new,)
+
+
+def _parameters(tensor: Tensor, prefix: str, constants: dict[str, np.ndarray]) -> tuple[str, str]:
+    """Add scale and int8 zero point of a tensor to ``constants`` and return their names."""
+    scale, zero = tensor.parameters
+    constants[f"{prefix}:scale"] = np.array(scale, np.float32)
+    constants[f"{prefix}:zero"] = np.array(zero - 128 * (tensor.dtype == "uint8"), np.int8)
+    return f"{prefix}:scale", f"{prefix}:zero"

@@ -1,0 +1,121 @@
+"""What in the QDQ form multiplies by constants: convolutions, matrix products, factors per channel; no pass of its own.
+
+Source: ``weight_bias_quantization.cc`` of ONNX Runtime.
+"""
+
+import numpy as np
+
+from tilewright.compiler.errors import BadModelError
+from tilewright.compiler.graph import scales as quantisation
+from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.integer_ops import bias_vector, weight_layout, weighted_node, with_bounds
+from tilewright.compiler.graph.transposed_windows import transposed_attrs, transposed_weights
+from tilewright.compiler.passes.recognise.fold_affine import affine_of
+from tilewright.compiler.passes.recognise.infer_shapes import inferred
+from tilewright.compiler.passes.recognise.leave_to_core import dequantised
+from tilewright.compiler.passes.recognise.qdq_group import Group
+
+_MAX_OFFSET_ERROR = 0.5
+"""Levels by which a constant sum may be missed: with the rounding of the result, less than one level in all."""
+
+
+def weighted(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
+    """Return the QConv or QDense of a Conv, Gemm or MatMul, and the graph with its constants."""
+    bias_name = (*node.inputs, "", "")[2]
+    axis, attrs = weight_layout(node, bool(bias_name))
+    source = graph.producer(node.inputs[1])
+    if source is None or source.op != "DequantizeLinear":
+        raise group.refusal("its weights are float", "quantise the weights to int8")
+    values, scale, zero = (*source.inputs, "")[:3]
+    packed = quantisation.weights(graph, node, values, scale, zero, axis)
+    if packed[1].size > 1 and source.attrs.get("axis", 1) % packed[0].ndim != axis:
+        raise group.refusal("the scales of its weights are not those of its output channels",
+                            f"quantise the weights along axis {axis}")
+    bias = _bias(group, graph, bias_name, x, packed[1]) if bias_name else None
+    return weighted_node(graph, node, x.name, group.kind.dtype, packed, bias, **attrs)
+
+
+def transposed(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
+    """Return the QConvTranspose of a ConvTranspose, and the graph with its constants."""
+    source = graph.producer(node.inputs[1])
+    if source is None or source.op != "DequantizeLinear":
+        raise group.refusal("its weights are float", "quantise the weights to int8")
+    values, scale, zero = (*source.inputs, "")[:3]
+    groups = node.attrs.get("group", 1)
+    levels, factors = transposed_weights(graph, node, values, scale, zero, groups)
+    if factors.size > 1 and source.attrs.get("axis", 1) % levels.ndim != 1:
+        raise group.refusal("the scales of its weights are not those of its output channels",
+                            "quantise the weights along axis 1")
+    bias_name = (*node.inputs, "", "")[2]
+    constants = {"weights": levels, "scale": factors}
+    if bias_name:
+        constants["bias"] = bias_vector(node, _bias(group, graph, bias_name, x, factors), levels.shape[1] * groups)
+    names = {f"{node.output}:{name}": value for name, value in constants.items()}
+    # ONNX Runtime has no integer kernel for it.
+    new = with_bounds("QConvTranspose", node, (x.name, *names, *("",) * (3 - len(names))), group.kind.dtype,
+                      **transposed_attrs(node, levels.shape[2:]), exact=False)
+    return quantisation.with_constants(graph, names), new
+
+
+def scaled(group: Group) -> tuple[Graph, tuple[Node, ...]] | None:
+    """Return a depthwise 1x1 convolution for s x + t with constants per channel; None if it is something else."""
+    fixed = {node.output: dequantised(node, [group.graph.constants[name] for name in node.inputs if name])
+             for node in (group.graph.producer(name) for name in group.node.inputs)
+             if node is not None and node.op == "DequantizeLinear" and set(node.inputs) - {""} <=
+             group.graph.constants.keys()}
+    found = affine_of(quantisation.with_constants(group.graph, fixed), group.node)
+    if found is None:
+        return None
+    x, (name, factor, offset) = group.data_input(found[0]), found
+    channels = (group.graph.tensors[name].shape or (1, 1))[1]
+    if x.dtype != group.kind.dtype:
+        raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+    if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
+        raise group.refusal("its constants make infinity or no number", "use finite constants")
+    factor, offset = (np.broadcast_to(each, channels) for each in (factor, offset))
+    levels, scale, bias, error = _with_offset(factor, offset, float(x.parameters[0]), float(group.scale))
+    if error.max() > _MAX_OFFSET_ERROR or np.abs(bias).max() >= 2.0**30:
+        raise group.refusal("one level of its input is too many of its output for its constants to be int32 beside "
+                            "int8 weights", "give input and output scales that are less far apart")
+    weights = (levels * np.sign(factor)).astype(np.int8).reshape(channels, 1, 1, 1)
+    graph, new = weighted_node(
+        quantisation.with_types(group.graph, x, group.kind), group.node.with_(output=group.kind.name), x.name,
+        group.kind.dtype, (weights, scale), bias.astype(np.int32), group=channels, exact=False)
+    new = group.clamped(new)
+    inferred(graph, new)
+    return graph, (new,)
+
+
+def _with_offset(factor: np.ndarray, offset: np.ndarray, x_scale: float, y_scale: float,
+                 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return weights from 1, their float32 scales and biases for |s| x + t per channel, all as vectors.
+
+    The product of a weight w and its scale is |s| whatever w is, but the bias counts in steps of x_scale |s| / w. So w
+    is the one of 1 .. 127 whose steps come closest to t. The last vector is by how many levels of y they miss it.
+    """
+    # Where w does not matter it is 64, so that its scale is |s| to the last bit.
+    candidates = np.array([64, *(each for each in range(127, 0, -1) if each != 64)])
+    size = np.where(factor == 0, y_scale / x_scale, np.abs(factor))
+    steps = x_scale * size / candidates[:, None]
+    biases = np.rint(offset / steps)
+    errors = np.abs(biases * steps - offset) / y_scale
+    best, channels = errors.argmin(axis=0), np.arange(size.size)
+    levels = candidates[best]
+    return levels, (size / levels).astype(np.float32), biases[best, channels], errors[best, channels]
+
+
+def _bias(group: Group, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
+    """Return the int32 bias; ONNX Runtime quantises a float one by the product of the scales."""
+    source = graph.producer(name)
+    if source is not None and source.op == "DequantizeLinear":
+        levels = quantisation.constant(graph, source, source.inputs[0], "bias")
+        if quantisation.scales(graph, source, source.inputs[1]).size not in (1, levels.size):
+            raise BadModelError(f"Bias of node {group.node.name!r} must have 1 scale or {levels.size}")
+        return levels
+    values = quantisation.constant(graph, group.node, name, "bias")
+    if values.dtype != np.float32 or values.ndim != 1 or weight_scale.size not in (1, values.size):
+        raise group.refusal("its bias is neither int32 nor a float32 vector", "quantise the bias to int32")
+    levels = np.rint(values / (x.parameters[0] * weight_scale))
+    if not np.all(np.abs(levels) < 2.0**31):
+        raise group.refusal("its bias does not fit int32 at the product of the scales", "use a larger scale")
+    return levels.astype(np.int32)

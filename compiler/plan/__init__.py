@@ -1,0 +1,1 @@
+"""Plans: algorithm, tiles and cost of every layer."""

@@ -1,0 +1,325 @@
+"""Choose for each layer the algorithm, the tile and the loop order, by cost alone; refuse what does not fit.
+
+A layer is cut three ways: into strips of output rows (and blocks of columns only where a strip of the least rows does
+not fit), into blocks of output channels whose weights are loaded together, and, for a kernel too large for the weight
+memory, into parts of the kernel whose sums are held. Two loop orders matter: for each block every tile (weights pass
+the bus once), or for each tile every block (inputs pass once).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import gcd
+
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.layout import LayerLayouts
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.plan.cost import APART, Cost, OnChip, array_cycles, price
+from tilewright.compiler.plan.footprint import (
+    Block,
+    input_bytes,
+    pair_words,
+    part_bytes,
+    result_bytes,
+    usable_words,
+    weight_words,
+)
+from tilewright.compiler.plan.forms import MAX_CHANNELS, MAX_WINDOW_STRIDE, algorithms, forms
+from tilewright.compiler.plan.strips import can_stay
+from tilewright.compiler.plan.tiles import Axis, Slice, Tile, axes
+from tilewright.compiler.plan.walk import Walk, walk, walks
+from tilewright.isa.machine import TILE_BYTES, Machine
+
+MAX_ROWS, MAX_COLUMNS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 16383, 63, 63
+MAX_WINDOW, MAX_PAIR_WORDS = 15, 4095
+"""What the operands of the commands can hold (isa/encoding.py)."""
+
+
+FIRST_ROWS = 2
+"""Output rows of a first tile that is made smaller than the others."""
+
+
+class DoesNotFitError(CompileError):
+    """No tile of a layer fits the machine's buffers or the operands of its commands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPlan:
+    """How one layer is computed; ``work`` is what is done for it: the layer itself, or another form of it.
+
+    ``chip`` tells what of it is on chip from one layer to the next.
+    """
+
+    layer: Layer
+    work: Layer
+    walk: Walk
+    tiles: tuple[Tile, ...]
+    blocks: tuple[Block, ...]
+    weights_outer: bool
+    splits_input: bool
+    cost: Cost
+    layouts: LayerLayouts
+    stays: bool = False
+    """The input stays in the activation buffer whole: compiler/plan/strips.py."""
+    chip: OnChip = APART
+
+    @property
+    def largest(self) -> Tile:
+        """The first tile of the most rows."""
+        return max(self.tiles, key=lambda tile: len(tile.rows.out))
+
+    def summary(self) -> str:
+        """Return the plan in a line."""
+        layer, tile, block = self.layer, self.largest, self.blocks[0]
+        how = {"conv23": "Winograd F(2x2,3x3)" + ("" if self.walk.reuse else " without column reuse"),
+               "conv": "16-byte dot products" + (" of paired rows" if self.walk.paired else ""), "sum": "window sums"}
+        size = f"{len(tile.rows.out)} rows"
+        if len(tile.columns.out) < layer.out_shape[2]:
+            size += f" x {len(tile.columns.out)} columns"
+        skips = "" if self.work is layer else ", at stride 1 and dropping what the stride skips"
+        part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.walk.runs else ""
+        order = "for each block every tile" if self.weights_outer else "for each tile every block"
+        order += ", the input loaded once" if self.stays else ""
+        return (f"{how[self.walk.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
+                f"blocks of {block.channels} channels{part}; {order}{said_of(self.chip)}")
+
+
+def said_of(chip: OnChip) -> str:
+    """Say what stays on chip, as the end of a sentence."""
+    said = "; its input is on chip" if chip.input else ""
+    said += "; its output stays on chip" if chip.output else ""
+    return said + (" and is stored too" if chip.output and chip.stored else "")
+
+
+def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
+               layouts: LayerLayouts | None = None) -> LayerPlan:
+    """Return the cheapest plan of ``layer`` that ``options`` allow.
+
+    ``layouts`` tell how its tensors lie in main memory; without them, none has gaps.
+
+    Raises
+    ------
+    DoesNotFitError
+        If there is none; the message says what the smallest tile needs.
+    """
+    check_operands(layer)
+    layouts = layouts or LayerLayouts.gap_free(layer)
+    plans = [replace(plan, layer=layer) for work, algorithm in forms(layer, options)
+             for each in walks(work, algorithm, machine)
+             for plan in candidates(work, layouts, replace(each, reuse=options.reuse), machine)]
+    if not plans:
+        raise DoesNotFitError(shortage(layer, machine, options))
+    return min(plans, key=lambda plan: plan.cost)
+
+
+def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: LayerLayouts, chip: OnChip,
+                 unit: int) -> LayerPlan | None:
+    """Return the cheapest plan of a layer whose whole input is on chip; None if there is no room for it.
+
+    Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
+    """
+    plans: list[LayerPlan] = []
+    for work, algorithm in forms(layer, options):
+        height, width = axes(work)
+        columns = width.cut(0, width.out)
+        whole = Tile(height.cut(0, height.out), columns)
+        for each in walks(work, algorithm, machine):
+            how = replace(each, reuse=options.reuse)
+            if not holds_all(whole, work) or input_bytes(whole, work, how) > machine.activation_bytes:
+                continue
+            cuts = [blocks for groups, parts in block_sizes(work, how, machine)
+                    if aligned(blocks := cut_blocks(work, how, machine, groups, parts), unit)]
+            for rows in sizes(height, how):
+                tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
+                # Patches start at even rows.
+                if algorithm == "conv" or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
+                    fitting = [blocks for blocks in cuts if fits(tiles[0], blocks, work, layouts, how, machine)]
+                    plans += orders(work, layouts, how, machine, tiles, fitting, chip)
+    return min((replace(plan, layer=layer) for plan in plans if not plan.stays), key=lambda plan: plan.cost,
+               default=None)
+
+
+def holds_all(whole: Tile, layer: Layer) -> bool:
+    """Tell whether ``whole``, the tile of all of a layer's output, holds every pixel of its input."""
+    return (whole.rows.image, whole.columns.image) == (range(layer.in_shape[1]), range(layer.in_shape[2]))
+
+
+def aligned(blocks: tuple[Block, ...], unit: int) -> bool:
+    """Tell whether every block starts with a channel that is a multiple of ``unit``."""
+    return all(block.first_channel % unit == 0 for block in blocks)
+
+
+def priced(plan: LayerPlan, machine: Machine, chip: OnChip) -> LayerPlan:
+    """Return ``plan`` with ``chip`` and what it costs then."""
+    cost = price(plan.work, plan.layouts, plan.walk, machine, distinct(plan.tiles), plan.blocks,
+                 weights_outer=plan.weights_outer, splits_input=plan.splits_input, stays=plan.stays,
+                 chip=chip)
+    return replace(plan, cost=cost, chip=chip)
+
+
+def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
+    """Return the cycles in which the array or the bus is busy with a layer, whichever is longer."""
+    array = array_cycles(distinct(plan.tiles), plan.blocks, plan.work, plan.walk, machine)
+    return max(array, plan.cost.bytes // machine.bus_bytes)
+
+
+def check_operands(layer: Layer) -> None:
+    """Raise :exc:`DoesNotFitError` for a layer that no tiling brings within the commands' operands."""
+    pool = layer.pool
+    for what, value, limit in (
+        ("kernel", max(layer.kernel), MAX_KERNEL),
+        ("padding", max(layer.pads), MAX_PADDING),
+        ("pooling window", max(pool.kernel) if pool else 1, MAX_WINDOW),
+        ("pooling stride", max(pool.strides) if pool else 1, MAX_WINDOW_STRIDE),
+    ):
+        if value > limit:
+            raise DoesNotFitError(f"Layer {layer.name!r}: the {what} must be at most {limit}, not {value}")
+    if layer.residual and pool:
+        raise DoesNotFitError(f"Layer {layer.name!r} must not have both a residual and a max pooling")
+
+
+def candidates(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine) -> Iterator[LayerPlan]:
+    """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
+    height, width = axes(layer)
+    cuts = [cut_blocks(layer, walk, machine, groups, parts)
+            for groups, parts in block_sizes(layer, walk, machine)]
+    for columns in sizes(width, walk):
+        found = False
+        for rows in sizes(height, walk):
+            largest = Tile(height.cut(0, rows), width.cut(0, columns))
+            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, layouts, walk, machine)]
+            if fitting:
+                tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
+                for plan in orders(layer, layouts, walk, machine, tiles, fitting):
+                    found = True
+                    yield plan
+                # Where the input stays, the array can begin once a little of it is there.
+                ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, FIRST_ROWS))
+                if FIRST_ROWS < rows < height.out and can_stay(ramped, layer, walk, machine):
+                    plans = orders(layer, layouts, walk, machine, ramped, fitting)
+                    yield from (plan for plan in plans if plan.stays)
+        if found:
+            return
+
+
+def sizes(axis: Axis, walk: Walk) -> list[int]:
+    """Return the lengths that cut the axis evenly, longest first; for conv23 of whole 2x2 tiles."""
+    odd = walk.algorithm == "conv23" and axis.window_stride % 2 == 1
+    lengths = {-(-axis.out // n) for n in range(1, axis.out + 1)}
+    return sorted({min(length + (length % 2 if odd else 0), axis.out) for length in lengths}, reverse=True)
+
+
+def block_sizes(layer: Layer, walk: Walk, machine: Machine) -> list[tuple[int, int]]:
+    """Return (lane groups, parts of the kernel) of the blocks that fit the weight and parameter memories."""
+    total = -(-layer.conv_shape[0] // machine.lanes)
+    usable = usable_words(machine)
+    most = min(total, min(machine.parameter_channels, MAX_CHANNELS) // machine.lanes)
+    lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
+    if walk.section:
+        lengths = {length for length in lengths | {walk.section} if walk.section % length == 0} | {1}
+    if walk.algorithm == "conv23" and walk.group_step:
+        # The banks of a pixel go by its channel: a command's first must be one of bank 0.
+        unit = TILE_BYTES // gcd(TILE_BYTES, walk.seen)
+        lengths = {min(-(-length // unit) * unit, total) for length in lengths}
+    found = [(length, 1) for length in sorted(lengths)
+             if length <= most and weight_words(length, walk.runs, walk, machine) <= usable]
+    # Large and small blocks alike are worth a look, but not all of hundreds.
+    found = found[:3] + found[3:-6:max(1, len(found) // 8)] + found[max(3, len(found) - 6):]
+    if walk.one_run and layer.conv_shape[1] * layer.conv_shape[2] <= machine.tiles and not walk.group_step:
+        least = -(-2 * weight_words(1, walk.runs, walk, machine) // usable)
+        found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= walk.runs]
+    return found
+
+
+def cut_blocks(layer: Layer, walk: Walk, machine: Machine, groups: int, parts: int) -> tuple[Block, ...]:
+    """Return the blocks of a layer in the order in which they are computed."""
+    outputs = layer.conv_shape[0]
+    total = -(-outputs // machine.lanes)
+    step = -(-walk.runs // parts)
+    cuts = [range(start, min(start + step, walk.runs)) for start in range(0, walk.runs, step)]
+    places = [(first, cut) for first in range(0, total, groups) for cut in cuts]
+    return tuple(
+        Block(index, first, min(groups, total - first), first * machine.lanes,
+              min(groups * machine.lanes, outputs - first * machine.lanes), cut)
+        for index, (first, cut) in enumerate(places))
+
+
+def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: tuple[Tile, ...],
+           cuts: list[tuple[Block, ...]], chip: OnChip = APART) -> Iterator[LayerPlan]:
+    """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
+    copies = distinct(tiles)
+    for blocks in cuts:
+        if not all(fits(tile, blocks, layer, layouts, walk, machine) for tile in copies):
+            continue
+        splits_input = input_bytes(tiles[0], layer, walk) > machine.activation_bytes
+        for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
+            cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=weights_outer,
+                         splits_input=splits_input, chip=chip)
+            plan = LayerPlan(layer=layer, work=layer, walk=walk, tiles=tiles, blocks=blocks,
+                             weights_outer=weights_outer, splits_input=splits_input, cost=cost, layouts=layouts,
+                             chip=chip)
+            yield plan
+            # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
+            # blocks outside, all of the input would come during the first block.
+            if (not weights_outer and can_stay(tiles, layer, walk, machine)
+                    and array_cycles(copies, blocks, layer, walk, machine) * machine.bus_bytes < cost.bytes):
+                cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=False, splits_input=False,
+                             stays=True)
+                yield replace(plan, cost=cost, stays=True)
+
+
+def distinct(tiles: tuple[Tile, ...]) -> dict[Tile, int]:
+    """Return tiles of different shapes, and how many of each there are."""
+    found: dict[tuple[tuple[int, ...], ...], Tile] = {}
+    return Counter(found.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
+
+
+def shape(cut: Slice) -> tuple[int, ...]:
+    """Return the lengths of ``cut``."""
+    return len(cut.out), len(cut.conv), cut.before, len(cut.image), cut.after, cut.window_before
+
+
+def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, layouts: LayerLayouts, walk: Walk,
+         machine: Machine) -> bool:
+    """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
+    block = blocks[0]
+    parts = len(block.runs) < walk.runs
+    if parts and (tile.rows.out, tile.columns.out) != (range(layer.out_shape[1]), range(layer.out_shape[2])):
+        return False
+    inside = input_bytes(tile, layer, walk) <= machine.activation_bytes or (
+        parts and layouts.input.whole and one_row_of_bytes(tile, layer)
+        and part_bytes(block) <= machine.activation_bytes)
+    return (inside
+            and len(block.runs) <= MAX_RUNS
+            and walk.kernel_x <= MAX_KERNEL
+            and pair_words(tile, layer, walk) <= MAX_PAIR_WORDS
+            and result_bytes(tile, block.channels) <= machine.result_bytes
+            and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
+            and len(tile.columns.conv) <= MAX_COLUMNS
+            and (layouts.input.rows_whole or len(tile.columns.image) <= MAX_COLUMNS)
+            and max(tile.columns.before, tile.columns.after) <= MAX_PADDING
+            and (layer.in_shape[0] <= MAX_CHANNELS or tile.columns.before == tile.columns.after == 0)
+            and max(tile.rows.window_before, tile.columns.window_before) <= MAX_WINDOW)
+
+
+def one_row_of_bytes(tile: Tile, layer: Layer) -> bool:
+    """Tell whether the input of ``tile`` is the whole tensor and gives one output pixel, as fully connected."""
+    stored = tile.rows.stored, tile.columns.stored
+    return len(tile.rows.conv) == len(tile.columns.conv) == 1 and stored == layer.in_shape[1:] == (
+        len(tile.rows.image), len(tile.columns.image))
+
+
+def shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
+    """Return a sentence that names what the smallest tile needs and what there is."""
+    height, width = axes(layer)
+    tile = Tile(height.cut(0, 1), width.cut(0, 1))
+    needs = []
+    for algorithm in algorithms(layer, options):
+        how = walk(layer, algorithm, machine)
+        needs.append(f"as {algorithm} {input_bytes(tile, layer, how)} bytes of activations, "
+                     f"{weight_words(1, how.runs, how, machine) * TILE_BYTES * machine.clusters} of weights and "
+                     f"{result_bytes(tile, min(machine.lanes, layer.conv_shape[0]))} of results")
+    return (f"The smallest tile of layer {layer.name!r} needs {'; or '.join(needs)}, and machine {machine.name} has "
+            f"{machine.activation_bytes}, {usable_words(machine) * TILE_BYTES * machine.clusters} and "
+            f"{machine.result_bytes}: take a larger machine")

@@ -1,0 +1,151 @@
+"""How a mac command walks over its input: loop counts, and which input channels a lane group sees.
+
+``conv`` multiplies runs of 16 bytes. The pixels of a kernel row are one run of kernel width x channels bytes where
+nothing lies between them, and so are the rows of a kernel as wide as what is stored. In a grouped convolution
+the lanes of a lane group must look at the same bytes::
+
+    lanes is a multiple of the outputs of a group    several groups side by side, zero weights between (depthwise)
+    the outputs of a group are a multiple of lanes   one group after the other
+    else                                             all channels, zero weights where another group's lie
+
+A run can also be 8 bytes each of two kernel rows: *paired rows*, if what is stored is widened so that the two lie
+8 (mod 16) bytes apart. Rows of more bytes are cut into pieces of 8. That takes ceil(rows / 2) ceil(bytes / 8) runs, not
+rows ceil(bytes / 16): 3 instead of 5 for 5x5 on one channel, 12 instead of 14 for 7x7 on three.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.plan.tiles import Axis, axes
+from tilewright.isa.machine import TILE_BYTES, Machine
+
+Algorithm = Literal["conv23", "conv", "sum"]
+
+PAIR_BYTES = TILE_BYTES // 2
+"""Bytes of each of two paired rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """The loops of one layer's mac commands.
+
+    Attributes
+    ----------
+    kernel_y, kernel_x, runs : int
+        Loop counts, as ``conv.set_shape`` takes them.
+    seen : int
+        Input channels (bytes of a pixel) that one lane group's weights cover.
+    group_step : int
+        Bytes from one lane group's input to the next one's, inside a command; for ``conv23`` 16 to a channel.
+    section : int
+        Lane groups after which the input moves on by ``section_step`` bytes, with a command of its own; 0: never.
+    section_step : int
+        See ``section``.
+    overread : int
+        Bytes that the last run reads behind the input; their weights are zero.
+    paired : bool
+        A run is 8 bytes each of two kernel rows; the second row of the last pair is not there if they are odd.
+    pieces : bool
+        Of paired rows: ``kernel_x`` counts pieces of 8 bytes of a kernel row, not pixels.
+    reuse : bool
+        ``conv23`` keeps the columns that neighbouring patches share.
+    """
+
+    algorithm: Algorithm
+    kernel_y: int
+    kernel_x: int
+    runs: int
+    seen: int
+    group_step: int = 0
+    section: int = 0
+    section_step: int = 0
+    overread: int = 0
+    paired: bool = False
+    pieces: bool = False
+    reuse: bool = True
+
+    @property
+    def steps(self) -> int:
+        """Multiplier issues per tile and lane group."""
+        return self.kernel_y * self.kernel_x * self.runs
+
+    @property
+    def one_run(self) -> bool:
+        """Whether the whole kernel is one run, so that it may be cut anywhere."""
+        return self.algorithm == "conv" and self.kernel_y == self.kernel_x == 1
+
+
+def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
+    """Return the walk of ``layer`` by ``algorithm``."""
+    channels, outputs = layer.in_shape[0], layer.conv_shape[0]
+    kernel_y, kernel_x = layer.kernel
+    if algorithm == "sum":
+        return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
+                    group_step=machine.lanes, overread=TILE_BYTES - 1)
+    if algorithm == "conv23":
+        return winograd_walk(layer, machine)
+    inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
+    seen, group_step, section, section_step = channels, 0, 0, 0
+    side_by_side = machine.lanes // outputs_each * inputs_each
+    if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
+        seen = group_step = side_by_side
+    elif layer.groups > 1 and outputs_each % machine.lanes == 0:
+        seen = section_step = inputs_each
+        section = outputs_each // machine.lanes
+    height, width = axes(layer)
+    if seen == channels and (layer.dilations[1] == 1 or kernel_x == 1):
+        seen_row, kernel_x = kernel_x * channels, 1
+        if fills_rows(height, width):
+            seen_row, kernel_y = kernel_y * seen_row, 1
+    else:
+        seen_row = seen
+    runs = -(-seen_row // TILE_BYTES)
+    return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
+                group_step=group_step, section=section, section_step=section_step,
+                overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
+
+
+def winograd_walk(layer: Layer, machine: Machine) -> Walk:
+    """Return the walk of ``conv23``: a run is a channel, and its patch lies 16 bytes from the next channel's.
+
+    A command's first channel must be a multiple of 16, so a section of its own needs groups of so many channels.
+    """
+    channels, outputs = layer.in_shape[0], layer.conv_shape[0]
+    inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
+    side_by_side = machine.lanes // outputs_each * inputs_each
+    if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
+        overread = -(-outputs // machine.lanes) * side_by_side - channels
+        return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=side_by_side, seen=side_by_side,
+                    group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES)
+    if layer.groups > 1 and outputs_each % machine.lanes == 0 and inputs_each % TILE_BYTES == 0:
+        return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
+                    section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)
+    return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=channels, seen=channels)
+
+
+def walks(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Walk, ...]:
+    """Return the walks of ``layer`` by ``algorithm`` that are worth comparing."""
+    plain = walk(layer, algorithm, machine)
+    # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
+    if algorithm != "conv" or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
+        return (plain,)
+    paired = pair_rows(plain, layer)
+    return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
+
+
+def pair_rows(plain: Walk, layer: Layer) -> Walk:
+    """Return ``plain`` with two kernel rows to a run; where pixels are stepped over one by one, ``runs`` stay many."""
+    paired = replace(plain, kernel_y=-(-plain.kernel_y // 2), paired=True)
+    in_one = plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
+    count = -(-in_one // PAIR_BYTES)
+    overread = plain.overread - plain.runs * TILE_BYTES + count * PAIR_BYTES
+    if plain.kernel_x > 1:
+        return replace(paired, runs=count, overread=overread)
+    return replace(paired, kernel_x=count, runs=1, overread=overread, pieces=True)
+
+
+def fills_rows(height: Axis, width: Axis) -> bool:
+    """Tell whether the kernel is as wide as the stored rows and its rows follow one another."""
+    whole = width.cut(0, width.out)
+    return (height.dilation == 1 or height.kernel == 1) and whole.stored == width.kernel and width.conv == 1

@@ -1,0 +1,139 @@
+"""What a command touches, read off its operands and its unit's settings, by the layouts of docs/datapath.md.
+
+This knows nothing of plans and regions: it is how compiler/schedule/races.py sees a program. Each access is the
+interval from the first to behind the last place, in bytes; weight memories are counted over all clusters.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from tilewright.compiler.schedule.step_commands import Access
+from tilewright.isa.assembler import Command
+from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+
+Operands = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Reader:
+    """Follows the settings of the units and tells what each command touches."""
+
+    machine: Machine
+    settings: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def accesses(self, command: Command) -> tuple[Access, ...]:
+        """Return what ``command`` touches, and take over what it sets."""
+        mnemonic, variant, operands = command.instruction.mnemonic, command.variant.name, command.operands
+        if variant.startswith("set_") or variant == "window":
+            self.settings.setdefault(mnemonic, {}).update(operands)
+            return ()
+        if variant == "fence":
+            return ()
+        handler = {"lda": self._lda, "ldw": self._ldw, "conv": self._conv, "conv23": self._conv23, "pool": self._sum,
+                   "act": self._act, "sta": self._sta}[mnemonic]
+        return tuple(handler(variant, operands))
+
+    def capacity(self, space: str) -> int:
+        """Return the bytes of a buffer."""
+        machine = self.machine
+        return {"activations": machine.activation_bytes, "results": machine.result_bytes,
+                "main": machine.weight_bytes, "ninths": machine.weight_bytes // 8,
+                "parameters": 8 * machine.parameter_channels, "table": TABLE_SLOTS * TABLE_BYTES,
+                "memory": 1 << 32}[space]
+
+    def _lda(self, variant: str, op: Operands) -> Iterator[Access]:
+        cfg = self.settings["lda"]
+        last = (cfg["chunks"] - 1) * cfg["chunk_step"] + cfg["chunk_bytes"]
+        if not variant.startswith("fill"):
+            yield _pixels(op["address"], op["rows"], cfg["memory_row_step"], cfg["chunks"], cfg["memory_chunk_step"],
+                          cfg["chunk_bytes"])
+        if variant == "residual":
+            yield _rows("results", op["base"], op["rows"], cfg["row_step"], last, write=True)
+        elif variant.endswith("linear"):
+            yield _rows("activations", op["base"], op["rows"], cfg["row_step"],
+                        (cfg["left"] + cfg["right"]) * cfg["channels"] + last, write=True)
+        else:
+            pixels = cfg["left"] + cfg["chunks"] * cfg["chunk_bytes"] // cfg["channels"] + cfg["right"]
+            yield _rows("activations", op["base"], (op["y"] + op["rows"] - 1) // 4 + 1, cfg["row_step"],
+                        -(-pixels // 4) * TILE_BYTES * cfg["channels"], write=True)
+
+    def _ldw(self, variant: str, op: Operands) -> Iterator[Access]:
+        bus = self.machine.bus_bytes
+        yield Access("memory", op["address"], op["address"] + op["words"] * bus)
+        yield Access(variant, op["base"] * bus, (op["base"] + op["words"]) * bus, write=True)
+
+    def _linear_input(self, op: Operands) -> Access:
+        cfg = self.settings["conv"]
+        reach = (cfg["tiles_x"] - 1) * cfg["x_step"] + (cfg["kernel_y"] - 1) * cfg["kernel_y_step"]
+        reach += (cfg["kernel_x"] - 1) * cfg["kernel_x_step"] + (op["groups"] - 1) * cfg["group_step"]
+        reach += cfg.get("pair_words", 0) * TILE_BYTES
+        return _rows("activations", op["base"], op["tiles_y"], cfg["y_step"], reach + cfg["runs"] * TILE_BYTES)
+
+    def _weights(self, first_word: int, words: int) -> Access:
+        size = TILE_BYTES * self.machine.clusters
+        return Access("main", first_word * size, (first_word + words) * size)
+
+    def _conv(self, variant: str, op: Operands) -> Iterator[Access]:
+        cfg = self.settings["conv"]
+        steps = cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
+        yield self._linear_input(op)
+        yield self._weights(op["weight_base"], op["groups"] * steps * self.machine.lanes_per_cluster)
+
+    def _conv23(self, variant: str, op: Operands) -> Iterator[Access]:
+        cfg = self.settings["conv"]
+        rows, columns = 2 * op["y_half"] + 2 * op["tiles_y"] + 2, 2 * cfg["tiles_x"] + 2
+        # The channels of the last block end with its last lane group's, which may go beyond the pixel's.
+        channels = (op["groups"] - 1) * cfg.get("group_step", 0) + cfg["runs"] * TILE_BYTES
+        yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"],
+                    (-(-columns // 4) - 1) * cfg["x_step"] + channels)
+        kernels = op["groups"] * cfg["runs"] * self.machine.lanes_per_cluster
+        yield self._weights(op["weight_base"], -(-kernels // 2))
+        ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))
+        yield Access("ninths", ninths.start, ninths.stop)
+
+    def _sum(self, variant: str, op: Operands) -> Iterator[Access]:
+        yield self._linear_input(op)
+
+    def _act(self, variant: str, op: Operands) -> Iterator[Access]:
+        cfg, window = self.settings["act"], self.settings.get("pool", {})
+        rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
+        yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + op["channels"]))
+        if op["table"]:
+            yield Access("table", TABLE_BYTES * op["table_slot"], TABLE_BYTES * (op["table_slot"] + 1))
+        yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + op["channels"],
+                    write=True)
+
+    def _sta(self, variant: str, op: Operands) -> Iterator[Access]:
+        if variant == "status":
+            yield Access("memory", op["address"], op["address"] + 4 * RECORD_WORDS, write=True)
+            return
+        cfg = self.settings["sta"]
+        yield _rows("results", op["base"], op["rows"], cfg["row_step"],
+                    (cfg["chunks"] - 1) * cfg["chunk_step"] + cfg["chunk_bytes"])
+        if variant == "memory":
+            yield _pixels(op["address"], op["rows"], cfg["target_row_step"], cfg["chunks"], cfg["target_chunk_step"],
+                          cfg["chunk_bytes"], write=True)
+        elif variant == "linear":
+            yield _rows("activations", op["target"], op["rows"], cfg["target_row_step"],
+                        (cfg["chunks"] - 1) * cfg["target_chunk_step"] + cfg["chunk_bytes"], write=True)
+        else:
+            # From the first channel's word in the first block to the last one's in the last, with all their banks.
+            first = op["target"] + TILE_BYTES * TILE_BYTES * op["channel"]
+            yield _rows("activations", first, (op["y"] + op["rows"] - 1) // 4 + 1, cfg["target_row_step"],
+                        (op["x"] + cfg["chunks"] - 1) // 4 * cfg["target_chunk_step"] + TILE_BYTES * cfg["chunk_bytes"],
+                        write=True)
+
+
+def _pixels(address: int, rows: int, row_step: int, chunks: int, chunk_step: int, chunk_bytes: int, *,
+            write: bool = False) -> Access:
+    """Return the access to runs in main memory: exactly, where the gaps between them go on from row to row."""
+    length = (chunks - 1) * chunk_step + chunk_bytes
+    found = _rows("memory", address, rows, row_step, length, write=write)
+    if chunks > 1 and chunk_step > chunk_bytes and (rows == 1 or row_step % chunk_step == 0):
+        return replace(found, step=chunk_step, size=chunk_bytes)
+    return replace(found, step=row_step, size=length) if rows > 1 and row_step > length else found
+
+
+def _rows(space: str, base: int, rows: int, step: int, length: int, *, write: bool = False) -> Access:
+    return Access(space, base, base + (rows - 1) * step + length, write)

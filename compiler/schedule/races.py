@@ -1,0 +1,254 @@
+"""Prove that a program means the same whatever the units' relative speed: no starving wait, no race, no overflow.
+
+The program is replayed once in its order. Every command has a start and an end, and each of them a clock: per unit
+the latest command known to have ended. What is known:
+
+- in a unit, commands start in order and end in order;
+- a wait is met by the signal of the same number, so it knows what was known when that command ended; where two units
+  signal one semaphore, each signal must be known to come behind all of the other unit before it;
+- an act starts after its mac command has started, and ends after that one has ended;
+- what comes behind a fence starts when everything before it has ended, acknowledged by memory;
+- what the host core computes itself has ended before any later command starts.
+
+Two commands of different units that touch the same bytes, one of them writing, must be ordered: the first is known to
+have ended when the second starts. Nothing here is shared with compiler/schedule/synchronisation.py, which puts the
+semaphores in.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from tilewright.compiler.schedule.accesses import Reader
+from tilewright.compiler.schedule.intervals import Intervals, mesh
+from tilewright.isa.assembler import Command
+from tilewright.isa.encoding import SEMAPHORE_WIDTH
+from tilewright.isa.machine import Machine
+from tilewright.isa.program import Call
+
+UNITS = ("load", "mac", "post", "store", "memory", "copy", "residual")
+"""What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the activation
+buffer has it. Residuals reach the result buffer through a queue of their own, which later loads overtake: only the end
+of a residual tells of those before it."""
+
+LIMIT = (1 << SEMAPHORE_WIDTH) - 1
+
+Clock = tuple[int, ...]
+NOTHING: Clock = (-1,) * len(UNITS)
+
+
+class RaceError(AssertionError):
+    """A program whose result would depend on timing: a mistake of the compiler."""
+
+
+@dataclass(slots=True)
+class Signal:
+    """A signal under way: its command, and what is known once it has been given."""
+
+    index: int
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Touch:
+    """An access that later commands must be ordered with; ``unit`` indexes ``UNITS``."""
+
+    start: int
+    stop: int
+    write: bool
+    unit: int
+    index: int
+    step: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Checker:
+    """The state of the replay."""
+
+    machine: Machine
+    reader: Reader = field(init=False)
+    commands: list[Command] = field(default_factory=list)
+    started: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
+    ended: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
+    signals: dict[str, deque[Signal]] = field(default_factory=dict)
+    signallers: dict[str, dict[str, int]] = field(default_factory=dict)
+    signalled: dict[str, int] = field(default_factory=dict)
+    waits: dict[str, list[int]] = field(default_factory=dict)
+    positions: dict[str, list[int]] = field(default_factory=dict)
+    touches: dict[str, Intervals[Touch]] = field(default_factory=dict)
+    sums: deque[tuple[Clock, Clock]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.machine)
+
+    def replay(self, command: Command) -> None:
+        """Check one command and take it into account."""
+        index, unit = len(self.commands), command.variant.unit
+        self.commands.append(command)
+        if command.variant.name == "fence":
+            self._fence(index)
+            return
+        self.positions.setdefault(unit, []).append(index)
+        flags = command.flags
+        start = self.started[unit]
+        for flag in flags:
+            if flag.startswith("wait_"):
+                start = join(start, self._take(flag.removeprefix("wait_"), index))
+        # Of a mac command, what it knew at its start; its own end is not yet known.
+        mac_start, mac_end = NOTHING, NOTHING
+        if (command.instruction.mnemonic, command.variant.name) == ("act", "run"):
+            if not self.sums:
+                raise RaceError(f"Command {index}, {command}, needs the sums of a mac command before it")
+            mac_start, mac_end = self.sums.popleft()
+        start = join(start, mac_start)
+        self._check_accesses(index, unit, command, start)
+        end = with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
+        self.started[unit], self.ended[unit] = start, end
+        if unit == "store":
+            # Whoever waits for memory waits for the copies before, not the other way round.
+            place = "copy" if command.variant.name in ("linear", "blocked") else "memory"
+            before = join(self.ended["memory"], self.ended["copy"]) if place == "memory" else self.ended["copy"]
+            self.ended[place] = with_own(join(end, before), place, index)
+        if _is_residual(command):
+            self.ended["residual"] = with_own(join(end, self.ended["residual"]), "residual", index)
+        if unit == "mac" and "hold" in command.operands and not command.operands["hold"]:
+            self.sums.append((start, end))
+        for flag in flags:
+            if flag.startswith("signal_"):
+                self._give(flag.removeprefix("signal_"), index, unit)
+
+    def _fence(self, index: int) -> None:
+        """Let everything have ended."""
+        if self.sums:
+            raise RaceError(f"Command {index}, the fence, is never passed: {len(self.sums)} commands of the array have "
+                            f"sums that no act has been sent for")
+        everything = (index,) * len(UNITS)
+        self.started = dict.fromkeys(self.started, everything)
+        self.ended = dict.fromkeys(self.ended, everything)
+
+    def replay_call(self, call: Call) -> None:
+        """Check what the host core does itself: nothing that it touches may be in use."""
+        known = self.ended["host"]
+        for operand in call.operands:
+            writes = operand is call.output
+            start, stop = operand.address, operand.address + operand.span_bytes
+            for touch in self.touches.setdefault("memory", Intervals()).overlapping(start, stop):
+                if (touch.write or writes) and known[touch.unit] < touch.index:
+                    raise RaceError(f"Call of {call}, behind command {len(self.commands) - 1}, and command "
+                                    f"{touch.index}, {self.commands[touch.index]}, touch the same bytes of memory in "
+                                    f"any order")
+
+    def _take(self, name: str, index: int) -> Clock:
+        waiting = self.signals.setdefault(name, deque())
+        if not waiting:
+            raise RaceError(f"Command {index}, {self.commands[index]}, waits for {name}, which nothing before it "
+                            f"signals")
+        self.waits.setdefault(name, []).append(index)
+        return waiting.popleft().clock
+
+    def _give(self, name: str, index: int, unit: str) -> None:
+        place = {"mem_ready": "memory", "res_ready": "residual"}.get(
+            name, "copy" if (name, unit) == ("act_ready", "store") else unit)
+        clock = self.ended[place]
+        latest = self.signallers.setdefault(name, {})
+        for other, earlier in latest.items():
+            if other != place and clock[UNITS.index(other)] < earlier:
+                raise RaceError(f"Command {index}, {self.commands[index]}, and command {earlier}, "
+                                f"{self.commands[earlier]}, signal {name} in any order")
+        latest[place] = index
+        self.signals.setdefault(name, deque()).append(Signal(index, clock))
+        self.signalled[name] = self.signalled.get(name, 0) + 1
+        self._check_overflow(name, index, clock)
+
+    def _check_overflow(self, name: str, index: int, clock: Clock) -> None:
+        """Bound the semaphore at this signal: waits that are certainly over are subtracted.
+
+        A wait is over if its command is known to have ended, or if so many commands of its unit have been issued
+        since that they cannot all be in the queue.
+        """
+        given = self.signalled[name]
+        if given <= LIMIT:
+            return
+        waits = self.waits.get(name, [])
+        unit = next((self.commands[wait].variant.unit for wait in waits), "load")
+        issued = self.positions.get(unit, [])
+        behind = max(0, len(issued) - self.machine.queue_depth - 2)
+        certain = max(clock[UNITS.index(unit)], issued[behind - 1] if behind else -1)
+        if given - sum(1 for wait in waits if wait <= certain) > LIMIT:
+            raise RaceError(f"Semaphore {name} may pass {LIMIT} at command {index}, {self.commands[index]}")
+
+    def _check_accesses(self, index: int, unit: str, command: Command, known: Clock) -> None:
+        for access in self.reader.accesses(command):
+            capacity = self.reader.capacity(access.space)
+            if not 0 <= access.start < access.stop <= capacity:
+                raise RaceError(f"Command {index}, {command}, must stay inside the {capacity} bytes of {access.space}, "
+                                f"not touch {access.start}..{access.stop}")
+            touches = self.touches.setdefault(access.space, Intervals())
+            for touch in touches.overlapping(access.start, access.stop):
+                if ((touch.write or access.write) and owner(touch.unit) != unit
+                        and known[touch.unit] < touch.index and not mesh(touch, access)):
+                    other = self.commands[touch.index]
+                    raise RaceError(f"Command {index}, {command}, and command {touch.index}, {other}, touch the same "
+                                    f"bytes of {access.space} in any order")
+            place = unit
+            if unit == "store":
+                place = {"memory": "memory", "activations": "copy"}.get(access.space, unit)
+            elif _is_residual(command) and access.space == "results":
+                place = "residual"
+            number = UNITS.index(place)
+            # Later commands that are ordered with this one are ordered with what it covers.
+            touches.replace(Touch(access.start, access.stop, access.write, number, index, access.step,
+                                  access.size),
+                            partial(covered, write=access.write, unit=unit))
+
+
+def _is_residual(command: Command) -> bool:
+    return (command.instruction.mnemonic, command.variant.name) == ("lda", "residual")
+
+
+def covered(touch: Touch, *, write: bool, unit: str) -> bool:
+    """Tell whether whoever is ordered with a later access of ``unit`` is ordered with ``touch`` inside it."""
+    return write or (not touch.write and owner(touch.unit) == unit)
+
+
+def owner(unit: int) -> str:
+    """Return the unit that works on what is counted as ``unit``."""
+    return {"memory": "store", "copy": "store", "residual": "load"}.get(UNITS[unit], UNITS[unit])
+
+
+def join(first: Clock, second: Clock) -> Clock:
+    """Return what is known by both together."""
+    if second is NOTHING:
+        return first
+    return tuple(map(max, first, second))
+
+
+def with_own(clock: Clock, unit: str, index: int) -> Clock:
+    """Return ``clock`` with the end of ``unit``'s command ``index``."""
+    if unit == "host":
+        return clock
+    place = UNITS.index(unit)
+    return (*clock[:place], index, *clock[place + 1:])
+
+
+def check(commands: Iterable[Command | Call], machine: Machine) -> int:
+    """Replay ``commands`` and what the host core computes between them; return the number of commands.
+
+    Raises
+    ------
+    RaceError
+        If a wait starves, two accesses race, a semaphore may overflow, or a buffer is left.
+    """
+    checker = Checker(machine)
+    for command in commands:
+        if isinstance(command, Call):
+            checker.replay_call(command)
+        else:
+            checker.replay(command)
+    if checker.sums:
+        raise RaceError(f"Every sum must be taken by an act command; {len(checker.sums)} are left")
+    if left := [name for name, waiting in checker.signals.items() if waiting]:
+        raise RaceError(f"Every signal must be waited for; of {left[0]} {len(checker.signals[left[0]])} are left")
+    return len(checker.commands)

@@ -1,0 +1,373 @@
+"""Put the steps of all layers into one program: each computes while the next one's data are loaded.
+
+The program runs each step's mac, act and store commands, then loads for the step behind it. The units' queues do the
+rest: loads overtake the computation as far as the buffers have room. While the array works on a step, what time the
+bus has left goes to the weights of later steps, piece by piece; before the input of the next layer, which has to
+wait for this step's results, and behind that of the next tile, which has not.
+
+What the host core computes itself stands behind a fence if commands under way may touch the same tensors: then the
+coprocessor is idle, and memory has all of its writes. Weights of later layers may come in meanwhile.
+
+Layers of a chain (compiler/schedule/chaining.py) hand their results over in the activation buffer.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.network.memory_map import MemoryPlan
+from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
+from tilewright.compiler.plan.footprint import block_words, input_bytes, part_bytes, result_bytes, usable_words
+from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.strips import block_rows, strip, whole_tile
+from tilewright.compiler.schedule import on_chip
+from tilewright.compiler.schedule import step_commands as commands
+from tilewright.compiler.schedule.chaining import head_bytes, kept_bytes
+from tilewright.compiler.schedule.rings import Region, Ring
+from tilewright.compiler.schedule.step_commands import Access, Draft
+from tilewright.compiler.schedule.steps import Kind, Step, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.schedule.stock import Stock
+from tilewright.compiler.schedule.synchronisation import synchronise
+from tilewright.compiler.schedule.weight_image import BlockImage, Span
+from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.isa.program import Call, Issue, Operand
+
+LEAST_PIECE = 512
+"""Bytes of weights that are worth a command of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a block of weights that is still to be loaded, and its place, in bytes over all clusters."""
+
+    kind: str
+    source: Span
+    target: Region
+
+
+@dataclass(frozen=True, slots=True)
+class CoreCall:
+    """What the host core computes in place of a layer, and about how many cycles that takes."""
+
+    call: Call
+    cycles: int
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Writes the program; ``drafts`` are (layer, command) in order.
+
+    Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
+    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``bare`` those that have no
+    padding yet.
+    """
+
+    machine: Machine
+    plans: Mapping[int, LayerPlan]
+    calls: Mapping[int, CoreCall]
+    images: Mapping[int, tuple[BlockImage, ...]]
+    memory: MemoryPlan
+    drafts: list[tuple[int, Draft | Call]] = field(default_factory=list)
+    touched: list[Access] = field(default_factory=list)
+    configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    steps: tuple[Step, ...] = field(init=False)
+    inputs: Stock = field(init=False)
+    weights: Stock = field(init=False)
+    parameters: Stock = field(init=False)
+    tables: Stock = field(init=False)
+    results: Ring = field(init=False)
+    reserved: dict[int, Region] = field(default_factory=dict)
+    kept: dict[int, Region] = field(default_factory=dict)
+    bare: list[int] = field(default_factory=list)
+    pieces: deque[Piece] = field(default_factory=deque)
+    strips: dict[int, int] = field(default_factory=dict)
+    spent: int = 0
+
+    def __post_init__(self) -> None:
+        machine = self.machine
+        self.steps = steps_of(self.plans, len(self.plans) + len(self.calls))
+
+        def stock(kind: Kind, size: int, alignment: int) -> Stock:
+            return Stock(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
+
+        self.inputs = stock("input", machine.activation_bytes, TILE_BYTES)
+        self.weights = stock("weights", usable_words(machine), 8)
+        self.parameters = stock("parameters", machine.parameter_channels, max(machine.lanes, 2))
+        self.tables = stock("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
+        self.results = Ring(machine.result_bytes, TILE_BYTES)
+
+    def run(self) -> list[tuple[int, Draft | Call]]:
+        """Return the whole program."""
+        first = self.steps[0]
+        if first.layer in self.plans:
+            self.load_weights(first, 0)
+            self.load_data(first)
+        for step in self.steps:
+            following = self.steps[step.index + 1] if step.index + 1 < len(self.steps) else None
+            if step.layer in self.calls:
+                self.call(step)
+            else:
+                self.compute(step)
+            for stock in (self.inputs, self.weights, self.parameters, self.tables):
+                stock.release(step.index)
+            if step.last and step.layer in self.kept:
+                self.inputs.ring.release(self.kept.pop(step.layer))
+            if following is None:
+                break
+            self.spent = 0
+            if following.layer in self.calls:
+                continue
+            self.load_weights(following, step.layer)
+            free = self.free_bytes(step, following)
+            if following.first:
+                self.fetch_ahead(step.layer, free)
+                self.load_data(following)
+            else:
+                self.load_data(following)
+                self.fetch_ahead(step.layer, free)
+        return self.drafts
+
+    def emit(self, layer: int, drafts: Iterator[Draft]) -> None:
+        """Append ``drafts``, without settings that the unit has already."""
+        for draft in drafts:
+            if draft.configures:
+                key = draft.mnemonic, draft.variant
+                if self.configuration.get(key) == draft:
+                    continue
+                self.configuration[key] = draft
+            elif draft.mnemonic != "ldw" and draft.variant != "status":
+                self.touched += [access for access in draft.accesses if access.space == "memory"]
+            self.drafts.append((layer, draft))
+
+    # ---- load
+
+    def load_weights(self, step: Step, layer: int) -> None:
+        """Load weights, parameters and table of ``step``, if they are not there, in the function of ``layer``."""
+        if self.weights.due(step.index):
+            self.flush(layer)
+            if not self.begin_block():
+                self.required(None, "weight")
+        if self.weights.loaded and self.weights.needs[self.weights.loaded - 1].first <= step.index:
+            self.flush(layer)
+        if self.parameters.due(step.index):
+            self.load_parameters(layer)
+        if self.tables.due(step.index):
+            self.load_table(layer)
+
+    def free_bytes(self, step: Step, following: Step) -> int:
+        """Return how many bytes the bus has time for while ``step`` is computed, besides what ``following`` needs."""
+        if step.layer in self.calls:
+            return 0
+        plan, tile = self.plans[following.layer], tile_of(following, self.plans)
+        time = step_cycles(step, self.plans, self.machine)
+        time -= sum(on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
+                    for index in self.to_fill(following))
+        if not following.first:
+            block = block_of(following, self.plans)
+            if plan.stays:
+                rows = self.missing_rows(following)
+                tile_in = strip(plan.work, tile.columns, rows) if rows else None
+            else:
+                tile_in = tile if self.inputs.due(following.index) else None
+            if tile_in:
+                time -= input_cycles(tile_in, plan.layer, plan.layouts.input, plan.walk, self.machine)
+            time -= output_cycles(tile, block.channels, plan.layouts, self.machine, stored=plan.chip.stored)
+        return max(0, time - self.spent) * self.machine.bus_bytes
+
+    def fetch_ahead(self, layer: int, free: int) -> None:
+        """Load up to ``free`` bytes of weights of later steps, as far as there is room."""
+        while free >= LEAST_PIECE:
+            if not self.pieces and not self.begin_block(ahead=True):
+                return
+            free -= self.load_piece(layer, free)
+
+    def begin_block(self, *, ahead: bool = False) -> bool:
+        """Make the next block of weights the one to load piece by piece; tell whether there is room for it."""
+        if self.weights.loaded == len(self.weights.needs):
+            return False
+        need = self.weights.needs[self.weights.loaded]
+        plan, image = self.plans[need.layer], self.images[need.layer][need.block]
+        region = self.weights.take(block_words(plan.blocks[need.block], plan.walk, self.machine), ahead=ahead)
+        if region is None:
+            return False
+        word = TILE_BYTES * self.machine.clusters
+        self.pieces.append(Piece("main", image.main, Region(region.start * word, region.stop * word)))
+        if image.ninths.size:
+            ninths = Region(region.start // 8 * word, region.stop // 8 * word)
+            self.pieces.append(Piece("ninths", image.ninths, ninths))
+        return True
+
+    def load_piece(self, layer: int, most: int) -> int:
+        """Load at most ``most`` bytes of the next piece, and return how many."""
+        piece = self.pieces.popleft()
+        size = piece.source.size
+        if size - most >= LEAST_PIECE:
+            size = most // TILE_BYTES * TILE_BYTES
+            self.pieces.appendleft(Piece(piece.kind, Span(piece.source.start + size, piece.source.stop),
+                                         Region(piece.target.start + size, piece.target.stop)))
+        source = Span(piece.source.start, piece.source.start + size)
+        self.emit(layer, commands.load_weights(piece.kind, source, self.memory.weights, piece.target, self.machine))
+        return size
+
+    def flush(self, layer: int) -> None:
+        """Load what is left of the block that was begun."""
+        while self.pieces:
+            self.spent += self.load_piece(layer, self.machine.weight_bytes) // self.machine.bus_bytes
+
+    def load_parameters(self, layer: int) -> None:
+        """Load the next block of parameters."""
+        need = self.parameters.needs[self.parameters.loaded]
+        channels = self.plans[need.layer].blocks[need.block].channels
+        region = self.required(self.parameters.take(channels + channels % 2), "parameter")
+        source = self.images[need.layer][need.block].parameters
+        self.emit(layer, commands.load_weights("parameters", source, self.memory.weights,
+                                               Region(8 * region.start, 8 * region.stop), self.machine))
+
+    def load_table(self, layer: int) -> None:
+        """Load the next value table."""
+        need = self.tables.needs[self.tables.loaded]
+        region = self.required(self.tables.take(TABLE_BYTES), "table")
+        self.emit(layer, commands.load_weights("table", self.images[need.layer][need.block].table, self.memory.weights,
+                                               region, self.machine))
+
+    def load_data(self, step: Step) -> None:
+        """Load the input tile and the residual of ``step``, if they are not there."""
+        plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
+        if step.first and plan.chip.output and not plan.chip.input:
+            self.begin_chain(step.layer)
+        for index in self.to_fill(step):
+            self.emit(step.layer, on_chip.fill_border(self.plans[index], self.kept[index]))
+            self.bare.remove(index)
+        if plan.stays:
+            self.load_strip(step, self.memory.tensors[plan.layer.input])
+        elif self.inputs.due(step.index):
+            tensor = self.memory.tensors[plan.layer.input]
+            size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.walk)
+            region = self.required(self.inputs.take(size, around=True), "activation")
+            self.emit(step.layer, commands.load_part(plan, block, tensor, region) if plan.splits_input
+                      else commands.load_input(plan, tile, tensor, region))
+        if plan.layer.residual and block.runs.stop == plan.walk.runs:
+            region = self.required(self.results.allocate(result_bytes(tile, block.channels)), "result")
+            self.reserved[step.index] = region
+            tensor = self.memory.tensors[plan.layer.residual.tensor]
+            self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
+
+    def load_strip(self, step: Step, tensor: int) -> None:
+        """Load those block rows of an input that stays which ``step`` is the first to need."""
+        plan, tile = self.plans[step.layer], tile_of(step, self.plans)
+        rows = self.missing_rows(step)
+        if self.inputs.due(step.index):
+            whole = whole_tile(plan.work, tile.columns)
+            self.required(self.inputs.take(input_bytes(whole, plan.work, plan.walk), around=True), "activation")
+        if rows:
+            region = self.required(self.inputs.current(step.index), "activation")
+            part = strip(plan.work, tile.columns, rows)
+            self.emit(step.layer, commands.load_input(plan, part, tensor, region, rows.start))
+            self.strips[step.layer] = rows.stop
+
+    def missing_rows(self, step: Step) -> range:
+        """Return the block rows of an input that stays which ``step`` needs and which have not been loaded."""
+        rows = block_rows(tile_of(step, self.plans))
+        return range(self.strips.get(step.layer, 0), rows.stop)
+
+    def chained_to(self, head: int) -> list[int]:
+        """Return the layers of the chain behind layer ``head``."""
+        found = []
+        while self.plans[head].chip.output:
+            head += 1
+            found.append(head)
+        return found
+
+    def begin_chain(self, head: int) -> None:
+        """Make room for the inputs of all layers chained to layer ``head``."""
+        ring, size = self.inputs.ring, self.machine.activation_bytes
+        chained = {index: kept_bytes(self.plans[index]) for index in self.chained_to(head)}
+        ring.make_room(head_bytes(self.plans[head], self.machine)
+                       + sum(ring.space(each, size, ring.alignment) for each in chained.values()), self.inputs.recent)
+        for index, each in chained.items():
+            self.kept[index] = self.required(ring.allocate(each), "activation")
+            self.bare.append(index)
+
+    def to_fill(self, step: Step) -> list[int]:
+        """Return the layers whose padding is to be written before the data of ``step``.
+
+        Padding comes before an input that the chain's first layer waits for: the next layer's before the first of
+        these, since results are stored beside it soon; all others' before the last, behind whose loads it hides.
+        """
+        plan = self.plans[step.layer]
+        if not plan.chip.output or plan.chip.input:
+            return []
+        chained = self.chained_to(step.layer)
+        needs, loaded = self.inputs.needs, self.inputs.loaded
+        last = self.inputs.due(step.index) and all(need.layer != step.layer for need in needs[loaded + 1:loaded + 2])
+        wanted = chained if last else chained[:1] if step.first else []
+        return [index for index in wanted if step.first or index in self.bare]
+
+    # ---- compute and store
+
+    def compute(self, step: Step) -> None:
+        """Run ``step`` and store its results."""
+        plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
+        parameters = self.required(self.parameters.current(step.index), "parameter")
+        table = self.tables.current(step.index)
+        source = self.required(self.kept.get(step.layer) or self.inputs.current(step.index), "activation")
+        self.emit(step.layer, commands.compute(plan, tile, block, self.machine, source,
+                                               self.weights.current(step.index), parameters, table))
+        if block.runs.stop < plan.walk.runs:
+            return
+        region = self.reserved.pop(step.index, None) or self.required(
+            self.results.allocate(result_bytes(tile, block.channels)), "result")
+        self.emit(step.layer, commands.finish(plan, tile, block, parameters, table, region))
+        if plan.chip.output:
+            following = step.layer + 1
+            self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[following], self.kept[following], region))
+        for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True) if plan.chip.stored else ():
+            self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout, region))
+        self.results.release(region)
+        if step.last:
+            self.store_record(step.layer)
+
+    def call(self, step: Step) -> None:
+        """Let the host core compute ``step`` when what it needs is done, and weights of later layers come meanwhile."""
+        core = self.calls[step.layer]
+        if any(self.in_use(operand, write=operand is core.call.output) for operand in core.call.operands):
+            self.emit(step.layer, iter([Draft("sta", "fence")]))
+            self.touched.clear()
+        self.fetch_ahead(step.layer, core.cycles * self.machine.bus_bytes)
+        self.drafts.append((step.layer, core.call))
+        self.store_record(step.layer)
+
+    def in_use(self, operand: Operand, *, write: bool) -> bool:
+        """Tell whether a command that may be under way writes what the host core reads, or touches what it writes."""
+        start, stop = operand.address, operand.address + operand.span_bytes
+        return any(access.start < stop and start < access.stop and (write or access.write) for access in self.touched)
+
+    def store_record(self, layer: int) -> None:
+        """Store the counters at the end of ``layer``."""
+        record = self.memory.records[layer]
+        written = Access("memory", record, record + 4 * RECORD_WORDS, write=True)
+        self.emit(layer, iter([Draft("sta", "status", {"address": record}, (written,))]))
+
+    def required(self, region: Region | None, buffer: str) -> Region:
+        """Return ``region``; the planner has seen to it that there is one."""
+        if region is None:
+            raise CompileError(f"The plan needs more of the {buffer} buffer than there is: a mistake of the compiler; "
+                               f"please report it with the model")
+        return region
+
+
+def step_cycles(step: Step, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
+    """Return how long the array works on ``step``."""
+    plan, block = plans[step.layer], block_of(step, plans)
+    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.work, plan.walk, machine)
+
+
+def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],
+             images: Mapping[int, tuple[BlockImage, ...]], memory: MemoryPlan,
+             machine: Machine) -> list[tuple[int, Issue | Call]]:
+    """Return the program as a flat list of (layer, command or call), with its semaphores; the last is the fence."""
+    drafts = Scheduler(machine, plans, calls, images, memory).run()
+    layers = [layer for layer, _ in drafts] + [len(plans) + len(calls)]
+    return list(zip(layers, synchronise([draft for _, draft in drafts] + [Draft("sta", "fence")]), strict=True))

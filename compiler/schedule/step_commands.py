@@ -1,0 +1,351 @@
+"""The commands of one step: operands worked out from plan and buffer regions, as docs/datapath.md wants them.
+
+Every function yields drafts: commands without semaphores, with the bytes they read and write.
+compiler/schedule/synchronisation.py turns these into waits and signals.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.layout import Layout
+from tilewright.compiler.plan.footprint import (
+    BLOCK_ROWS,
+    Block,
+    blocked_row_step,
+    input_bytes,
+    linear_row_step,
+    pair_words,
+)
+from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.strips import block_rows
+from tilewright.compiler.plan.tiles import Tile, axes
+from tilewright.compiler.plan.walk import PAIR_BYTES
+from tilewright.compiler.schedule.rings import Region
+from tilewright.compiler.schedule.weight_image import Span
+from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
+from tilewright.isa.numerics import pack_scale, residual_offset
+
+MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES, MAX_BURST_WORDS = 65535, 4095, 4095, 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Places [start, stop) of a buffer, or of main memory, that a command reads or writes.
+
+    With a ``step`` it is only ``size`` places from start, start + step, .. on.
+    """
+
+    space: str
+    start: int
+    stop: int
+    write: bool = False
+    step: int = 0
+    size: int = 0
+
+
+def memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
+    """Return the access to pixels of a tensor in main memory, ``channels`` of each: exactly, where others lie between.
+
+    Tensors without gaps need no more than the interval: nothing else lies between their pixels.
+    """
+    if layout.rows_whole or layout.row_step % layout.pixel_step:
+        return Access("memory", first, stop, write)
+    return Access("memory", first, stop, write, layout.pixel_step, channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A command that knows what it touches but not yet whom to wait for."""
+
+    mnemonic: str
+    variant: str
+    operands: Mapping[str, int] = field(default_factory=dict)
+    accesses: tuple[Access, ...] = ()
+
+    @property
+    def configures(self) -> bool:
+        """Whether it only sets what later commands use."""
+        return self.variant.startswith("set_") or self.variant == "window"
+
+
+def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
+    """Return (bytes, number) of the fewest equal runs that make up ``size`` bytes, each of whole units.
+
+    Raises
+    ------
+    CompileError
+        If there are none.
+    """
+    units = size // unit
+    for count in range(1, min(units, MAX_CHUNKS) + 1):
+        if units % count == 0 and size // count <= MAX_CHUNK_BYTES:
+            return size // count, count
+    raise CompileError(f"Layer {layer.name!r}: a row of {size} bytes cannot be cut into at most {MAX_CHUNKS} equal "
+                       f"runs of at most {MAX_CHUNK_BYTES}; take narrower tensors")
+
+
+# ---- load
+
+
+def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_block_row: int = 0) -> Iterator[Draft]:
+    """Yield the commands that bring the input of ``tile`` from memory address ``tensor`` to ``region``.
+
+    Where the input stays, it is a strip and goes to block row ``first_block_row`` and those behind it.
+    """
+    layer, blocked, layout = plan.layer, plan.walk.algorithm == "conv23", plan.layouts.input
+    channels = layer.in_shape[0]
+    rows, columns = tile.rows, tile.columns
+    left, pixels, right = columns.before, len(columns.image), columns.after
+    if not pixels:
+        left, pixels, right = 0, columns.stored, 0
+    if columns.image.step > 1 or not layout.rows_whole:
+        size, count, gap = channels, pixels, columns.image.step * layout.pixel_step
+    else:
+        size, count = chunks_of(pixels * channels, channels if blocked else 1, layer)
+        gap = size if count > 1 else 0
+    row_step = blocked_row_step(tile, channels) if blocked else linear_row_step(tile, layer, plan.walk)
+    yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": gap})
+    yield Draft("lda", "set_step", {"memory_row_step": rows.image.step * layout.row_step, "row_step": row_step})
+    # Without padding, the linear layout does not ask for the size of a pixel.
+    pixel = channels if blocked or left or right else min(channels, MAX_PIXEL_BYTES)
+    yield Draft("lda", "set_layout", {"chunk_step": size, "channels": pixel, "left": left, "right": right,
+                                      "value": layer.pad_value})
+    form = "blocked" if blocked else "linear"
+    image_rows = len(rows.image) if columns.image else 0
+    above = rows.before if image_rows else rows.stored
+    if plan.stays:
+        stop_block_row = first_block_row - (-rows.stored // BLOCK_ROWS)
+        region = Region(region.start + first_block_row * row_step, region.start + stop_block_row * row_step)
+    written = Access("activations", region.start, region.stop, write=True)
+
+    def place(row: int) -> dict[str, int]:
+        if blocked:
+            return {"base": region.start + row // 4 * row_step, "y": row % 4}
+        return {"base": region.start + row * row_step, "y": 0}
+
+    if above:
+        yield Draft("lda", f"fill_{form}", {**place(0), "rows": above}, (written,))
+    if image_rows:
+        first = tensor + layout.at(rows.image.start, columns.image.start)
+        stop = tensor + layout.at(rows.image[-1], columns.image[-1]) + channels
+        yield Draft("lda", form, {"address": first, **place(above), "rows": image_rows},
+                    (memory_access(first, stop, layout, channels), written))
+        if rows.after:
+            yield Draft("lda", f"fill_{form}", {**place(above + image_rows), "rows": rows.after}, (written,))
+
+
+def load_part(plan: LayerPlan, block: Block, tensor: int, region: Region) -> Iterator[Draft]:
+    """Yield the commands that load the part of a fully connected input that the runs of ``block`` cover."""
+    layer = plan.layer
+    channels, height, width = layer.in_shape
+    start = TILE_BYTES * block.runs.start
+    length = min(TILE_BYTES * block.runs.stop, channels * height * width) - start
+    size, count = chunks_of(length, 1, layer)
+    yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": size if count > 1 else 0})
+    yield Draft("lda", "set_step", {"memory_row_step": 0, "row_step": length})
+    yield Draft("lda", "set_layout", {"chunk_step": size, "channels": 1, "left": 0, "right": 0,
+                                      "value": layer.pad_value})
+    yield Draft("lda", "linear", {"address": tensor + start, "base": region.start, "rows": 1, "y": 0},
+                (Access("memory", tensor + start, tensor + start + length),
+                 Access("activations", region.start, region.stop, write=True)))
+
+
+def load_residual(plan: LayerPlan, tile: Tile, block: Block, tensor: int, region: Region) -> Iterator[Draft]:
+    """Yield the commands that bring the residual of a step to where its results will be."""
+    layout = plan.layouts.residual
+    assert layout is not None
+    runs = result_runs(plan.layer, tile, block, layout)
+    first, stop = memory_span(tile, block, tensor, layout)
+    yield Draft("lda", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count,
+                                   "memory_chunk_step": runs.memory_step})
+    yield Draft("lda", "set_step", {"memory_row_step": layout.row_step, "row_step": runs.row_step})
+    yield Draft("lda", "set_layout", {"chunk_step": runs.size, "channels": min(layout.shape[0], MAX_PIXEL_BYTES),
+                                      "left": 0, "right": 0, "value": 0})
+    yield Draft("lda", "residual", {"address": first, "base": region.start, "rows": len(tile.rows.out)},
+                (memory_access(first, stop, layout, block.channels),
+                 Access("results", region.start, region.stop, write=True)))
+
+
+def load_weights(kind: str, source: Span, address: int, base: Region, machine: Machine) -> Iterator[Draft]:
+    """Yield ``ldw`` commands: bytes ``source`` of the weight image at ``address`` to the words or channels ``base``.
+
+    ``base`` counts bytes of the destination over all clusters: 16 per word, 8 per channel.
+    """
+    bus = machine.bus_bytes
+    word, end = base.start // bus, source.start
+    while end < source.stop:
+        words = min(MAX_BURST_WORDS, -(-(source.stop - end) // bus))
+        # How the parts share the region does not matter: whoever reads any of it waits for the last.
+        yield Draft("ldw", kind, {"address": address + end, "base": word, "words": words},
+                    (Access(kind, base.start, base.stop, write=True),))
+        word, end = word + words, end + words * bus
+
+
+# ---- mac
+
+
+def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source: Region, weights: Region | None,
+            parameters: Region, table: Region | None) -> Iterator[Draft]:
+    """Yield the mac commands of a step; ``weights`` in words per cluster, ``parameters`` in channels, bytes else."""
+    walk = plan.walk
+    winograd = walk.algorithm == "conv23"
+    rows, columns = len(tile.rows.conv), len(tile.columns.conv)
+    if winograd:
+        rows, columns = -(-rows // 2), -(-columns // 2)
+    yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": walk.kernel_x,
+                                      "kernel_y": walk.kernel_y})
+    yield from tile_steps(plan, tile)
+    yield Draft("conv", "set_group_step", {"group_step": walk.group_step})
+    base = source.start + block.first_group * walk.group_step
+    if walk.section:
+        base += block.first_group // walk.section * walk.section_step
+    if not plan.splits_input and not winograd:
+        base += TILE_BYTES * block.runs.start
+    y_half = 0
+    if plan.stays or (plan.chip.input and winograd):
+        touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
+        base, y_half = base + touched.start * row_step, tile.rows.conv.start % BLOCK_ROWS // 2
+        source = Region(source.start + touched.start * row_step,
+                        source.start + touched.stop * row_step + walk.overread)
+    elif plan.chip.input:
+        first = tile.rows.conv.start * axes(plan.layer)[0].stored_stride
+        offset = first * linear_row_step(tile, plan.layer, walk)
+        base += offset
+        source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, walk))
+    accesses = [Access("activations", source.start, source.stop)]
+    if weights:
+        accesses += weight_accesses(weights, machine, ninths=winograd)
+    # Read by the act behind it; but only the array can wait for them.
+    accesses.append(Access("parameters", 8 * parameters.start, 8 * parameters.stop))
+    if table:
+        accesses.append(Access("table", table.start, table.stop))
+    mnemonic, variant = ("pool", "sum") if walk.algorithm == "sum" else (walk.algorithm, "run")
+    if winograd and not walk.reuse:
+        variant = "run_without_reuse"
+    yield Draft(mnemonic, variant,
+                {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
+                 "groups": block.groups, "accumulate": int(block.runs.start > 0),
+                 "hold": int(block.runs.stop < walk.runs)}, tuple(accesses))
+
+
+def tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
+    """Yield the strides of tiles and kernel."""
+    layer, walk = plan.layer, plan.walk
+    channels = layer.in_shape[0]
+    if walk.algorithm == "conv23":
+        yield Draft("conv", "set_tile_step", {"x_step": TILE_BYTES * channels,
+                                              "y_step": blocked_row_step(tile, channels)})
+        return
+    height, width = axes(layer)
+    row = linear_row_step(tile, layer, walk)
+    kernel_x_step = PAIR_BYTES if walk.pieces else layer.dilations[1] * channels
+    yield Draft("conv", "set_tile_step", {"x_step": width.stored_stride * channels,
+                                          "y_step": height.stored_stride * row})
+    yield Draft("conv", "set_kernel_step", {
+        "kernel_x_step": kernel_x_step if walk.kernel_x > 1 else 0,
+        "kernel_y_step": (2 if walk.paired else 1) * layer.dilations[0] * row if walk.kernel_y > 1 else 0,
+        "pair_words": pair_words(tile, layer, walk)})
+
+
+def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[Access]:
+    """Return what a mac command reads of the weight memories, in bytes over all clusters."""
+    word = TILE_BYTES * machine.clusters
+    found = [Access("main", weights.start * word, weights.stop * word)]
+    if ninths:
+        found.append(Access("ninths", weights.start // 8 * word, weights.stop // 8 * word))
+    return found
+
+
+# ---- post
+
+
+def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, table: Region | None,
+           results: Region) -> Iterator[Draft]:
+    """Yield the act commands of a step."""
+    layer = plan.work
+    scale = layer.requantize
+    yield Draft("act", "set_output", {"width": len(tile.columns.conv), "pixel_step": block.channels,
+                                      "row_step": len(tile.columns.out) * block.channels})
+    yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high})
+    if layer.residual:
+        yield from residual_settings(layer)
+    if layer.pool:
+        yield Draft("pool", "window", {
+            "kernel_x": layer.pool.kernel[1], "kernel_y": layer.pool.kernel[0],
+            "stride_x": layer.pool.strides[1], "stride_y": layer.pool.strides[0],
+            "left": tile.columns.window_before, "top": tile.rows.window_before,
+            "width": len(tile.columns.out), "rows": len(tile.rows.out)})
+    accesses = [Access("parameters", 8 * parameters.start, 8 * parameters.stop),
+                Access("results", results.start, results.stop, write=True)]
+    if table:
+        accesses.append(Access("table", table.start, table.stop))
+    yield Draft("act", "run",
+                {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.walk.algorithm == "conv23"),
+                 "parameter_base": parameters.start, "channels": block.channels,
+                 "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
+                 "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0},
+                tuple(accesses))
+
+
+def residual_settings(layer: Layer) -> Iterator[Draft]:
+    """Yield the settings of the residual add."""
+    add = layer.residual
+    assert add is not None
+    bias = 128 if add.unsigned else 0
+    try:
+        mantissa_a, shift_a = pack_scale(float(add.scale_a))
+        mantissa_b, shift_b = pack_scale(float(add.scale_b))
+        negative, mantissa, shift = residual_offset(
+            mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b,
+            zero_a=add.zero_a + bias, zero_b=add.zero_b + bias, zero_out=add.zero_out + bias)
+    except ValueError as error:
+        raise CompileError(f"Layer {layer.name!r}, residual: {error}") from error
+    yield Draft("act", "set_residual_scale", {"mantissa_a": mantissa_a, "shift_a": shift_a, "mantissa_b": mantissa_b,
+                                              "shift_b": shift_b})
+    yield Draft("act", "set_residual_offset", {
+        "offset_mantissa": mantissa, "offset_shift": shift, "offset_negative": int(negative),
+        "residual_low": add.low, "residual_high": add.high, "unsigned": int(add.unsigned), "own_second": 0})
+
+
+# ---- store
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRuns:
+    """How a row of a step's results lies in the result buffer and in memory."""
+
+    size: int
+    count: int
+    memory_step: int
+    row_step: int
+
+
+def result_runs(layer: Layer, tile: Tile, block: Block, layout: Layout) -> ResultRuns:
+    """Return the runs of a row of results: one where nothing lies between its pixels in memory, else one per pixel."""
+    columns = len(tile.columns.out)
+    row = columns * block.channels
+    if columns == 1 or (layout.rows_whole and block.channels == layout.shape[0]):
+        size, count = chunks_of(row, 1, layer)
+        return ResultRuns(size, count, size if count > 1 else 0, row)
+    return ResultRuns(block.channels, columns, layout.pixel_step, row)
+
+
+def memory_span(tile: Tile, block: Block, tensor: int, layout: Layout) -> tuple[int, int]:
+    """Return the addresses from a step's first result to behind its last."""
+    rows, columns = tile.rows.out, tile.columns.out
+    return (tensor + layout.at(rows[0], columns[0]) + block.first_channel,
+            tensor + layout.at(rows[-1], columns[-1]) + block.first_channel + block.channels)
+
+
+def store(plan: LayerPlan, tile: Tile, block: Block, tensor: int, layout: Layout, results: Region) -> Iterator[Draft]:
+    """Yield the commands that store a step's results to a tensor at memory address ``tensor``."""
+    runs = result_runs(plan.layer, tile, block, layout)
+    first, stop = memory_span(tile, block, tensor, layout)
+    yield Draft("sta", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count, "chunk_step": runs.size})
+    yield Draft("sta", "set_source", {"row_step": runs.row_step})
+    yield Draft("sta", "set_target", {"target_chunk_step": runs.memory_step, "target_row_step": layout.row_step})
+    yield Draft("sta", "memory", {"address": first, "base": results.start, "rows": len(tile.rows.out)},
+                (Access("results", results.start, results.stop),
+                 memory_access(first, stop, layout, block.channels, write=True)))

@@ -1,0 +1,104 @@
+"""The steps of a network in order, and what each of them needs in the buffers.
+
+A step is one tile and one block of one layer: at most one mac command, one act and one store. What it needs is
+loaded once for all the steps in a row that need the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.compiler.plan.footprint import Block
+from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.tiles import Tile
+
+Kind = Literal["input", "weights", "parameters", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Tile and block number ``tile`` and ``block`` of a layer.
+
+    ``first`` and ``last`` tell whether it is the first or the last step of its layer.
+    """
+
+    index: int
+    layer: int
+    tile: int
+    block: int
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something to be loaded: for steps ``first`` .. ``last``, of layer, tile and block as in the first of them."""
+
+    kind: Kind
+    first: int
+    last: int
+    layer: int
+    tile: int
+    block: int
+
+
+def order(plan: LayerPlan) -> Iterator[tuple[int, int]]:
+    """Yield (tile, block) in the plan's loop order."""
+    tiles, blocks = range(len(plan.tiles)), range(len(plan.blocks))
+    if plan.weights_outer:
+        yield from ((tile, block) for block in blocks for tile in tiles)
+    else:
+        yield from ((tile, block) for tile in tiles for block in blocks)
+
+
+def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[Step, ...]:
+    """Return all steps of ``layers`` layers; one without a plan is the host core's and a single step."""
+    steps: list[Step] = []
+    for layer in range(layers):
+        pairs = list(order(plans[layer])) if layer in plans else [(0, 0)]
+        for place, (tile, block) in enumerate(pairs):
+            steps.append(Step(len(steps), layer, tile, block, place == 0, place == len(pairs) - 1))
+    return tuple(steps)
+
+
+def needs_of(kind: Kind, steps: tuple[Step, ...], plans: Mapping[int, LayerPlan]) -> tuple[Need, ...]:
+    """Return what is to be loaded of ``kind``, in order; consecutive steps that need the same share it."""
+    found: list[Need] = []
+    current: tuple[int, ...] | None = None
+    for step in steps:
+        if step.layer not in plans:
+            continue
+        wanted = key(kind, step, plans[step.layer])
+        if wanted is None:
+            continue
+        if wanted == current:
+            last = found[-1]
+            found[-1] = Need(kind, last.first, step.index, last.layer, last.tile, last.block)
+        else:
+            found.append(Need(kind, step.index, step.index, step.layer, step.tile, step.block))
+        current = wanted
+    return tuple(found)
+
+
+def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
+    """Return what tells one need of ``kind`` from another, or None if the step has no such need."""
+    block: Block = plan.blocks[step.block]
+    if kind == "input":
+        if plan.chip.input:
+            return None
+        return (step.layer, 0 if plan.stays else step.tile, block.runs.start if plan.splits_input else 0)
+    if kind == "parameters":
+        return step.layer, block.first_group
+    if kind == "table":
+        return (step.layer,) if plan.layer.table is not None else None
+    return (step.layer, step.block) if plan.walk.algorithm != "sum" else None
+
+
+def tile_of(step: Step, plans: Mapping[int, LayerPlan]) -> Tile:
+    """Return the step's tile."""
+    return plans[step.layer].tiles[step.tile]
+
+
+def block_of(step: Step, plans: Mapping[int, LayerPlan]) -> Block:
+    """Return the step's block."""
+    return plans[step.layer].blocks[step.block]

@@ -1,0 +1,264 @@
+"""Order the commands of different units by semaphores: as few waits and signals as what they touch demands.
+
+Each unit takes its commands in order, so knowing that one is complete means knowing it of all before it. Every unit
+is given a clock: for each queue of the others, the latest command known to be complete when its next one starts. A
+command that touches what an earlier one of another unit has written (or writes what that one reads) needs that
+one complete; if the clock does not say so already, the earlier one signals and the later one waits::
+
+    load  --act_ready, wgt_ready-->  mac  --sums-->  post  --out_ready-->  store
+                                     mac  <--act_ready-------------------  store
+    load  <--act_free, wgt_free----  mac
+    load  <--par_free------------------------------  post  <--out_free---  store
+    load  <--res_free, mem_ready-----------------------------------------  store
+    load  --res_ready----------------------------->  post
+
+Behind a fence everything before it is complete. What the host core computes itself must stand behind one, as far as it
+touches what the coprocessor has written or read.
+
+Waits come in the order of signals because both clocks and queues only move forward: the n-th wait meets the n-th
+signal. Two units signal ``act_ready``: what the store hands over comes behind all loads that the array has waited for,
+and no load behind it is let go before the array has taken it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tilewright.compiler.schedule.intervals import Intervals, mesh
+from tilewright.compiler.schedule.step_commands import Access, Draft
+from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.program import Call, Issue, issue
+
+QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged", "copied")
+"""What a clock counts. Loads are three queues so that the array's waits tell inputs from weights; a store is complete
+twice, when it has left the result buffer and when memory, or the activation buffer, has it."""
+
+LDA, LDW, RESIDUAL, MAC, POST, STORE, ACKNOWLEDGED, COPIED = range(len(QUEUES))
+
+SEMAPHORE = {
+    (LDA, MAC): "act_ready", (LDW, MAC): "wgt_ready", (RESIDUAL, POST): "res_ready",
+    (MAC, LDA): "act_free", (MAC, LDW): "wgt_free", (POST, LDW): "par_free",
+    (POST, STORE): "out_ready", (STORE, POST): "out_free", (STORE, RESIDUAL): "res_free",
+    (ACKNOWLEDGED, LDA): "mem_ready", (ACKNOWLEDGED, RESIDUAL): "mem_ready", (COPIED, MAC): "act_ready",
+}
+"""Semaphore by (queue that signals, queue that waits)."""
+
+LATEST_FIRST = (ACKNOWLEDGED, STORE, POST, MAC, COPIED, LDA, LDW, RESIDUAL)
+"""Who is farthest down the pipeline knows most: asking it first saves asking the others."""
+
+MEM_READY_WAITS = 3
+"""Stores of a tensor that are waited for one by one, before one wait for all that are left."""
+
+Clock = list[int]
+"""Per queue the index of the latest command known to be complete, -1 for none."""
+
+
+class ScheduleError(AssertionError):
+    """The compiler has made a schedule that no semaphore can order: a mistake of the compiler, not of the model."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """An access that later ones may have to wait for."""
+
+    start: int
+    stop: int
+    queue: int
+    index: int
+    write: bool
+    step: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Synchroniser:
+    """Adds flags to drafts, one after the other.
+
+    ``copies`` are the stores to the activation buffer. ``fetched`` is the latest load and ``handed`` the latest store
+    that has signalled ``act_ready``, ``taken_over`` the mac command that waits for the latter.
+    """
+
+    issues: list[Issue | Call] = field(default_factory=list)
+    flags: list[list[str]] = field(default_factory=list)
+    ends: list[tuple[int, ...]] = field(default_factory=list)
+    starts: dict[str, Clock] = field(default_factory=lambda: {
+        unit: [-1] * len(QUEUES) for unit in ("load", "mac", "post", "store", "host")})
+    post_end: Clock = field(default_factory=lambda: [-1] * len(QUEUES))
+    spaces: dict[str, Intervals[Entry]] = field(default_factory=dict)
+    unpaired: list[int] = field(default_factory=list)
+    paired: int = 0
+    last_store: int = -1
+    layer_ends: list[int] = field(default_factory=list)
+    one_by_one: int = 0
+    copies: list[int] = field(default_factory=list)
+    fetched: int = -1
+    handed: int = -1
+    taken_over: int = -1
+
+    def add(self, draft: Draft) -> None:
+        """Append ``draft``, waiting for what it needs."""
+        index, unit = len(self.issues), unit_of(draft)
+        queue = queue_of(draft, unit)
+        self.issues.append(issue(draft.mnemonic, draft.variant, **draft.operands))
+        self.flags.append([])
+        if draft.variant == "fence":
+            self._fence(index)
+            return
+        clock = self.starts[unit]
+        takes_sums = (draft.mnemonic, draft.variant) == ("act", "run")
+        if takes_sums:
+            mac = self.unpaired[self.paired]
+            self.paired += 1
+            # An act starts on the first sums of its mac command, and so after that one's waits.
+            merge(clock, self.ends[mac], but=MAC)
+        if draft.accesses:
+            self._wait(index, unit, queue, self._needed(draft, unit, clock))
+        if takes_sums:
+            merge(self.post_end, self.ends[mac])
+        self.ends.append(self._end(index, queue, clock))
+        if unit == "mac" and not draft.configures and not draft.operands["hold"]:
+            self.unpaired.append(index)
+        for access in draft.accesses:
+            self._remember(access, queue, index)
+        if (draft.mnemonic, draft.variant) == ("sta", "memory"):
+            self.last_store = index
+        elif (draft.mnemonic, draft.variant) == ("sta", "status"):
+            self.layer_ends.append(self.last_store)
+
+    def add_call(self, call: Call) -> None:
+        """Append what the host core computes itself."""
+        for operand in call.operands:
+            start, stop, write = operand.address, operand.address + operand.span_bytes, operand is call.output
+            for entry in self.spaces.setdefault("memory", Intervals()).overlapping(start, stop):
+                if (entry.write or write) and entry.index > self.starts["host"][entry.queue]:
+                    raise ScheduleError(f"Call of {call} must stand behind a fence, because {self.issues[entry.index]} "
+                                        f"touches the same memory")
+        self.ends.append(tuple(self.starts["host"]))
+        self.issues.append(call)
+        self.flags.append([])
+
+    def _fence(self, index: int) -> None:
+        """Let everything be complete."""
+        everything = [index] * len(QUEUES)
+        self.starts = {unit: everything.copy() for unit in self.starts}
+        self.post_end = everything.copy()
+        self.ends.append(tuple(everything))
+
+    def _end(self, index: int, queue: int, clock: Clock) -> tuple[int, ...]:
+        """Return what is known once the command is complete."""
+        if queue == POST:
+            merge(self.post_end, clock)
+            clock = self.post_end
+        end = clock.copy()
+        end[queue] = index
+        return tuple(end)
+
+    def _needed(self, draft: Draft, unit: str, clock: Clock) -> dict[int, int]:
+        """Return the latest command per queue that must be complete first."""
+        needed: dict[int, int] = {}
+        for access in draft.accesses:
+            for entry in self.spaces.setdefault(access.space, Intervals()).overlapping(access.start, access.stop):
+                if ((entry.write or access.write) and UNIT_OF_QUEUE[entry.queue] != unit
+                        and entry.index > clock[entry.queue] and not mesh(entry, access)):
+                    needed[entry.queue] = max(entry.index, needed.get(entry.queue, -1))
+        if queue_of(draft, unit) == LDA and clock[COPIED] < self.handed:
+            needed[MAC] = max(self.taken_over, needed.get(MAC, -1))
+        return needed
+
+    def _wait(self, index: int, unit: str, queue: int, needed: dict[int, int]) -> None:
+        clock = self.starts[unit]
+        for source in LATEST_FIRST:
+            if needed.get(source, -1) <= clock[source]:
+                continue
+            if (source, queue) not in SEMAPHORE:
+                raise ScheduleError(f"Command {self.issues[index]} of {QUEUES[queue]} must wait for "
+                                    f"{self.issues[needed[source]]}, but no semaphore leads there")
+            name = SEMAPHORE[source, queue]
+            signaller = self._signaller(source, needed[source])
+            if name == "act_ready":
+                self._take_over(source, signaller, index)
+            self.flags[signaller].append(f"signal_{name}")
+            self.flags[index].append(f"wait_{name}")
+            merge(clock, self.ends[signaller])
+            clock[source] = signaller
+            if source == ACKNOWLEDGED:
+                # A store that signals mem_ready has waited for all before it, copies too.
+                clock[COPIED] = max(clock[COPIED], signaller)
+
+    def _take_over(self, source: int, signaller: int, index: int) -> None:
+        """Note who signals ``act_ready`` to the mac command ``index``; make sure that the signals come in order."""
+        if "wait_act_ready" in self.flags[index]:
+            raise ScheduleError(f"Command {self.issues[index]} must wait for act_ready once, not for load and store")
+        if source == LDA and self.ends[signaller][COPIED] < self.handed:
+            raise ScheduleError(f"Command {self.issues[signaller]} may signal act_ready before "
+                                f"{self.issues[self.handed]}, whose signal is to be taken first")
+        if source == COPIED:
+            self.handed, self.taken_over = signaller, index
+        else:
+            self.fetched = signaller
+
+    def _signaller(self, source: int, needed: int) -> int:
+        """Return the command whose end tells that of ``needed``: itself or a later one of the same queue."""
+        if source == ACKNOWLEDGED:
+            return self._for_memory(needed)
+        if source == COPIED:
+            # The first that comes behind all loads whose signals were taken before.
+            return next(index for index in self.copies if index >= needed and self.ends[index][LDA] >= self.fetched)
+        return needed
+
+    def _for_memory(self, store: int) -> int:
+        """Return ``store`` or its layer's last one, so that not too many signals are under way at a time."""
+        self.one_by_one += 1
+        if self.one_by_one < MEM_READY_WAITS:
+            return store
+        self.one_by_one = 0
+        return next((end for end in self.layer_ends if end >= store), self.last_store)
+
+    def _remember(self, access: Access, queue: int, index: int) -> None:
+        if queue == STORE and access.write:
+            queue = ACKNOWLEDGED if access.space == "memory" else COPIED
+            if queue == COPIED:
+                self.copies.append(index)
+        # What a write covers will be waited for through that write, what a read covers through a read of its queue.
+        self.spaces[access.space].replace(
+            Entry(access.start, access.stop, queue, index, access.write, access.step, access.size),
+            lambda entry: access.write or (entry.queue == queue and not entry.write))
+
+    def result(self) -> list[Issue | Call]:
+        """Return the commands with their flags, waits first, and the calls between them."""
+        return [each if isinstance(each, Call) else
+                Issue(each.mnemonic, each.variant, tuple(sorted(flags, reverse=True)), each.operands)
+                for each, flags in zip(self.issues, self.flags, strict=True)]
+
+
+UNIT_OF_QUEUE = {LDA: "load", LDW: "load", RESIDUAL: "load", MAC: "mac", POST: "post", STORE: "store",
+                 ACKNOWLEDGED: "store", COPIED: "store"}
+
+
+def unit_of(draft: Draft) -> str:
+    """Return the unit that takes the command."""
+    return BY_MNEMONIC[draft.mnemonic].variant(draft.variant).unit
+
+
+def queue_of(draft: Draft, unit: str) -> int:
+    """Return the queue of the clocks in which the command counts."""
+    if unit == "load":
+        return LDW if draft.mnemonic == "ldw" else RESIDUAL if draft.variant == "residual" else LDA
+    return {"mac": MAC, "post": POST, "store": STORE, "host": STORE}[unit]
+
+
+def merge(clock: Clock, other: Iterable[int], but: int | None = None) -> None:
+    """Take over into ``clock`` what ``other`` knows, except about the queue ``but``."""
+    for queue, value in enumerate(other):
+        if queue != but and value > clock[queue]:
+            clock[queue] = value
+
+
+def synchronise(drafts: Iterable[Draft | Call]) -> list[Issue | Call]:
+    """Return the commands of ``drafts`` with the semaphores that order them, and the calls between them."""
+    synchroniser = Synchroniser()
+    for draft in drafts:
+        if isinstance(draft, Call):
+            synchroniser.add_call(draft)
+        else:
+            synchroniser.add(draft)
+    return synchroniser.result()

@@ -1,0 +1,190 @@
+"""Pack weights, biases and scales into the words of docs/datapath.md, block after block as they are loaded."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.plan.footprint import Block
+from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.walk import PAIR_BYTES, Walk
+from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
+from tilewright.isa.numerics import pack_scale
+
+Int8 = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes [start, stop) of the weight image."""
+
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class BlockImage:
+    """Where the kinds of a block's data lie in the weight image; an absent one is empty.
+
+    All blocks of a layer share its value table.
+    """
+
+    main: Span
+    ninths: Span
+    parameters: Span
+    table: Span
+
+
+def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[bytes, dict[int, tuple[BlockImage, ...]]]:
+    """Return the weight image and, by the layers' numbers, where their blocks lie: on 16-byte boundaries."""
+    parts: list[bytes] = []
+    size = 0
+
+    def append(data: bytes) -> Span:
+        nonlocal size
+        padded = data + bytes(-len(data) % TILE_BYTES)
+        parts.append(padded)
+        size += len(padded)
+        return Span(size - len(padded), size)
+
+    places = {}
+    for layer, plan in plans.items():
+        main, ninths = pack_layer(plan, machine)
+        parameters = pack_parameters(plan.layer)
+        table = append(pack_table(plan.layer))
+        layer_places = []
+        for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
+            first = 8 * block.first_channel
+            chosen = parameters[first:first + 8 * block.channels] if block.runs.start == 0 else b""
+            layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
+        places[layer] = tuple(layer_places)
+    return b"".join(parts), places
+
+
+def pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
+    """Return the main words and the ninth words of every block."""
+    layer, walk = plan.layer, plan.walk
+    if walk.algorithm == "sum":
+        nothing = [b""] * len(plan.blocks)
+        return nothing, nothing
+    if walk.algorithm == "conv23":
+        kernels = seen_kernels(layer, walk, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
+        packed = [pack_conv23(block_weights(kernels, block, machine), machine) for block in plan.blocks]
+        return [main for main, _ in packed], [ninths for _, ninths in packed]
+    runs = kernel_runs(layer, walk, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
+    return [pack_conv(runs[block.first_group:block.first_group + block.groups, :, :, block.runs.start:block.runs.stop],
+                      machine) for block in plan.blocks], [b""] * len(plan.blocks)
+
+
+def block_weights(kernels: Int8, block: Block, machine: Machine) -> Int8:
+    """Return the 3x3 kernels of ``block``, zero for lanes without a channel: (lane groups, lanes, channels, 9)."""
+    chosen = kernels[block.first_channel:block.first_channel + block.channels]
+    padded = np.zeros((block.groups * machine.lanes, kernels.shape[1], 9), np.int8)
+    padded[:len(chosen)] = chosen.reshape(len(chosen), -1, 9)
+    return padded.reshape(block.groups, machine.lanes, -1, 9)
+
+
+def pack_conv23(kernels: Int8, machine: Machine) -> tuple[bytes, bytes]:
+    """Return main and ninth words of (lane groups, lanes, channels, 9) kernels, the clusters' words interleaved."""
+    groups, _, channels, _ = kernels.shape
+    clusters, per_cluster = machine.clusters, machine.lanes_per_cluster
+    kernels = kernels.reshape(groups, clusters, per_cluster, channels, 9)
+    flat = kernels.transpose(0, 3, 2, 1, 4).reshape(-1, clusters, 9)            # (kernel q, cluster, 9)
+    count = -(-len(flat) // TILE_BYTES) * TILE_BYTES
+    padded = np.zeros((count, clusters, 9), np.int8)
+    padded[:len(flat)] = flat
+    main = padded[:, :, :8].reshape(count // 2, 2, clusters, 8).transpose(0, 2, 1, 3)
+    ninths = padded[:, :, 8].reshape(count // TILE_BYTES, TILE_BYTES, clusters).transpose(0, 2, 1)
+    return main.tobytes(), ninths.tobytes()
+
+
+def kernel_runs(layer: Layer, walk: Walk, machine: Machine) -> Int8:
+    """Return the kernels as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
+    seen = seen_kernels(layer, walk, machine)                                   # (outputs, kh, kw, seen)
+    flat = (pair_kernel_rows(seen, walk) if walk.paired
+            else seen.reshape(len(seen), walk.kernel_y * walk.kernel_x, -1))
+    groups = -(-len(seen) // machine.lanes)
+    padded = np.zeros((groups * machine.lanes, flat.shape[1], walk.runs * TILE_BYTES), np.int8)
+    padded[:len(flat), :, :flat.shape[2]] = flat
+    return padded.reshape(groups, machine.lanes, flat.shape[1], walk.runs, TILE_BYTES)
+
+
+def pair_kernel_rows(seen: Int8, walk: Walk) -> Int8:
+    """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
+    outputs, height = seen.shape[:2]
+    rows = seen.reshape(outputs, height, 1 if walk.pieces else walk.kernel_x, -1)
+    columns, size = rows.shape[2:]
+    padded = np.zeros((outputs, 2 * walk.kernel_y, columns, walk.kernel_x // columns * PAIR_BYTES), np.int8)
+    padded[:, :height, :, :size] = rows
+    pairs = padded.reshape(outputs, walk.kernel_y, 2, walk.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
+    return pairs.reshape(outputs, walk.kernel_y * walk.kernel_x, TILE_BYTES)
+
+
+def seen_kernels(layer: Layer, walk: Walk, machine: Machine) -> Int8:
+    """Return each output's kernel over the channels its lane group sees: (outputs, kh, kw, seen)."""
+    assert layer.weights is not None
+    weights = np.asarray(layer.weights).transpose(0, 2, 3, 1)                   # (outputs, kh, kw, inputs of a group)
+    outputs, height, width, each = weights.shape
+    if walk.seen == each:
+        return weights
+    group = np.arange(outputs) // (outputs // layer.groups)
+    lane_group = np.arange(outputs) // machine.lanes
+    step = walk.group_step // TILE_BYTES if walk.algorithm == "conv23" else walk.group_step
+    first = group * each - lane_group * step
+    seen = np.zeros((outputs, height, width, walk.seen), np.int8)
+    for output in range(outputs):
+        seen[output, :, :, first[output]:first[output] + each] = weights[output]
+    return seen
+
+
+def pack_conv(runs: Int8, machine: Machine) -> bytes:
+    """Return the words of (lane groups, lanes, ky * kx, runs, 16), the clusters' words interleaved, a multiple of 8."""
+    groups = runs.shape[0]
+    clusters, per_cluster = machine.clusters, machine.lanes_per_cluster
+    words = runs.reshape(groups, clusters, per_cluster, -1, TILE_BYTES).transpose(0, 3, 2, 1, 4)
+    words = words.reshape(-1, clusters, TILE_BYTES)
+    return words.tobytes() + bytes(-len(words) % 8 * clusters * TILE_BYTES)
+
+
+def pack_parameters(layer: Layer) -> bytes:
+    """Return bias and scale of every channel, 8 bytes each.
+
+    Raises
+    ------
+    CompileError
+        If a scale is outside what the requantiser can express.
+    """
+    words = np.zeros((layer.conv_shape[0], 2), "<u4")
+    words[:, 0] = np.asarray(layer.bias, "<i4").view("<u4")
+    for channel, scale in enumerate(layer.requantize.scale):
+        try:
+            mantissa, shift = pack_scale(float(scale))
+        except ValueError as error:
+            raise CompileError(f"Layer {layer.name!r}, channel {channel}: {error}") from error
+        words[channel, 1] = mantissa | shift << 24
+    return words.tobytes()
+
+
+def pack_table(layer: Layer) -> bytes:
+    """Return the value table, a byte for each int8 value from -128 on; nothing if the layer has none.
+
+    Raises
+    ------
+    CompileError
+        If it is no int8 array of that size.
+    """
+    if layer.table is None:
+        return b""
+    table = np.asarray(layer.table)
+    if table.dtype != np.int8 or table.shape != (TABLE_BYTES,):
+        raise CompileError(f"Layer {layer.name!r}: the table must be int8 of shape ({TABLE_BYTES},), "
+                           f"not {table.dtype} of {table.shape}")
+    return table.tobytes()

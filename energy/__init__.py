@@ -1,0 +1,1 @@
+"""What runs take in energy: actions counted, prices of technologies, estimates."""

@@ -1,0 +1,105 @@
+"""How many register bits change in each block, predicted from the counters and from what the operands are like.
+
+    toggles(block) = Σ over events (coefficient · count)
+
+The events of each block are below; the coefficients are a non-negative fit to runs of the RTL that counted toggles
+(energy/activity.toml, made by ``python -m tilewright.energy.calibrate.activity_fit``, which states the error). They
+hold for machines of any size: what grows with the array is in the events.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+
+from tilewright.energy.actions import busy_cycles
+from tilewright.energy.prices import Range
+from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.verilog.energy_blocks import BLOCKS
+
+TABLE = Path(__file__).with_name("activity.toml")
+
+ERROR = "error"
+"""The section of the table that holds the largest error of a block's prediction, its network left out of the fit."""
+
+TYPICAL = "typical"
+"""The section of the table that holds operands as they are on average, by the instruction that takes them, per lane."""
+
+Features = dict[str, float]
+
+
+def events(counters: Mapping[str, int], algorithm: str, operands: Operands, machine: Machine) -> dict[str, Features]:
+    """Return for each block what its toggles are taken to be proportional to, by name.
+
+    Parameters
+    ----------
+    counters : Mapping[str, int]
+        Counters of `tilewright.isa.counters` by name, of one layer.
+    algorithm : str
+        The instruction that computes it: sums of ``conv23`` are read one by one, others as four parts.
+    operands : Operands
+        Of that layer.
+    machine : Machine
+    """
+    slots = counters["tile_slots"]
+    busy = busy_cycles(counters)
+    lanes, clusters = slots * machine.lanes, slots * machine.clusters
+    count = {name: float(value) for name, value in counters.items()}
+    fetched = slots * operands.weights
+    winograd = algorithm == "conv23"
+    sums = {"conv23_sums": count["requantized"] * winograd, "dot_sums": count["requantized"] * (not winograd)}
+    return {
+        "array": {"operand_bits": slots * operands.array, "data_bits": slots * operands.data, "weight_bits": fetched,
+                  "lane_slots": lanes, "cluster_slots": clusters},
+        "sequencer": {"slots": slots, "address_bits": slots * operands.addresses, "busy_cycles": busy["sequencer"],
+                      "commands": count["commands"], **sums},
+        "activation_buffer": {"patch_bits": slots * operands.patch,
+                              "bank_bits": count["activation_read"] / TILE_BYTES * operands.banks,
+                              "address_bits": slots * operands.addresses, "slots": slots,
+                              "bytes_read": count["activation_read"], "bytes_written": count["activation_written"]},
+        "weight_buffer": {"weight_bits": fetched, "cluster_slots": clusters, "bytes_read": count["weight_read"],
+                          "bytes_written": count["weight_written"]},
+        "post_processing": {"requantized": count["requantized"], "vectors": count["requantized"] / machine.post_lanes,
+                            "residual_added": count["residual_added"],
+                            "bytes_read": count["result_read"], "bytes_written": count["result_written"],
+                            "table_read": count["table_read"]},
+        "load": {"bytes_read": count["memory_read"], "activation_bytes": count["activation_written"],
+                 "weight_bytes": count["weight_written"], "busy_cycles": busy["load"]},
+        "store": {"bytes_written": count["memory_written"], "bytes_read": count["result_read"],
+                  "busy_cycles": busy["store"], "records": 1.0},
+        "control": {"cycles": count["cycles"], "slots": slots, "commands": count["commands"],
+                    "bytes_read": count["memory_read"], "bytes_written": count["memory_written"]},
+    }
+
+
+def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: Operands | None,
+                    machine: Machine) -> dict[str, int]:
+    """Return the register bits of each block that change in a layer.
+
+    ``algorithm`` is the instruction that computes the layer; where ``operands`` is None, they are as typical for it.
+    """
+    table = _table()
+    known = events(counters, algorithm, operands or typical_operands(algorithm, machine), machine)
+    return {block: round(sum(coefficient * known[block][name] for name, coefficient in table[block].items()))
+            for block in BLOCKS}
+
+
+def doubts() -> dict[str, Range]:
+    """Return how far predicted toggles may be off, by the name of their action."""
+    return {f"{block}.register_toggle": Range(1 / (1 + error), 1 + error) for block, error in _table()[ERROR].items()}
+
+
+def typical_operands(algorithm: str, machine: Machine) -> Operands:
+    """Return what the operands of an instruction are like on average: none where the array has no part in the layer."""
+    typical = _table()[TYPICAL]
+    if algorithm not in ("conv", "conv23", "pool"):
+        return Operands()
+    means = Operands(**{each.name: typical[f"{algorithm}_{each.name}"] for each in fields(Operands)})
+    return replace(means, array=means.array * machine.lanes)
+
+
+@cache
+def _table() -> dict[str, dict[str, float]]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))

@@ -1,0 +1,36 @@
+"""Energy of a network on a core alone, in the same model and technology as that of a run with the coprocessor.
+
+Every instruction is fetched from local memory, the core's registers are clocked in every cycle, and all of it leaks.
+Data accesses are not charged, in the baseline's favour. The core with PULP's SIMD instructions has prices of its own.
+"""
+
+from typing import Protocol
+
+from tilewright.energy.actions import core_actions
+from tilewright.energy.estimate import Energy, estimate
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.sim.verilator.build import CoreName
+
+
+class Ran(Protocol):
+    """What is known of a baseline's run: the core, its cycles and the instructions it retired."""
+
+    @property
+    def core(self) -> CoreName: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def instructions(self) -> int: ...
+
+
+def energy_of_baseline(result: Ran, pricing: Pricing = DEFAULT) -> Energy:
+    """Return the energy of a baseline's run.
+
+    Raises
+    ------
+    InputError
+        If there is no such technology.
+    """
+    technology = pricing.load()
+    actions = core_actions(result.cycles, result.instructions, pricing.clock(technology), core=result.core)
+    return estimate(actions, technology)

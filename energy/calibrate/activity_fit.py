@@ -1,0 +1,186 @@
+"""The coefficients of energy/activity.py: networks run in RTL that counts toggles, fitted, each left out once.
+
+``python -m tilewright.energy.calibrate.activity_fit [FOLDER]`` writes energy/activity.toml. What each run has shown
+is kept in FOLDER, ``out/activity`` if it is not given; a run that is there is not made again.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.energy.activity import ERROR, TABLE, TYPICAL, events
+from tilewright.isa.machine import Machine, preset
+from tilewright.runtime.execution.records import Counts
+from tilewright.runtime.model_files import choose_inputs, model_file
+from tilewright.runtime.session import InferenceSession
+from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.tools.progress import Steps
+
+CASES = ("lenet5@base", "lenet5_accel@base", "squeezenet-64@base", "detector-96@base", "mobilenetv2-96@base",
+         "vgg16-32@base", "resnet18-32@base", "lenet5@nano", "lenet5_accel@nano", "squeezenet-64@nano")
+"""Networks and machines that are run: 11 million cycles."""
+
+SWEEPS = 5000
+"""Rounds of the fit over all coefficients; it has long stood still by then."""
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLayer:
+    """A layer of a run that counted toggles: what computed it, its counters, toggles by block, and operands."""
+
+    algorithm: str
+    counts: Counts
+    toggles: dict[str, int]
+    operands: Operands
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRun:
+    """A network on a machine."""
+
+    network: str
+    machine: str
+    layers: tuple[CountedLayer, ...]
+
+
+def count_run(case: str, steps: Steps) -> CountedRun:
+    """Run ``network@machine`` in RTL, and its program in the fast engine for its operands."""
+    network, _, machine = case.partition("@")
+    file = model_file(network, steps)
+    session = InferenceSession(file, machine, "rtl", keep_tensors=True, count_toggles=True, steps=steps)
+    session.run(None, choose_inputs(session.quantised_inputs, file, None).arrays)
+    quick = InferenceSession(file, machine, "fast", keep_tensors=True, steps=steps)
+    quick.run(None, choose_inputs(session.quantised_inputs, file, None).arrays)
+    layers = [CountedLayer(layer.algorithm, dict(layer.counts), dict(layer.toggles), operands)
+              for layer, operands in zip(session.report.layers, quick.operands, strict=False)]
+    return CountedRun(network, machine, tuple(layers))
+
+
+def load_run(path: Path) -> CountedRun:
+    """Return a run that was kept."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return CountedRun(data["network"], data["machine"], tuple(
+        CountedLayer(each["algorithm"], each["counts"], each["toggles"], Operands(**each["operands"]))
+        for each in data["layers"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients of each block's events, and the error of each run whose network was left out of the fit.
+
+    Attributes
+    ----------
+    coefficients : dict of str to dict of str to float
+    errors : dict of str to dict of str to float
+        By block and ``network@machine``: predicted toggles over counted ones, less one. Block ``all`` is their sum.
+    """
+
+    coefficients: dict[str, dict[str, float]]
+    errors: dict[str, dict[str, float]]
+
+
+def fit(runs: Sequence[CountedRun]) -> Fit:
+    """Fit every block. Each run counts as much as any other, each of its layers as much as it toggles."""
+    coefficients: dict[str, dict[str, float]] = {}
+    predicted: dict[str, dict[str, float]] = {}
+    counted: dict[str, dict[str, float]] = {}
+    for block in BLOCKS:
+        tables = {f"{run.network}@{run.machine}": _table(run, block) for run in runs}
+        names = list(events(runs[0].layers[0].counts, "conv", Operands(), preset("base"))[block])
+        coefficients[block] = dict(zip(names, _solve(list(tables.values())).tolist(), strict=True))
+        counted[block] = {case: float(toggles.sum()) for case, (_, toggles) in tables.items()}
+        predicted[block] = {}
+        for case, (features, _) in tables.items():
+            network = case.partition("@")[0]
+            others = [table for other, table in tables.items() if other.partition("@")[0] != network]
+            predicted[block][case] = float((features @ _solve(others)).sum())
+    cases = list(counted[BLOCKS[0]])
+    errors = {block: {case: predicted[block][case] / counted[block][case] - 1 for case in cases} for block in BLOCKS}
+    errors["all"] = {case: sum(predicted[block][case] for block in BLOCKS)
+                     / sum(counted[block][case] for block in BLOCKS) - 1 for case in cases}
+    return Fit(coefficients, errors)
+
+
+def _table(run: CountedRun, block: str) -> tuple[Matrix, Matrix]:
+    """Return a run's events (layers, events) and toggles (layers)."""
+    machine = preset(run.machine)
+    found = [events(layer.counts, layer.algorithm, layer.operands, machine)[block] for layer in run.layers]
+    return (np.array([list(each.values()) for each in found]),
+            np.array([float(layer.toggles[block]) for layer in run.layers]))
+
+
+def _solve(tables: Sequence[tuple[Matrix, Matrix]]) -> Matrix:
+    """Return the coefficients, none negative, of least squared error relative to each run's toggles."""
+    features = np.concatenate([matrix / toggles.sum() for matrix, toggles in tables])
+    wanted = np.concatenate([toggles / toggles.sum() for _, toggles in tables])
+    scale = np.linalg.norm(features, axis=0)
+    scale[scale == 0] = 1.0
+    features = features / scale
+    products, targets = features.T @ features, features.T @ wanted
+    found = np.zeros(len(scale))
+    for _ in range(SWEEPS):
+        for j in range(len(found)):
+            if products[j, j] > 0:
+                found[j] = max(0.0, found[j] + (targets[j] - products[j] @ found) / products[j, j])
+    return found / scale
+
+
+def typical(runs: Sequence[CountedRun]) -> dict[str, float]:
+    """Return the operands of each instruction on average over slots; those of the array per lane."""
+    means = {}
+    for algorithm in ("conv23", "conv", "pool"):
+        layers = [(layer, preset(run.machine)) for run in runs for layer in run.layers
+                  if layer.algorithm == algorithm and layer.counts["tile_slots"]]
+        slots = sum(layer.counts["tile_slots"] for layer, _ in layers)
+        for name in asdict(Operands()):
+            total = sum(layer.counts["tile_slots"] * _per_lane(name, layer.operands, machine)
+                        for layer, machine in layers)
+            means[f"{algorithm}_{name}"] = total / slots if slots else 0.0
+    return means
+
+
+def _per_lane(name: str, operands: Operands, machine: Machine) -> float:
+    value: float = getattr(operands, name)
+    return value / machine.lanes if name == "array" else value
+
+
+def table_text(found: Fit, means: Mapping[str, float]) -> str:
+    """Return energy/activity.toml."""
+    worst = {block: max(errors.values(), key=abs) for block, errors in found.errors.items()}
+    rms = {block: float(np.sqrt(np.mean(np.square(list(errors.values()))))) for block, errors in found.errors.items()}
+    lines = ["# Register toggles per event of each block, fitted to RTL runs that counted them.",
+             "# Made by python -m tilewright.energy.calibrate.activity_fit from:",
+             f"# {', '.join(found.errors['all'])}.", "#",
+             "# Error of a run's toggles when its network was left out of the fit, root mean square and largest:"]
+    lines += [f"#   {block:<18} {100 * rms[block]:5.1f} %  {100 * worst[block]:+6.1f} %" for block in worst]
+    largest = {block: abs(worst[block]) for block in BLOCKS}
+    for section, values in {**found.coefficients, ERROR: largest, TYPICAL: means}.items():
+        lines += ["", f"[{section}]", *(f"{name} = {value:.4g}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def main(folder: Path) -> None:
+    """Run what has not been run, fit, and write the table."""
+    steps = Steps()
+    runs = []
+    for case in CASES:
+        kept = folder / f"{case}.json"
+        if not kept.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(asdict(count_run(case, steps))), encoding="utf-8")
+        runs.append(load_run(kept))
+    text = table_text(fit(runs), typical(runs))
+    TABLE.write_text(text, encoding="utf-8")
+    print(text[:text.index("\n\n")])
+
+
+if __name__ == "__main__":
+    main(Path(*sys.argv[1:2] or ["out/activity"]))

@@ -1,0 +1,134 @@
+"""Calibrate the prices of a technology at gate level: map every block and the cores, simulate windows of runs, fit.
+
+Every step is kept in the cache: a calibration that was stopped goes on where it was.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from tilewright.energy.calibrate.captures import Captured, Workload, capture
+from tilewright.energy.calibrate.clock_gates import Gated, gated
+from tilewright.energy.calibrate.cores import CoreResult, calibrate_cores
+from tilewright.energy.calibrate.osu018_process import OSU018
+from tilewright.energy.calibrate.process import Layout, MeterWithLayout, Process
+from tilewright.energy.calibrate.sky130_process import SKY130
+from tilewright.energy.gates.cells.liberty import Library, read_library
+from tilewright.energy.gates.fit import Fit, fit, relative_errors
+from tilewright.energy.gates.mapping import excerpt, map_verilog, plain_verilog
+from tilewright.energy.gates.measure import Measurement, total
+from tilewright.energy.gates.netlist_blocks import BLOCKS, Part
+from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.elaborate import coprocessor_verilog
+from tilewright.tools.progress import Steps
+
+PROCESSES = {each.name: each for each in (OSU018, SKY130)}
+"""What can be calibrated, by name."""
+
+Measurements = dict[str, Measurement]
+"""By workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockResult:
+    """A block, as it is and with clock gates: measurements by workload, and prices fitted to them.
+
+    ``idle`` is the clock's pJ per cycle. ``gated`` is None where the library has no clock gates.
+    """
+
+    measured: Measurements
+    prices: Fit
+    idle: float
+    gated: Gated | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All blocks and the cores, and the error of the blocks' sum with each workload held out.
+
+    ``rtl`` is a hash of the blocks' Verilog; ``sum_errors_gated`` is empty without clock gates.
+    """
+
+    technology: str
+    machine: Machine
+    rtl: str
+    workloads: tuple[Workload, ...]
+    blocks: Mapping[str, BlockResult]
+    sum_errors: Mapping[str, float]
+    sum_errors_gated: Mapping[str, float]
+    cores: Mapping[str, CoreResult]
+
+
+def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
+              blocks: Sequence[str] = tuple(BLOCKS)) -> Calibration:
+    """Return the calibration of ``process`` on ``workloads``; the cores have their own."""
+    path = process.library(steps)
+    cores = calibrate_cores(path, process, steps)
+    captured = capture(machine, workloads, steps)
+    bench = Bench(machine, path, process.layout, read_library(path), captured)
+    plain, idle = measure(bench, steps, gates=False, blocks=blocks)
+    results = {name: BlockResult(plain[name], fit(plain[name]), idle[name], None) for name in blocks}
+    errors_gated: Mapping[str, float] = {}
+    if process.gates:
+        with_gates, idle_gated = measure(bench, steps, gates=True, blocks=blocks)
+        found = {name: gated(with_gates[name], idle_gated[name]) for name in blocks}
+        results = {name: replace(each, gated=found[name]) for name, each in results.items()}
+        errors_gated = relative_errors(_by_workload(with_gates), [each.prices for each in found.values()])
+    errors = relative_errors(_by_workload(plain), [each.prices for each in results.values()])
+    rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
+    return Calibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, cores)
+
+
+def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measurement]]:
+    """Return the measurements of all blocks by workload."""
+    blocks = list(measured.values())
+    return {name: [each[name] for each in blocks] for name in blocks[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is measured and how: a machine in the library at ``path``, windows of its runs."""
+
+    machine: Machine
+    path: Path
+    layout: Layout
+    library: Library
+    captured: Sequence[Captured]
+
+
+def measure(bench: Bench, steps: Steps, *, gates: bool,
+            blocks: Sequence[str]) -> tuple[dict[str, Measurements], dict[str, float]]:
+    """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
+    verilog = plain_verilog(coprocessor_verilog(bench.machine))
+    how = "with clock gates" if gates else "as they are"
+    meters: dict[Part, MeterWithLayout] = {}
+    with steps.count(f"Mapping netlists {how}", sum(len(BLOCKS[name]) for name in blocks)) as done:
+        for part in (part for name in blocks for part in BLOCKS[name]):
+            netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, bench.path,
+                                  gated=gates, cut=part.cut_modules)
+            meters[part] = MeterWithLayout(netlist, part.module, bench.library, bench.layout)
+            done()
+    found: dict[str, Measurements] = {name: {} for name in blocks}
+    with steps.count(f"Simulating netlists {how}", len(bench.captured) * len(blocks)) as done:
+        for each in bench.captured:
+            read = cache(each.read)
+            for name in blocks:
+                found[name][each.workload.name] = total(
+                    meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(name))
+                done()
+    if not gates:  # every register is clocked in every cycle, whatever happens
+        return found, {name: _mean_clock(each) for name, each in found.items()}
+    idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in BLOCKS[name]) for name in blocks}
+    return found, idle
+
+
+def _mean_clock(measured: Measurements) -> float:
+    return sum(each.clock for each in measured.values()) / sum(each.cycles for each in measured.values())
+
+
+def _instances(block: str) -> Iterator[tuple[Part, str]]:
+    for part in BLOCKS[block]:
+        for scope in part.scopes:
+            yield part, scope

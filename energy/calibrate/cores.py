@@ -1,0 +1,100 @@
+"""Calibrate the price of an instruction at gate level: a RISC-V core, mapped and simulated on windows of programs.
+
+    energy = register_cycle · register-cycles + instruction · retired instructions
+
+Every step is kept in the cache, as those of the blocks are.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tilewright.energy.calibrate.captures import Captured, Workload
+from tilewright.energy.calibrate.clock_gates import Gated, gated
+from tilewright.energy.calibrate.core_captures import CORE_WORKLOADS, capture_core
+from tilewright.energy.calibrate.process import MeterWithLayout, Process
+from tilewright.energy.gates.cells.liberty import read_library
+from tilewright.energy.gates.core_netlist import CORES, core_verilog
+from tilewright.energy.gates.core_waves import SCOPE, Counts, counts_of
+from tilewright.energy.gates.fit import Fit, fit
+from tilewright.energy.gates.mapping import map_verilog
+from tilewright.energy.gates.measure import Measurement
+from tilewright.sim.verilator.build import CoreName
+from tilewright.tools.progress import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class CoreResult:
+    """A core's measurements and counts by workload; ``verilog`` is a hash of what was mapped.
+
+    ``gated`` is None where the library has no clock gates.
+    """
+
+    core: CoreName
+    workloads: tuple[Workload, ...]
+    measured: Mapping[str, Measurement]
+    counts: Mapping[str, Counts]
+    verilog: str
+    gated: Gated | None
+
+    @property
+    def prices(self) -> Fit:
+        """One price for all instructions."""
+        return fit(self.measured, {name: (each.retired,) for name, each in self.counts.items()}, ("instruction",))
+
+    @property
+    def with_accesses(self) -> Fit:
+        """Another one for loads and stores on top: what it would bring."""
+        return fit(self.measured, {name: (each.retired, each.accesses) for name, each in self.counts.items()},
+                   ("instruction", "data_access"))
+
+    @property
+    def with_stalls(self) -> Fit:
+        """Another one for cycles in which nothing retires."""
+        return fit(self.measured, {name: (each.retired, self.measured[name].cycles - each.retired)
+                                   for name, each in self.counts.items()}, ("instruction", "stall"))
+
+
+def calibrate_cores(path: Path, process: Process, steps: Steps) -> dict[str, CoreResult]:
+    """Return the calibration of every core, by name; raises as :func:`calibrate_core` does."""
+    return {name: calibrate_core(name, path, process, steps, CORE_WORKLOADS[name]) for name in CORES}
+
+
+def calibrate_core(core: CoreName, path: Path, process: Process, steps: Steps,
+                   workloads: Sequence[Workload]) -> CoreResult:
+    """Return a core's calibration in the library of ``process``, which lies at ``path``.
+
+    Raises
+    ------
+    RunError, InputError, CompileError
+        If a program cannot be built, compiled or run.
+    MappingError, EventError
+        If the core cannot be mapped, or its netlist does not do what the RTL does.
+    """
+    captured = capture_core(core, workloads, steps)
+    verilog, top, library = core_verilog(core), CORES[core].top, read_library(path)
+
+    def mapped(*, gates: bool) -> MeterWithLayout:
+        with steps.step(f"Mapping {core}{' with clock gates' if gates else ''}"):
+            return MeterWithLayout(map_verilog(verilog, top, path, gated=gates), top, library, process.layout)
+
+    counts = {each.workload.name: counts_of(each.read()) for each in captured}
+    result = CoreResult(core, tuple(workloads), _measured(mapped(gates=False), captured, core, steps), counts,
+                        hashlib.sha256(verilog.encode()).hexdigest()[:16], None)
+    if not process.gates:
+        return result
+    meter = mapped(gates=True)
+    measured = _measured(meter, captured, f"{core} with clock gates", steps)
+    retired = {name: (each.retired,) for name, each in counts.items()}
+    return replace(result, gated=gated(measured, meter.idle_clock(), retired, ("instruction",)))
+
+
+def _measured(meter: MeterWithLayout, captured: Sequence[Captured], what: str, steps: Steps) -> dict[str, Measurement]:
+    """Return the measurements of a netlist by workload."""
+    found = {}
+    with steps.count(f"Simulating the netlist of {what}", len(captured)) as done:
+        for each in captured:
+            found[each.workload.name] = meter.measure_kept(each.path.name, each.read, SCOPE)
+            done()
+    return found

@@ -1,0 +1,103 @@
+"""A process that can be calibrated: its cells, what a layout adds to them, and what its technology file says beside."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.energy.gates.cells.liberty import Library
+from tilewright.energy.gates.measure import Measurement, Meter
+from tilewright.energy.gates.waves import Waves
+from tilewright.tools.progress import Steps
+
+Factors = list[list[Any]]
+"""Lines ``[low, high, reason]`` of an uncertainty; see `energy.prices`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a layout adds to the energies of cells by themselves.
+
+    Attributes
+    ----------
+    wire : float
+        Capacitance in pF of the wire to each pin that a net drives; the clock's is not simulated with it.
+    cells : float
+        Factor for all but the clock: parasitics in the cells, where their library has none.
+    clock : float
+        The same for the clock, with its tree.
+    """
+
+    wire: float = 0.0
+    cells: float = 1.0
+    clock: float = 1.0
+
+    def applied(self, bare: Measurement, wired: Measurement) -> Measurement:
+        """Return a measurement as with a layout, from those without and with the wires' capacitance."""
+        return replace(bare, switching=self.cells * bare.switching + wired.switching - bare.switching,
+                       internal=self.cells * bare.internal + wired.internal - bare.internal,
+                       clock=self.clock * bare.clock)
+
+
+class MeterWithLayout:
+    """Measures a netlist as `Meter` does, without and with wires, and adds what the layout does."""
+
+    def __init__(self, path: Path, module: str, library: Library, layout: Layout) -> None:
+        self._layout = layout
+        self._bare = Meter(path, module, library)
+        self._wired = Meter(path, module, library, layout.wire) if layout.wire else self._bare
+
+    def measure_kept(self, name: str, read: Callable[[], Waves], scope: str) -> Measurement:
+        """Return what the part in ``scope`` took in the waveform called ``name``, kept in the cache."""
+        bare = self._bare.measure_kept(name, read, scope)
+        wired = self._wired.measure_kept(name, read, scope) if self._layout.wire else bare
+        return self._layout.applied(bare, wired)
+
+    def idle_clock(self) -> float:
+        """Return the clock's pJ per cycle while nothing happens."""
+        return self._layout.clock * self._bare.idle_clock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A library of standard cells and the texts of its technology file.
+
+    Attributes
+    ----------
+    name : str
+    node : str
+        Node and supply, as entries have it.
+    library : Callable
+        Returns the path of the Liberty file, and may have to make it.
+    gates : bool
+        Whether the library has what clock gates are made of.
+    layout : Layout
+    head, tail : str
+        Of the technology file: before the prices, and after them.
+    page : str
+        The page in docs/ with the errors.
+    layout_text : str
+        How ``layout`` enters, as the end of a sentence about an entry; empty if there is none.
+    figures : str
+        For the page: what the figures are, and are not.
+    toggle, cycle, instruction : str
+        What each price is of.
+    toggle_doubts, cycle_doubts : list
+        Absolute uncertainties of switching and of the clock.
+    """
+
+    name: str
+    node: str
+    library: Callable[[Steps], Path]
+    gates: bool
+    layout: Layout
+    head: str
+    tail: str
+    page: str
+    layout_text: str
+    figures: str
+    toggle: str
+    cycle: str
+    instruction: str
+    toggle_doubts: Factors
+    cycle_doubts: Factors

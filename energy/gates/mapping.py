@@ -1,0 +1,205 @@
+"""From Verilog to a netlist of a library's cells, by Yosys: flat, with the names of the registers kept.
+
+Memories are left whole: a netlist is the logic around them, and their ports are borders of it (see `netlist`); so are
+those of modules that are cut out.
+Optionally each set of registers with one enable gets a clock gate, a latch and an AND.
+"""
+
+import hashlib
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.toolchain import cache_folder, yosys_executable
+
+GATE_CELL = "TILEWRIGHT_CLOCK_GATE"
+"""A clock gate in the netlist: pins ``CE``, ``CLK``, ``GCLK``. `cells` says of which cells it consists."""
+
+GATED_REGISTERS = 8
+"""Registers that must share an enable for a clock gate to be put in: with fewer, the gate costs what it saves."""
+
+KEYWORDS = frozenset("""always and assign begin buf case config default design disable else end event for force if
+initial inout input integer join library module nand negedge nor not or output parameter posedge primitive real reg
+repeat scalared signed small specify strong0 strong1 supply0 supply1 table task time tri use wait wand weak0 weak1 while
+wire wor xnor xor""".split())
+"""Words of Verilog that may well be names of Amaranth's."""
+
+_ESCAPED = re.compile(r"\\(\S+) ")
+_PLAIN = re.compile(r"\W")
+_MODULE = re.compile(r"^module (\w+) ?\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
+_PORT = re.compile(r"\s*(?:input|output) ")
+_CHILD = re.compile(r"^\s*(\w+)\s+\w+\s*\($", re.MULTILINE)
+
+SCRIPT = """\
+{read}
+{cut}
+synth -top {top} -flatten -nofsm -noshare -run :fine
+setattr -unset init w:*
+opt -fast -full
+opt -undriven -fine
+techmap
+opt -fast
+{gate}
+dfflibmap {unused} -liberty cells.lib
+abc {unused} -D 10000 -constr abc.constr -liberty cells.lib
+opt_clean
+delete t:$scopeinfo
+write_json netlist.json
+"""
+
+CLOCK_GATE = """\
+techmap -map enabled.v
+simplemap
+opt_merge
+opt_clean
+clockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}
+"""
+
+ENABLED = "".join(f"""\
+module \\$_SDFFE_P{polarity}{value}P_ (input C, R, E, D, output Q);
+  \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.C(C), .E(E | {reset}), .D({data}), .Q(Q));
+endmodule
+""" for polarity, reset in (("P", "R"), ("N", "~R")) for value, data in ((0, f"D & ~({reset})"), (1, f"D | {reset}")))
+"""What a register becomes that has an enable and a reset: clockgate leaves those with a reset of their own alone."""
+
+
+class MappingError(RuntimeError):
+    """Yosys could not map a block."""
+
+
+def plain_name(name: str) -> str:
+    """Return a name of letters, digits and underscores alone, different for different names.
+
+    Yosys' abc fails on others. Words of the language, which Verilog lets one escape, get a mark at the end.
+    """
+    return _PLAIN.sub(lambda match: f"_{ord(match[0]):02x}_", name) + ("_20_" if name in KEYWORDS else "")
+
+
+def plain_verilog(text: str) -> str:
+    """Return Verilog with every escaped identifier replaced by :func:`plain_name` of it."""
+    return _ESCAPED.sub(lambda match: plain_name(match[1]) + " ", text)
+
+
+def excerpt(verilog: str, top: str, cut: tuple[str, ...]) -> str:
+    """Return the modules that ``top`` is made of, and of those in ``cut`` only the ports.
+
+    Raises
+    ------
+    MappingError
+        If there is no such module.
+    """
+    texts = {match[1]: match[0] for match in _MODULE.finditer(verilog)}
+    if missing := [name for name in (top, *cut) if name not in texts]:
+        raise MappingError(f"Verilog must have the module {missing[0]}, and has none")
+    wanted, kept = [top], {}
+    while wanted:
+        name = wanted.pop()
+        if name in kept:
+            continue
+        if name in cut:
+            head, _, body = texts[name].partition(";\n")
+            ports = (line for line in body.splitlines(keepends=True) if _PORT.match(line))
+            kept[name] = "".join([f"{head};\n", *ports, "endmodule\n"])
+        else:
+            kept[name] = texts[name]
+            wanted += [match[1] for match in _CHILD.finditer(texts[name]) if match[1] in texts]
+    return "".join(kept[name] for name in texts if name in kept)
+
+
+def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str = "read_verilog block.v",
+                files: tuple[Path, ...] = (), cut: tuple[str, ...] = ()) -> Path:
+    """Return the netlist of module ``top`` in Yosys' JSON, made now or by an earlier call.
+
+    Parameters
+    ----------
+    verilog : str
+        Source, as :func:`plain_verilog` makes it; ``block.v`` in ``read``.
+    top : str
+    library : Path
+        Liberty file.
+    gated : bool
+        Put in clock gates.
+    read : str
+        Yosys commands that read the source.
+    files : tuple of Path
+        Further files that ``read`` names, by their own names.
+    cut : tuple of str
+        Modules to leave out: their ports become borders of the netlist.
+
+    Raises
+    ------
+    MappingError
+        If Yosys fails, or the library is none that we know.
+    """
+    gate = CLOCK_GATE.format(cell=GATE_CELL, least=GATED_REGISTERS) if gated else ""
+    outside = f"blackbox {' '.join(cut)}" if cut else ""
+    cells = cells_of(library)
+    constraints = ABC_CONSTRAINTS.format(driver=cells.driver)
+    script = SCRIPT.format(read=read, cut=outside, top=top, gate=gate,
+                           unused=" ".join(f"-dont_use {name}" for name in cells.unused))
+    texts = (script, verilog, constraints, *([ENABLED] if gated else []), *(file.name for file in files))
+    key = hashlib.sha256("\n".join(texts).encode())
+    for file in (library, *files):
+        key.update(file.read_bytes())
+    folder = cache_folder() / "gates" / "netlists" / key.hexdigest()
+    netlist = folder / "netlist.json"
+    if netlist.exists():
+        return netlist
+    # A folder of its own and relative names: Yosys in WebAssembly does not see all of the file system.
+    draft = folder.with_name(f"{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    write_if_changed(draft / "block.v", verilog)
+    write_if_changed(draft / "map.ys", script)
+    write_if_changed(draft / "abc.constr", constraints)
+    write_if_changed(draft / "enabled.v", ENABLED)
+    shutil.copy(library, draft / "cells.lib")
+    for file in files:
+        shutil.copy(file, draft / file.name)
+    done = subprocess.run([yosys_executable(), "-q", "-l", "map.log", "map.ys"], cwd=draft, capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0 or not (draft / "netlist.json").exists():
+        said = done.stderr.strip().splitlines() or ["no message"]
+        raise MappingError(f"Yosys could not map {top} to the cells of {library.name}: {said[-1]}; "
+                           f"the log is {draft / 'map.log'}")
+    for name in ("cells.lib", "block.v"):
+        (draft / name).unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+    return netlist
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What mapping must know of a library: what drives the inputs, and what logic must not be made of."""
+
+    driver: str
+    unused: tuple[str, ...] = ()
+
+
+LIBRARIES = (
+    Cells("BUFX2", ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),  # three-state buffers, the clock's buffers
+    Cells("sky130_fd_sc_hd__buf_2"),
+)
+
+ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
+"""What drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
+
+
+def cells_of(library: Path) -> Cells:
+    """Return what mapping must know of the library at ``library``, by the cells that it has.
+
+    Raises
+    ------
+    MappingError
+        If it is none of those that we know.
+    """
+    text = library.read_text(encoding="utf-8")
+    for each in LIBRARIES:
+        if re.search(rf"^\s*cell \(\"?{each.driver}\"?\)", text, re.MULTILINE):
+            return each
+    raise MappingError(f"Library {library.name} must have one of the cells "
+                       f"{', '.join(each.driver for each in LIBRARIES)} to drive inputs, and has none")

@@ -1,0 +1,69 @@
+"""In which technology a run is priced, with which main memory, and whether clocks are gated."""
+
+from dataclasses import dataclass
+
+from tilewright.energy.actions import CORE_COMPONENTS, Clock
+from tilewright.energy.estimate import DRAM, Technology, TechnologyError
+from tilewright.errors import InputError
+from tilewright.sim.verilog.energy_blocks import BLOCKS
+
+TECHNOLOGY = "generic45"
+
+CORES = tuple(CORE_COMPONENTS.values())
+GATED_ACTIONS = (*(f"{block}.register_toggle" for block in BLOCKS), *(f"{core}.instruction" for core in CORES))
+"""Actions that have another price with clock gates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """What the prices of a run are.
+
+    Attributes
+    ----------
+    technology : str
+        A file of energy/technology.
+    dram : str
+        The part that main memory is.
+    gated : bool
+        Whether clock gates stop the clock of registers that keep their values.
+    """
+
+    technology: str = TECHNOLOGY
+    dram: str = DRAM
+    gated: bool = False
+
+    def load(self) -> Technology:
+        """Return the prices.
+
+        Raises
+        ------
+        InputError
+            If there is no such technology or part, or if clocks shall be gated and it does not say what that takes.
+        """
+        try:
+            technology = Technology.load(self.technology, self.dram)
+            return technology.with_gates(GATED_ACTIONS) if self.gated else technology
+        except TechnologyError as error:
+            raise InputError(str(error)) from error
+
+    def clock(self, technology: Technology) -> Clock:
+        """Return the clock of a run in ``technology``.
+
+        Raises
+        ------
+        InputError
+            If clocks shall be gated, and the technology does not say what that leaves running.
+        """
+        try:
+            ungated = {part: technology.ungated(part) for part in (*BLOCKS, *CORES)} if self.gated else None
+        except TechnologyError as error:
+            raise InputError(str(error)) from error
+        return Clock(technology.clock_mhz, ungated)
+
+    def describe(self, technology: Technology) -> str:
+        """Return in words what the prices are, for a report."""
+        calibrated = "calibrated" if technology.calibrated else "not calibrated"
+        return f"{technology.name}, {calibrated}{', clocks gated' if self.gated else ''}"
+
+
+DEFAULT = Pricing()

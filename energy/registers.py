@@ -1,0 +1,77 @@
+"""Flip-flops of each block of a machine: committed for the presets, counted in the elaborated design for others.
+
+``python -m tilewright.energy.registers`` writes the committed table, energy/registers.toml, again; a test holds it to
+the hardware. The cores' are those of ``read_slang``, ``proc``, ``flatten`` and ``opt`` of Yosys 0.70, without CV-X-IF.
+"""
+
+import hashlib
+import json
+import tomllib
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from tilewright.isa.machine import PRESETS, Machine
+from tilewright.sim.verilog.energy_blocks import BLOCKS, count_registers
+from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.toolchain import cache_folder
+
+TABLE = Path(__file__).with_name("registers.toml")
+
+CORE_REGISTERS = {"cv32e40x": 2388, "cv32e40p": 2479}
+"""Flip-flops of the cores as simulated, register files included; of CV32E40P's performance counters one of 32."""
+
+_SOURCES = Path(__file__).parents[1]
+_HEAD = """\
+# Flip-flops of each block of the presets, in bits, as elaborated; made by python -m tilewright.energy.registers.
+"""
+
+
+def registers_of(machine: Machine) -> dict[str, int]:
+    """Return the flip-flops of each block of `sim.verilog.energy_blocks.BLOCKS`, in bits.
+
+    A machine like no preset is elaborated, which takes from seconds to a minute; the count is kept in the cache.
+    """
+    for name, each in PRESETS.items():
+        if replace(machine, name=name) == each:
+            return dict(_table()[name])
+    return _kept(replace(machine, name="custom"))
+
+
+def count_fresh(machine: Machine) -> dict[str, int]:
+    """Return the same from the hardware as it is now."""
+    # Here, because a run of a preset needs no gateware.
+    from tilewright.sim.verilog.elaborate import coprocessor_rtlil
+
+    return count_registers(coprocessor_rtlil(machine))
+
+
+@cache
+def _table() -> dict[str, dict[str, int]]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+@cache
+def _kept(machine: Machine) -> dict[str, int]:
+    digest = hashlib.sha256(repr(machine).encode())
+    for path in sorted([*(_SOURCES / "rtl").rglob("*.py"), *(_SOURCES / "isa").glob("*.py"),
+                        _SOURCES / "sim/verilog/energy_blocks.py"]):
+        digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    kept = cache_folder() / "registers" / f"{digest.hexdigest()}.json"
+    if not kept.exists():
+        write_if_changed(kept, json.dumps(count_fresh(machine)))
+    counts: dict[str, int] = json.loads(kept.read_text())
+    return counts
+
+
+def main() -> None:
+    """Write the committed table."""
+    sections = []
+    for name, machine in PRESETS.items():
+        counts = count_fresh(machine)
+        sections.append("\n".join([f"[{name}]", *(f"{block} = {counts[block]}" for block in BLOCKS)]))
+    TABLE.write_text(_HEAD + "\n" + "\n\n".join(sections) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From the gateware to devices: synthesis, boards and Verilog packages."""

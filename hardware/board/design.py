@@ -1,0 +1,75 @@
+"""The system for a board: which files it is made of, how large its memories are, and the files with their contents."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pythondata_cpu_cv32e40x
+
+from tilewright.isa.machine import Machine
+
+CLOCK_HZ = 25_000_000
+"""The ULX3S' oscillator, which clocks everything."""
+
+BAUD = 115_200
+
+CYCLES_PER_BIT = round(CLOCK_HZ / BAUD)
+"""217: 115,207 baud."""
+
+TOP = "ulx3s"
+
+MAIN_MEMORY_STEP = 16 * 1024
+"""Main memory is as large as a model needs, rounded up to this, so that models of a size share a simulator."""
+
+INCLUDES = Path(pythondata_cpu_cv32e40x.data_location) / "rtl" / "include"
+"""Include folder of the host core."""
+
+RTL = Path(__file__).parents[2] / "rtl"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardDesign:
+    """What the hardware is built from, but for its memories' contents: a machine, bytes of RAM and of main memory."""
+
+    machine: Machine
+    ram_bytes: int
+    main_bytes: int
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Parameters of the top module."""
+        return {"BUS_BYTES": self.machine.bus_bytes, "RAM_BYTES": self.ram_bytes, "MAIN_BYTES": self.main_bytes}
+
+
+def design_for(machine: Machine, ram_bytes: int, model_bytes: int) -> BoardDesign:
+    """Return the design for a model that needs ``model_bytes`` of main memory."""
+    return BoardDesign(machine, ram_bytes, -(-model_bytes // MAIN_MEMORY_STEP) * MAIN_MEMORY_STEP)
+
+
+def sources() -> Iterator[Path]:
+    """Yield the SystemVerilog files, packages and interfaces first; `sim.verilog.elaborate` adds the coprocessor."""
+    core = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
+    yield from (INCLUDES / "cv32e40x_pkg.sv", core / "if_c_obi.sv", core / "if_xif.sv")
+    yield from sorted(core.glob("cv32e40x_*.sv"))
+    yield from (RTL / "soc" / "host_core.sv", RTL / "soc" / "tilewright_soc.sv")
+    yield from sorted((Path(__file__).parent / "rtl").glob("*.sv"))
+
+
+def contents(design: BoardDesign, ram: bytes, main: bytes) -> dict[str, str]:
+    """Return the files that the memories take their first contents from, by name, for ``$readmemh``.
+
+    Raises
+    ------
+    ValueError
+        If a memory is too small.
+    """
+    for name, data, size in (("RAM", ram, design.ram_bytes), ("main memory", main, design.main_bytes)):
+        if len(data) > size:
+            raise ValueError(f"Contents of {name} must have at most {size} bytes, not {len(data)}")
+    return {"program.hex": _words(ram.ljust(design.ram_bytes, b"\0"), 4),
+            "main.hex": _words(main.ljust(design.main_bytes, b"\0"), design.machine.bus_bytes)}
+
+
+def _words(data: bytes, size: int) -> str:
+    """Return ``data`` as little-endian words of ``size`` bytes, one a line."""
+    return "".join(f"{data[i:i + size][::-1].hex()}\n" for i in range(0, len(data), size))

@@ -1,0 +1,1 @@
+"""The coprocessor as a Verilog package: sources, testbench, constraints, README."""

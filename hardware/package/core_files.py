@@ -1,0 +1,27 @@
+"""The host core for a Verilog package: CV32E40X's files as its wheel has them, and the system of core and coprocessor.
+
+The core's files are under the licence that lies beside them; they are copied, and not changed.
+"""
+
+from pathlib import Path
+
+from tilewright.sim.verilog.core_sources import core_license, core_sources
+
+_RTL = Path(__file__).parents[2] / "rtl"
+_OWN = (Path(__file__).parent / "templates" / "clock_gate.sv", _RTL / "soc" / "host_core.sv",
+        _RTL / "soc" / "tilewright_soc.sv")
+
+SYSTEM = "tilewright_soc"
+FILE_LIST = f"{SYSTEM}.f"
+FOLDER = "cv32e40x"
+
+
+def core_files(coprocessor: str) -> dict[str, str]:
+    """Return the files by their path in the package: the core's, the system's, and a list of all that it is made of.
+
+    ``coprocessor`` is the path of the coprocessor's Verilog there. The top module is `SYSTEM`.
+    """
+    theirs = {f"{FOLDER}/{path.name}": path.read_text() for path in core_sources()}
+    ours = {f"rtl/{path.name}": path.read_text() for path in _OWN}
+    listed = "".join(f"{name}\n" for name in (*theirs, *ours, coprocessor))
+    return {**theirs, f"{FOLDER}/LICENSE": core_license().read_text(), **ours, FILE_LIST: listed}

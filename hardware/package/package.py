@@ -1,0 +1,119 @@
+"""The coprocessor as a Verilog package for use elsewhere: sources, testbench, constraints, and what to read first."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.errors import InputError, RunError
+from tilewright.hardware.package.core_files import core_files
+from tilewright.hardware.package.readme import readme
+from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders
+from tilewright.hardware.package.top import BRIDGE, COPROCESSOR, TOP, Bus, Top, build_top
+from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.elaborate import ElaborationError, coprocessor_rtlil, wishbone_rtlil
+from tilewright.sim.verilog.ports import packaged, ports_of
+from tilewright.tools.output_files import reason, write_file
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_CONSTRAINTS = ("ecp5.lpf", "xilinx7.xdc", "timing.sdc")
+FILE_LIST = "tilewright.f"
+
+
+@dataclass(slots=True)
+class _Package:
+    """Files by their path in the package, in the order in which they are written."""
+
+    files: dict[str, str] = field(default_factory=dict)
+
+    def template(self, path: str, name: str, values: dict[str, str]) -> None:
+        """Add a template, names in braces replaced."""
+        text = (_TEMPLATES / name).read_text()
+        for key, value in values.items():
+            text = text.replace("{{" + key + "}}", value)
+        self.files[path] = text
+
+
+def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_core: bool = False,
+                  show: Callable[[str], None] = lambda step: None) -> list[Path]:
+    """Write the package to ``folder`` and return the paths of its files.
+
+    Parameters
+    ----------
+    bus
+        The memory bus of the top module: ``axi4`` or ``wishbone``.
+    with_core
+        Copy the host core's files too, and a system of core and coprocessor.
+    show
+        Called with what is being done.
+
+    Raises
+    ------
+    RunError
+        If Yosys fails, or the testbench's network is not computed as it must.
+    InputError
+        If the folder cannot be written to, or the core is wanted with another bus than AXI4.
+    """
+    if with_core and bus != "axi4":
+        raise InputError(f"Option --with-core must be given with --bus axi4, which its system has, not {bus!r}; "
+                         f"without it, --bus wishbone writes the adapter")
+    _prepare(folder)
+    show("elaborating")
+    top, sources = _sources(machine, bus)
+    show("running the testbench's network")
+    package = _Package()
+    package.files |= {f"rtl/{name}": text for name, text in sources.items()}
+    commands = _add_testbench(package, machine, bus, top, list(sources))
+    for name in _CONSTRAINTS:
+        package.template(f"constraints/{name}", name, {})
+    package.files[FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
+    if with_core:
+        package.files |= core_files(f"rtl/{COPROCESSOR}.v")
+    package.files["README.md"] = readme(machine, bus, top, tuple(package.files), commands, with_core=with_core)
+    show("writing")
+    paths = []
+    for name, text in package.files.items():
+        paths.append(folder / name)
+        _make(paths[-1].parent)
+        write_file(paths[-1], text.encode())
+    return paths
+
+
+def _sources(machine: Machine, bus: Bus) -> tuple[Top, dict[str, str]]:
+    """Return the top module and the Verilog of all modules by file name, the top first."""
+    try:
+        coprocessor = packaged(coprocessor_rtlil(machine), COPROCESSOR)
+        bridge = packaged(wishbone_rtlil(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
+    except ElaborationError as error:
+        raise RunError(str(error)) from error
+    top = build_top(machine, bus, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
+    sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
+    return top, sources | ({f"{BRIDGE}.v": bridge} if bridge else {})
+
+
+def _add_testbench(package: _Package, machine: Machine, bus: Bus, top: Top, sources: list[str]) -> int:
+    """Add the testbench; return how many commands it sends."""
+    work = exercise(machine)
+    values = placeholders(machine, work, bus, top) | {"SOURCES": " ".join(f"../rtl/{name}" for name in sources)}
+    for name in ("testbench.v", values["MEMORY_FILE"], "Makefile"):
+        package.template(f"testbench/{name}", name, values)
+    package.files |= {
+        "testbench/commands.hex": command_lines(work.commands),
+        "testbench/memory.hex": memory_lines(work.before, machine.bus_bytes),
+        "testbench/expected.hex": memory_lines(work.after, machine.bus_bytes),
+    }
+    return len(work.commands)
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder, before the work of seconds for which there would be no place."""
+    _make(folder)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"Folder {str(folder)!r} cannot be written to: permission denied")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Folder {str(folder)!r} cannot be made: {reason(error)}") from error

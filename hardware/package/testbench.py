@@ -1,0 +1,144 @@
+"""The Verilog package's testbench: commands of a small network as the compiler writes them, memory before and after.
+
+The network is cut from a built-in one: two convolutions by Winograd with max pooling, and the classifier, on the digit
+that a run takes by default. Memory after it is what the functional engine leaves, and the results in it are compared
+with the integer reference, which equals ONNX Runtime, before anything is written.
+"""
+
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.compiler.compile import Compiled, compile_layers
+from tilewright.compiler.network.layers import Network
+from tilewright.compiler.network.memory_map import MAIN_BASE, tensor_bytes
+from tilewright.compiler.network.operands import from_memory, to_memory
+from tilewright.compiler.network.part_of_network import given, slice_network
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.errors import RunError
+from tilewright.hardware.package.top import Bus, Top, vector
+from tilewright.isa.assembler import Command, encode_word
+from tilewright.isa.machine import Machine
+from tilewright.models import builtin
+from tilewright.models.data import samples
+from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.memory import MainMemory
+
+MODEL = "lenet5_accel"
+_PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
+RANGES = ((2, 4), (7, 8))
+"""Layers of the model that are run: conv2a and conv2b, fc2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """What the testbench sends and expects.
+
+    Attributes
+    ----------
+    compiled : Compiled
+    commands : tuple of Command
+        In the order of the program; the last is a fence.
+    before, after : ndarray
+        int8, main memory from its start, a whole number of bus words.
+    """
+
+    compiled: Compiled
+    commands: tuple[Command, ...]
+    before: np.ndarray
+    after: np.ndarray
+
+
+def exercise(machine: Machine) -> Exercise:
+    """Compile the network for ``machine``, and run it in the functional engine.
+
+    Raises
+    ------
+    RunError
+        If the results are not those of the reference.
+    """
+    whole = compile_network(builtin(MODEL))
+    (tensor,) = whole.inputs
+    values = run_network(whole, {tensor.name: quantize_input(tensor, samples().images[:1])})
+    parts = [slice_network(whole, *each) for each in RANGES]
+    network = _together(parts)
+    inputs = {name: value for part in parts for name, value in given(part, values).items()}
+    compiled = compile_layers(network, machine)
+    size = -(-compiled.memory_bytes // machine.bus_bytes) * machine.bus_bytes
+    memory = MainMemory(size, compiled.windows)
+    for address, content in compiled.images:
+        memory.put(address, content)
+    for name, value in inputs.items():
+        info, address = compiled.tensors[name]
+        memory.put(address, to_memory(value, info))
+    before = memory.bytes.copy()
+    # Status records tell the time, which is the memory's doing.
+    commands = tuple(each for _, each in compiled.program.commands()
+                     if (each.instruction.mnemonic, each.variant.name) != ("sta", "status"))
+    Functional(machine, memory).run(commands)
+    for info in network.outputs:
+        found = from_memory(memory.get(compiled.tensors[info.name][1], tensor_bytes(info)), info)
+        if not np.array_equal(found, values[info.name]):
+            raise RunError(f"Tensor {info.name!r} of the testbench must be what the reference computes, and is not")
+    return Exercise(compiled, commands, before, memory.bytes)
+
+
+def command_lines(commands: tuple[Command, ...]) -> str:
+    """Return instruction word, rs1 and rs2 of each command in hexadecimal, for ``$readmemh``, with what it is."""
+    return "".join(f"{encode_word(each, 10, 11):08x}_{each.rs1:08x}_{each.rs2:08x} // {each}\n" for each in commands)
+
+
+def memory_lines(memory: np.ndarray, bus_bytes: int) -> str:
+    """Return memory in hexadecimal, a bus word on a line, for ``$readmemh``."""
+    words = memory.view(np.uint8).reshape(-1, bus_bytes)[:, ::-1]
+    return "".join(f"{word.tobytes().hex()}\n" for word in words)
+
+
+def placeholders(machine: Machine, work: Exercise, bus: Bus, top: Top) -> dict[str, str]:
+    """Return what stands for the names in braces in the templates of the testbench."""
+    windows = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
+               f"    .window{index}_readable(1'b{readable}), .window{index}_writable(1'b{writable}),"
+               for index, (base, limit, readable, writable) in enumerate(_windows(work.compiled))]
+    wires = [port for port in top.ports if port.name.startswith(_PREFIX[bus])]
+    memory = "axi_memory" if bus == "axi4" else "wishbone_memory"
+    pins = "".join(f", .{port.name.removeprefix(_PREFIX[bus])}({port.name})" for port in wires)
+    return {
+        "BUS_BYTES": str(machine.bus_bytes),
+        "COMMANDS": str(len(work.commands)),
+        "WORDS": str(work.before.size // machine.bus_bytes),
+        "BASE": _hex(MAIN_BASE),
+        "CYCLES_LIMIT": "1000000",
+        "ORIGIN": f"The network: layers of {MODEL}, {', '.join(layer.name for layer in work.compiled.network.layers)}.",
+        "WINDOWS": "\n".join(windows),
+        "BUS_WIRES": "\n".join(f"  wire {vector(port.width):>7} {port.name};" for port in wires),
+        "BUS_PORTS": _wrapped("    ", "".join(f".{port.name}({port.name}), " for port in wires)),
+        "MEMORY": f"  {memory} #(.BUS_BYTES(BUS_BYTES), .WORDS(WORDS), .BASE(BASE)) memory (\n"
+                  + _wrapped("    ", f".clk(clk), .rst(rst), .broken(broken){pins}") + "\n  );",
+        "MEMORY_FILE": f"{memory}.v",
+    }
+
+
+def _together(parts: list[Network]) -> Network:
+    """Return networks that share no tensor as one."""
+    return Network(name=f"parts of {MODEL}", layers=tuple(layer for part in parts for layer in part.layers),
+                   inputs=tuple(each for part in parts for each in part.inputs),
+                   outputs=tuple(each for part in parts for each in part.outputs),
+                   tensors={name: info for part in parts for name, info in part.tensors.items()})
+
+
+def _windows(compiled: Compiled) -> list[tuple[int, int, int, int]]:
+    """Return base, limit, readable and writable of all four windows."""
+    used = [(each.base, each.limit, int(each.readable), int(each.writable)) for each in compiled.windows]
+    return used + [(0, 0, 0, 0)] * (4 - len(used))
+
+
+def _wrapped(indent: str, text: str) -> str:
+    """Return connections of an instance on lines of at most 120 characters."""
+    return "\n".join(textwrap.wrap(text, 120, initial_indent=indent, subsequent_indent=indent))
+
+
+def _hex(value: int) -> str:
+    return f"32'h{value:08x}"

@@ -1,0 +1,193 @@
+"""The Verilog package's top module: flat ports, a meaning for each, around coprocessor and, if any, bus adapter."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.ports import Port
+
+Bus = Literal["axi4", "wishbone"]
+
+TOP, COPROCESSOR, BRIDGE = "tilewright_coprocessor", "coprocessor", "wishbone_bridge"
+"""Names of the modules."""
+
+_AXI, _WISHBONE, _BRIDGE_AXI = "m_axi__", "m_wb__", "s_axi__"
+
+_WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))
+"""Of a window, the lowest bits first; as `rtl.port.window_check.Window`, which a test compares."""
+
+_MEANINGS = {
+    "clk": "clock; every register takes its rising edge",
+    "rst": "reset, synchronous, active high; hold it for one cycle or more",
+    "issue_valid": "the core offers an instruction in its ID stage",
+    "issue_ready": "it is taken (or refused, see xif_issue_accept)",
+    "issue_instr": "the instruction word",
+    "issue_id": "its id",
+    "issue_rs1": "value of its first source register",
+    "issue_rs2": "value of its second source register",
+    "issue_rs_valid": "which of the two values are valid",
+    "accept": "it is one of the coprocessor's; the rest of the issue response is zero",
+    "commit_valid": "the instruction with xif_commit_id is committed or killed",
+    "commit_id": "its id",
+    "commit_kill": "it is killed",
+    "result_valid": "an accepted instruction is complete; the rest of the result is zero, nothing is written back",
+    "result_ready": "the core takes the result",
+    "result_id": "its id",
+    "idle": "nothing is left to do, and memory has acknowledged every write",
+    "fault": "the coprocessor has stopped; until reset",
+    "fault_code": "why: 1 read outside the windows, 2 write outside, 3 read error, 4 write error, 5 semaphore overflow",
+    "fault_address": "address of the request at fault (of a semaphore overflow, its number)",
+    "status": "for a debugger: state, busy and queued units, semaphores above zero (rtl/coprocessor.py)",
+    "progress": "some unit has worked in this cycle",
+}
+_WINDOW_MEANINGS = {
+    "base": "window {}: its first byte",
+    "limit": "window {}: the byte behind its last",
+    "readable": "window {}: the coprocessor may read there",
+    "writable": "window {}: the coprocessor may write there",
+}
+_WISHBONE_MEANINGS = {
+    "cyc": "a bus cycle, from the first request to the last answer",
+    "stb": "a word is asked for",
+    "we": "it is written",
+    "adr": "its address in bytes, a multiple of the bus width",
+    "sel": "which of its bytes",
+    "dat_w": "data to write",
+    "dat_r": "data read, with wb_ack",
+    "ack": "a word is answered, in order",
+    "err": "a word is answered with an error, which is a fault",
+    "stall": "the word asked for is not taken in this cycle",
+}
+_AXI_CHANNELS = {"ar": "read address", "r": "read data",
+                 "aw": "write address", "w": "write data", "b": "write response"}
+_AXI_FIELD = re.compile(r"(ar|aw|r|w|b)(id|addr|len|size|burst|cache|prot|valid|ready|data|resp|last|strb)")
+
+
+@dataclass(frozen=True, slots=True)
+class TopPort:
+    """A port of the package's top module."""
+
+    name: str
+    width: int
+    is_input: bool
+    meaning: str
+
+    @property
+    def declaration(self) -> str:
+        """As in a Verilog header, without a comma."""
+        return f"{'input ' if self.is_input else 'output'} wire {vector(self.width):>7} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The top module: its ports, and the Verilog of it."""
+
+    ports: tuple[TopPort, ...]
+    text: str
+
+
+def vector(width: int) -> str:
+    """Return the range of a signal, empty for one of a single bit."""
+    return f"[{width - 1}:0]" if width > 1 else ""
+
+
+def build_top(machine: Machine, bus: Bus, coprocessor: tuple[Port, ...], bridge: tuple[Port, ...]) -> Top:
+    """Return the top module around ``coprocessor`` and, on Wishbone, ``bridge``, whose ports are given."""
+    ports = tuple(_in_order([*_own_ports(coprocessor, bus), *_bus_ports(coprocessor, bridge, bus)]))
+    lines = [_heading(machine, bus), f"module {TOP} ("]
+    width = max(len(port.declaration) for port in ports) + 1
+    for index, port in enumerate(ports):
+        comma = "" if index == len(ports) - 1 else ","
+        lines.append(f"  {port.declaration + comma:<{width}} // {port.meaning}")
+    lines.append(");")
+    if bus == "wishbone":
+        wires = [port for port in coprocessor if port.name.startswith(_AXI)]
+        lines += [f"  wire {vector(port.width):>7} {port.name};" for port in wires]
+        lines += ["", _instance(BRIDGE, "bridge", {port.name: _bridge_wire(port.name) for port in bridge})]
+    lines += ["", _instance(COPROCESSOR, "inner", {port.name: _outer(port.name, bus) for port in coprocessor}),
+              "endmodule"]
+    return Top(ports, "\n".join(lines) + "\n")
+
+
+def _heading(machine: Machine, bus: Bus) -> str:
+    parameters = ", ".join(f"{each.name} = {getattr(machine, each.name)}" for each in fields(machine)
+                           if each.name != "name")
+    bits = 8 * machine.bus_bytes
+    buses = {"axi4": f"AXI4 master, {bits} bits, 32-bit addresses, INCR bursts of up to 64 words, one ID",
+             "wishbone": f"Wishbone B4 master, pipelined mode, {bits} bits, 32-bit byte addresses"}
+    lines = [
+        f"Tilewright's coprocessor, machine {machine.name}: CV-X-IF (as CV32E40X 0.6.0 has it) and {bus}.",
+        "",
+        *textwrap.wrap(f"Parameters, fixed when this was written: {parameters}.", 117),
+        f"Bus: {buses[bus]}.",
+        "One clock, a synchronous reset. Set the windows before the first command, and keep them steady from then on.",
+    ]
+    return "\n".join(f"// {line}".rstrip() for line in lines)
+
+
+def _own_ports(coprocessor: tuple[Port, ...], bus: Bus) -> Iterator[TopPort]:
+    """Yield the ports that do not belong to the memory bus."""
+    for port in coprocessor:
+        if port.name.startswith(_AXI):
+            continue
+        if window := _window(port.name):
+            for field, width in _WINDOW_FIELDS:
+                yield TopPort(f"window{window}_{field}", width, True, _WINDOW_MEANINGS[field].format(window))
+        else:
+            yield TopPort(_outer(port.name, bus), port.width, port.is_input, _MEANINGS[port.name])
+
+
+def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus) -> Iterator[TopPort]:
+    if bus == "axi4":
+        for port in coprocessor:
+            if port.name.startswith(_AXI):
+                field = port.name.removeprefix(_AXI)
+                found = _AXI_FIELD.fullmatch(field)
+                channel = _AXI_CHANNELS[found[1]] if found else ""
+                yield TopPort(f"m_axi_{field}", port.width, port.is_input, f"AXI4 {field.upper()}: {channel}")
+    else:
+        for port in bridge:
+            if port.name.startswith(_WISHBONE):
+                field = port.name.removeprefix(_WISHBONE)
+                yield TopPort(f"wb_{field}", port.width, port.is_input, _WISHBONE_MEANINGS[field])
+
+
+def _in_order(ports: list[TopPort]) -> list[TopPort]:
+    """Return the ports by what they belong to: clock, CV-X-IF, windows, bus, the rest."""
+    groups = ("clk", "rst", "xif_issue", "xif_commit", "xif_result", "window", "m_axi_ar", "m_axi_r", "m_axi_aw",
+              "m_axi_w", "m_axi_b", "wb_")
+
+    def group(port: TopPort) -> int:
+        return next((index for index, prefix in enumerate(groups) if port.name.startswith(prefix)), len(groups))
+
+    return sorted(ports, key=group)
+
+
+def _outer(name: str, bus: Bus) -> str:
+    """Return what a port of the coprocessor is connected to in the top module."""
+    if name.startswith(_AXI):
+        return name.replace(_AXI, "m_axi_") if bus == "axi4" else name
+    if window := _window(name):
+        return "{" + ", ".join(f"window{window}_{field}" for field, _ in reversed(_WINDOW_FIELDS)) + "}"
+    if name == "accept":
+        return "xif_issue_accept"
+    return f"xif_{name}" if re.match("issue_|commit_|result_", name) else name
+
+
+def _bridge_wire(name: str) -> str:
+    """Return what a port of the bridge is connected to in the top module."""
+    return name.replace(_BRIDGE_AXI, _AXI).replace(_WISHBONE, "wb_")
+
+
+def _window(name: str) -> str:
+    """Return the number of the window that a port of the coprocessor sets, or nothing."""
+    found = re.fullmatch(r"windows__(\d+)", name)
+    return found[1] if found else ""
+
+
+def _instance(module: str, name: str, connections: dict[str, str]) -> str:
+    lines = ",\n".join(f"    .{port}({wire})" for port, wire in connections.items())
+    return f"  {module} {name} (\n{lines}\n  );"

@@ -1,0 +1,144 @@
+"""The page docs/area.md: area and frequency of the presets on every target, from runs of `tilewright synth`.
+
+``python -m tilewright.hardware.synthesis.area_page docs/area.md`` writes it, and the picture beside it; ``--cases``
+limits it.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from tilewright.hardware.synthesis.flow import synthesise
+from tilewright.hardware.synthesis.picture import picture
+from tilewright.hardware.synthesis.sources import machine_design
+from tilewright.hardware.synthesis.synthesis_report import Request, SynthesisReport
+from tilewright.hardware.synthesis.synthesis_tables import figure, longest_path, rows, summary
+from tilewright.isa.machine import preset
+from tilewright.tools.output_files import write_file
+from tilewright.tools.progress import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A machine on a target; ``place`` includes the timing of standard cells.
+
+    ``seed`` and ``freq``, the goal in MHz, are of place and route.
+    """
+
+    machine: str
+    target: str
+    with_core: bool = False
+    place: bool = True
+    seed: int = 1
+    freq: float = 80
+
+    @property
+    def name(self) -> str:
+        """Return what ``--cases`` calls it."""
+        return f"{self.machine}{'+core' if self.with_core else ''}@{self.target}"
+
+    @property
+    def command(self) -> str:
+        """Return the command that gives it."""
+        flags = (" --with-core" if self.with_core else "") + ("" if self.place else " --no-place")
+        flags += f" --seed {self.seed}" if self.seed != 1 else ""
+        flags += f" --freq {self.freq:g}" if self.freq != 80 else ""
+        return f"tilewright synth --target {self.target} --machine {self.machine}{flags}"
+
+
+CASES = (
+    Case("base", "ecp5-85k", seed=3), Case("nano", "ecp5-25k", seed=2, freq=40),
+    Case("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
+    Case("large", "ecp5-85k", place=False), Case("nano", "ice40up5k", place=False),
+    *(Case(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
+    Case("nano", "osu018"), Case("base", "osu018"), Case("nano", "sky130"), Case("base", "sky130"),
+)
+
+HEAD = """\
+# Area and frequency
+
+Written by `make area`, from runs of `tilewright synth` ({versions}; {day}). Registers, adders,
+multipliers and memories count to the block in whose Verilog they stand, logic to the block that it leads to, so that
+blocks add up to the flat design; `control` is queues, semaphores, counters, bus master, windows and the core's adapter.
+Units: [datapath.md](datapath.md).{left_out}
+
+![Share of each block]({image})
+
+"""
+
+SUMMARY = """\
+| machine | target | logic | flip-flops | DSP | block RAM | fits | Fmax, MHz | longest path |
+|---|---|---:|---:|---:|---:|---|---:|---|
+"""
+
+
+def page(reports: Sequence[tuple[Case, SynthesisReport]], image: str, day: date) -> str:
+    """Return the page: what all come to, then each by block; cases that it usually has and now has not are named."""
+    versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
+    done = {case for case, _ in reports}
+    names = ", ".join(case.name for case in CASES if case not in done)
+    left_out = f" Not run for this page: {names}." if names else ""
+    parts = [HEAD.format(left_out=left_out, versions=versions, day=day.isoformat(), image=image), SUMMARY,
+             *(_summary_row(report) for _, report in reports)]
+    parts += [_section(case, report) for case, report in reports]
+    return "".join(parts)
+
+
+def _summary_row(report: SynthesisReport) -> str:
+    timing = report.timing
+    limit = longest_path(timing).removeprefix("longest path: ").split(";")[0] if timing else ""
+    fits = report.device or ("no" if report.capacity else "–")
+    if report.capacity:
+        logic = f"{figure(report.total('LUT'))} LUT"
+        others = [figure(report.total(name)) if name in report.units else "–" for name in ("FF", "DSP", "BRAM")]
+    else:
+        logic = f"{report.total('area') / 1e6:.2f} mm²"
+        memory = f"{report.total('memory') / 1e6:.2f} mm²" if "memory" in report.units else "not priced"
+        others = [figure(report.total("flip-flops")), "–", memory]
+    cells = [report.design, report.target, logic, *others, fits, f"{timing.fmax_mhz:.1f}" if timing else "–", limit]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _section(case: Case, report: SynthesisReport) -> str:
+    heads = ["block", *report.units.values()]
+    total = ["**in all**", *(f"**{figure(report.total(name))}**" for name in report.units)]
+    table = [heads, ["---", *("---:" for _ in report.units)], *rows(report), total]
+    table += [[f"{device} has", *(figure(has[name]) if name in has else "" for name in report.units)]
+              for device, has in report.capacity.items()]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
+    notes = "\n".join(f"- {note}" for note in summary(report))
+    return f"\n## {report.design} on {report.target_title}\n\n`{case.command}`\n\n{lines}\n\n{notes}\n"
+
+
+def run(cases: Iterable[Case], steps: Steps) -> list[tuple[Case, SynthesisReport]]:
+    """Synthesise cases, one after the other; what is finished is kept."""
+    found = []
+    for case in cases:
+        with steps.step(f"Elaborating {case.machine}"):
+            design = machine_design(preset(case.machine), with_core=case.with_core)
+        request = Request(design, case.machine, with_core=case.with_core, place=case.place,
+                          seed=case.seed, freq=case.freq)
+        found.append((case, synthesise(request, case.target, steps.step)))
+    return found
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--cases", metavar="A,B", help=f"of {', '.join(case.name for case in CASES)}")
+    given = parser.parse_args()
+    named = {case.name: case for case in CASES}
+    wanted = given.cases.split(",") if given.cases else list(named)
+    if unknown := [name for name in wanted if name not in named]:
+        parser.error(f"cases must be of {', '.join(named)}, not {', '.join(unknown)}")
+    reports = run([named[name] for name in wanted], Steps())
+    image = given.page.with_suffix(".svg")
+    write_file(image, picture([report for _, report in reports]).encode())
+    write_file(given.page, page(reports, image.name, date.today()).encode())
+
+
+if __name__ == "__main__":
+    main()

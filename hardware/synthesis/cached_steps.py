@@ -1,0 +1,214 @@
+"""One run of a synthesis tool in a folder of its own, kept in the cache: what is finished is never run again.
+
+A step's key is everything it depends on: tool and version, arguments, and the contents of its files. So a run that was
+interrupted goes on with the step that was under way, and the same question is answered at once.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
+from tilewright.tools.toolchain import cache_folder
+
+Detail = Callable[[str], None]
+"""Takes what the step that is under way is doing."""
+
+Show = Callable[[str], AbstractContextManager[Detail]]
+"""Opens a step by its title, for whoever watches; `tilewright.tools.progress.Steps.step` is one."""
+
+LOG = "log"
+SECONDS = "seconds"
+POLL_SECONDS = 0.2
+_TAIL_BYTES = 4096
+
+# Yosys: "2.26.6. Executing OPT_CLEAN pass (…)."; nextpnr: "Info: Routing..".
+_DOING = re.compile(r"^(?:[\d.]+ Executing ([A-Z0-9_]+) pass|Info: ((?:Pack|Plac|Runn|Rout|Promot)ing[^.:,\n]*))",
+                    re.MULTILINE)
+_ERROR = re.compile(r"^.*ERROR: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program: its name for people, its path, and its version."""
+
+    name: str
+    path: str
+    version: str
+
+    @property
+    def short(self) -> str:
+        """Return name and number, without commit and compiler."""
+        found = re.search(r"\d+(\.\d+)+", self.version)
+        return f"{self.name} {found[0]}" if found else self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to run.
+
+    Attributes
+    ----------
+    title : str
+        What it does, for who waits.
+    tool : Tool
+    arguments : tuple of str
+        Files are named relative to the step's folder, since tools in WebAssembly do not see all of the file system.
+    inputs : mapping of str to str or Path
+        Files that the tool reads, by name: their text, or where they lie.
+    outputs : tuple of str
+        Files that it must write; they are kept, and the log is.
+    """
+
+    title: str
+    tool: Tool
+    arguments: tuple[str, ...]
+    inputs: Mapping[str, str | Path]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A step's folder with its outputs, and the processor time it took, now or then."""
+
+    title: str
+    tool: Tool
+    folder: Path
+    seconds: float
+    kept: bool
+    """It was in the cache."""
+
+
+def finish(step: Step, show: Show) -> Finished:
+    """Return the finished step, from the cache or from a run now.
+
+    Raises
+    ------
+    SynthesisError
+        If the tool fails or leaves an output unwritten.
+    """
+    home = cache_folder() / "synthesis"
+    home.mkdir(exist_ok=True)
+    folder = home / _key(step)
+    kept = True
+    if not (folder / SECONDS).exists():
+        with _alone(folder):
+            if not (folder / SECONDS).exists():  # another process may have been at it
+                _run(step, folder, show)
+                kept = False
+    return Finished(step.title, step.tool, folder, float((folder / SECONDS).read_text()), kept)
+
+
+@cache
+def tool(name: str, path: str, flag: str) -> Tool:
+    """Return a program and the version that it tells with ``flag``.
+
+    Raises
+    ------
+    SynthesisError
+        If it does not start.
+    """
+    done = subprocess.run([path, flag], capture_output=True, text=True, check=False)
+    said = (done.stdout.strip() or done.stderr.strip()).splitlines()
+    if done.returncode != 0 or not said:
+        raise SynthesisError(f"Tool {name} ({path}) must tell its version with {flag}, but ended with status "
+                             f"{done.returncode}")
+    return Tool(name, path, said[0])
+
+
+def _run(step: Step, folder: Path, show: Show) -> None:
+    draft = folder.with_name(f"{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)  # left by a run that failed or was stopped
+    draft.mkdir(parents=True)
+    for name, content in step.inputs.items():
+        if isinstance(content, Path):
+            _place(content, draft / name)
+        else:
+            (draft / name).write_text(content)
+    start = _processor_seconds()
+    with show(step.title) as detail:
+        status = _watch([step.tool.path, *step.arguments], draft, detail)
+    missing = [name for name in step.outputs if not (draft / name).exists()]
+    if status != 0 or missing:
+        raise SynthesisError(f"{step.tool.name} could not finish {step.title!r}: {_reason(draft / LOG, missing)}; "
+                             f"the log is {draft / LOG}")
+    for name in step.inputs:
+        if name not in step.outputs:
+            (draft / name).unlink(missing_ok=True)
+    (draft / SECONDS).write_text(f"{_processor_seconds() - start:.1f}\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all programs that this process has started and seen the end of."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _watch(command: list[str], folder: Path, detail: Detail) -> int:
+    """Run a command, telling what its log says it is doing; whatever ends this process's wait ends the command too."""
+    with (folder / LOG).open("wb") as log:
+        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        try:
+            told = ""
+            while True:
+                try:
+                    return running.wait(POLL_SECONDS)
+                except subprocess.TimeoutExpired:
+                    if (now := _doing(folder / LOG)) and now != told:
+                        detail(told := now)
+        finally:
+            if running.poll() is None:
+                running.terminate()
+                running.wait()
+
+
+def _doing(log: Path) -> str:
+    """Return the last pass that a log mentions, or nothing."""
+    with log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+        found = _DOING.findall(file.read().decode(errors="replace"))
+    return (found[-1][0].lower() or found[-1][1]).strip() if found else ""
+
+
+def _reason(log: Path, missing: list[str]) -> str:
+    text = log.read_text(errors="replace")
+    if errors := _ERROR.findall(text):
+        return errors[-1].strip().rstrip(".")
+    if missing:
+        return f"it did not write {' and '.join(missing)}"
+    return (text.strip().splitlines() or ["it said nothing"])[-1]
+
+
+def _key(step: Step) -> str:
+    digest = hashlib.sha256("\n".join((step.tool.name, step.tool.version, *step.arguments)).encode())
+    for name, content in sorted(step.inputs.items()):
+        digest.update(f"\n{name}\n".encode())
+        digest.update(content.read_bytes() if isinstance(content, Path) else content.encode())
+    return digest.hexdigest()
+
+
+def _place(source: Path, target: Path) -> None:
+    """Make ``target`` the file ``source``, which may be large, without a copy if the file system can."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy(source, target)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time work on a folder."""
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

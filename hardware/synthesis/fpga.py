@@ -1,0 +1,60 @@
+"""Area on an FPGA, and where there is an open place and route for it, the frequency."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from tilewright.hardware.synthesis.cached_steps import Show, Step, Tool, finish
+from tilewright.hardware.synthesis.cell_counts import Netlist, read_netlist
+from tilewright.hardware.synthesis.place import REPORT, nextpnr, place_and_route, timing_of, used
+from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
+from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
+from tilewright.hardware.synthesis.synthesis_report import Request, SynthesisReport
+from tilewright.hardware.synthesis.targets import Fpga
+
+SCRIPT = "synthesis.ys"
+NETLIST = "netlist.json"
+
+
+def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
+    """Synthesise, and place and route if asked for, possible, and it fits."""
+    router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
+    design = ecp5_design(request.design) if target.ecp5_modules else request.design
+    script = f"{design.read}{target.synthesis.format(top=design.top)}"
+    mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
+                         {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
+    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines, lambda kind: is_logic(kind, target))
+    report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
+                                capacity=target.capacity, logic_per=target.logic_per)
+    if not target.place:
+        return replace(report, notes=(f"not placed: {target.unplaced}",))
+    if router is None or not report.fits:
+        return report
+    title = f"Placing and routing {design.name} on {target.name}"
+    routed = place_and_route(target, router, mapped.folder / NETLIST, title, seed=request.seed, freq=request.freq,
+                             show=show)
+    packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
+    return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
+                   seed=request.seed, notes=(f"after packing: {packed}",))
+
+
+def is_logic(kind: str, target: Fpga) -> bool:
+    """Tell whether a type of cell is logic, and no register or memory."""
+    return kind in target.uncounted or target.primitives.get(kind, ("", 0))[0] in ("LUT", "carry")
+
+
+def count(netlist: Netlist, target: Fpga) -> dict[str, dict[str, float]]:
+    """Return how much of each resource each block needs.
+
+    Raises
+    ------
+    SynthesisError
+        If the netlist has a cell of a type that the target does not know.
+    """
+    blocks: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(target.units, 0))
+    for (block, kind), number in netlist.cells.items():
+        if kind not in target.uncounted:
+            if kind not in target.primitives:
+                raise SynthesisError(f"Cells for {target.name} must be {', '.join(target.primitives)}, not {kind!r}")
+            resource, each = target.primitives[kind]
+            blocks[block][resource] += each * number
+    return dict(blocks)

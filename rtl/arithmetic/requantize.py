@@ -1,0 +1,254 @@
+"""Requantise: an int32 sum to int8, bit for bit as float32 does it, in a pipeline that never stalls.
+
+    clamp(rne(fl32(fl32(acc + bias) * scale)) + zero_point)          scale = mantissa * 2**-shift
+
+A positive float32 number is a 24-bit mantissa, top bit set, and a power of two.  Only one in 2**9 of the powers
+matters at the end: from 256 on every int8 is saturated, below 1/4 all is zero.  So the last alignment shifts ten
+bits, not the whole mantissa, and what lies below them counts only as zero or not.
+
+:class:`Pipeline`, the normalising helpers and :func:`round_and_clamp` serve
+:mod:`tilewright.rtl.arithmetic.residual_add` too.
+"""
+
+from amaranth import Cat, Const, Module, Mux, ShapeLike, Signal, Value, ValueLike, signed, unsigned
+from amaranth.lib.data import StructLayout
+from amaranth.lib.wiring import Component, In, Out, Signature
+
+from tilewright.rtl.arithmetic.product import append_products
+
+MANTISSA_BITS = 24
+
+
+def flow(payload: ShapeLike) -> Signature:
+    """Return the signature of values that may come in any cycle and cannot be held back."""
+    return Signature({"valid": Out(1), "payload": Out(payload)})
+
+
+class Pipeline:
+    """Named values that move on by one stage per cycle.
+
+    ``step(name=value)`` registers new values and begins the next stage; ``pipeline.name`` is the named value as it
+    stands in the present stage.  What earlier stages made arrives there through registers added on demand, so
+    nothing rides further than it is needed.  Data registers load only where a value passes and have no reset;
+    ``valid`` has one.
+
+    Parameters
+    ----------
+    m : Module
+        Gets the registers.
+    valid : Value
+        A value enters the first stage.
+    prefix : str
+        Begins the names of the registers.
+    inputs : ValueLike
+        Named values of the first stage.
+    """
+
+    def __init__(self, m: Module, valid: Value, *, prefix: str = "", **inputs: ValueLike):
+        self._m = m
+        self._prefix = prefix
+        self._valids = [valid]
+        self._values: dict[str, tuple[int | None, ValueLike]] = {}  # name: (stage that made it, value there)
+        self.join(**inputs)
+
+    @property
+    def depth(self) -> int:
+        """Stages begun since the first, which is the latency in cycles."""
+        return len(self._valids) - 1
+
+    @property
+    def valid(self) -> Value:
+        """Whether the present stage holds a value."""
+        return self._valids[-1]
+
+    def __getattr__(self, name: str) -> ValueLike:
+        if name not in self._values:
+            raise AttributeError(f"Pipeline must have been given {name!r}; it has {sorted(self._values)}")
+        made, value = self._values[name]
+        if made is None:
+            return value
+        for stage in range(made, self.depth):
+            value = self._register(name, value, stage)
+        self._values[name] = (self.depth, value)
+        return value
+
+    def join(self, **values: ValueLike) -> None:
+        """Name values that stand in the present stage already."""
+        self._values |= {name: (self.depth, value) for name, value in values.items()}
+
+    def hold(self, **values: ValueLike) -> None:
+        """Name values that are the same in every stage: none changes while the pipeline holds anything."""
+        self._values |= {name: (None, value) for name, value in values.items()}
+
+    def step(self, **values: ValueLike) -> None:
+        """Register ``values``, computed from the present stage, and begin the next stage."""
+        stage = self.depth
+        valid = Signal(name=f"{self._prefix}valid_{stage + 1}")
+        self._m.d.sync += valid.eq(self.valid)
+        registers = {name: self._register(name, value, stage) for name, value in values.items()}
+        self._valids.append(valid)
+        self.join(**registers)
+
+    def _register(self, name: str, value: ValueLike, stage: int) -> ValueLike:
+        value = value if hasattr(value, "shape") else Value.cast(value)
+        register = Signal(value.shape(), name=f"{self._prefix}{name}_{stage + 1}", reset_less=True)
+        with self._m.If(self._valids[stage]):
+            self._m.d.sync += register.eq(value)
+        return register
+
+
+def leading_zeros(word: Value) -> Value:
+    """Return the number of zeros above the highest set bit of ``word``; ``len(word) - 1`` if none is set."""
+    last = len(word) - 1
+    count = Const(last)
+    for place in range(1, last + 1):
+        count = Mux(word[place], last - place, count)
+    return count
+
+
+def coarse_zeros(word: Value) -> Value:
+    """Return the number of whole bytes of zeros at the top of ``word``; its length is a multiple of 8."""
+    return leading_zeros(Cat(word.word_select(byte, 8).any() for byte in range(len(word) // 8)))
+
+
+def jam(word: Value, bits: int) -> Value:
+    """Return the upper ``bits`` bits of ``word``, the last of them set if any bit left out is set.
+
+    Rounding half to even further up comes out as for the whole word.
+    """
+    cut = len(word) - bits
+    return Cat(word[: cut + 1].any(), word[cut + 1 :])
+
+
+def normalize_product(product: Value) -> tuple[Value, Value]:
+    """Shift out the leading zero, if there is one, of a product of two normalised factors.
+
+    Returns
+    -------
+    word : Value
+        As wide as the product, top bit set unless the product is zero.
+    zero : Value
+        One if there was a zero to shift out.
+    """
+    top = product[-1]
+    return Mux(top, product, product << 1)[: len(product)], ~top
+
+
+def round_mantissa(word: Value) -> Value:
+    """Return the upper 24 bits of ``word``, rounded half to even: 25 bits, because 2**24 may be reached."""
+    kept, half, rest = word[-MANTISSA_BITS:], word[-MANTISSA_BITS - 1], word[: -MANTISSA_BITS - 1].any()
+    return (kept + (half & (rest | kept[0])))[: MANTISSA_BITS + 1]
+
+
+def round_and_clamp(pipe: Pipeline) -> None:
+    """Append the way from float32 to int8: three stages, the last of which makes ``value``.
+
+    Takes ``rounded`` (25 bits, at least 2**23 unless zero), ``places`` (signed) and ``negative``, which stand for
+    ``± rounded * 2**-(places + 16)``, and ``zero_point``, ``low``, ``high`` (signed 8).
+    """
+    # Align: eight bits of integer (a ninth for 2**24), one half, and whether anything lies below.
+    top, bottom = pipe.rounded[15:], pipe.rounded[:15]
+    in_range = (pipe.places >= 0) & (pipe.places <= 8)
+    too_large = (pipe.places < 0) & pipe.rounded[23:].any()
+    places = pipe.places[:4]
+    aligned = top >> places
+    lost = Cat(top[place] & (places > place) for place in range(8)).any()
+    pipe.step(
+        whole=Mux(too_large, 256, Mux(in_range, aligned[1:], 0))[:9],
+        half=in_range & aligned[0],
+        rest=lost | bottom.any(),
+        negative=pipe.negative,
+    )
+    # Round half to even and add the zero point.  -(w + up) = ~w + (1 - up), so one adder does for both signs.
+    up = pipe.half & (pipe.rest | pipe.whole[0])
+    whole = (Cat(pipe.whole, 0) ^ pipe.negative.replicate(10)).as_signed()
+    pipe.step(value=(whole + pipe.zero_point + (up ^ pipe.negative))[:10].as_signed())
+    clamped = Mux(pipe.value > pipe.high, pipe.high, Mux(pipe.value < pipe.low, pipe.low, pipe.value))
+    pipe.step(value=clamped[:8].as_signed())
+
+
+class Requantize(Component):
+    """Bring sums to int8; bit-exact with :func:`tilewright.isa.numerics.requantize`.
+
+    Takes a value in any cycle, up to one per cycle; each leaves exactly ``LATENCY`` cycles later, with its metadata.
+    There is no back-pressure: whoever issues a value must have room for the result.
+
+    Parameters
+    ----------
+    meta_shape : ShapeLike
+        Shape of the metadata.
+
+    Attributes
+    ----------
+    i : flow
+        ``acc`` and ``bias`` (their sum wraps), ``mantissa`` (top bit set) and ``shift`` of the scale, ``zero_point``,
+        ``low``, ``high`` (``low <= high``), ``meta``.
+    o : flow
+        ``value``, ``meta``.
+    """
+
+    LATENCY = 14
+
+    def __init__(self, meta_shape: ShapeLike):
+        request = StructLayout(
+            {
+                "acc": signed(32),
+                "bias": signed(32),
+                "mantissa": unsigned(MANTISSA_BITS),
+                "shift": unsigned(7),
+                "zero_point": signed(8),
+                "low": signed(8),
+                "high": signed(8),
+                "meta": meta_shape,
+            }
+        )
+        result = StructLayout({"value": signed(8), "meta": meta_shape})
+        super().__init__({"i": In(flow(request)), "o": Out(flow(result))})
+
+    def elaborate(self, platform):
+        m = Module()
+        request = self.i.payload
+        pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
+
+        # The sum, as sign and magnitude.  `places` collects the power of two for round_and_clamp.
+        pipe.step(total=(pipe.acc + pipe.bias)[:32], places=pipe.shift - 48)
+        negative = pipe.total[-1]
+        pipe.step(word=((pipe.total ^ negative.replicate(32)) + negative)[:32], negative=negative)
+
+        # To float32: normalise by bytes, then by bits, and round.
+        zeros = coarse_zeros(pipe.word)
+        pipe.step(word=(pipe.word << Cat(Const(0, 3), zeros))[:32], zeros=zeros)
+        zeros = leading_zeros(pipe.word[-8:])
+        pipe.step(word=(pipe.word << zeros)[:32], zeros=Cat(zeros, pipe.zeros))
+        rounded = round_mantissa(pipe.word)
+        carry = rounded[-1]  # then all else is zero
+        pipe.step(
+            factor=Cat(rounded[:23], rounded[23] | carry),
+            places=(pipe.places + pipe.zeros)[:8].as_signed(),
+            carry=carry,
+        )
+
+        # Times the scale: 24 x 24 bits in four products of at most 18 x 18.  They have registers of their own, before
+        # and behind; the factor's is another, for it is a long way to the DSP blocks.
+        low, high = pipe.factor[:18], pipe.factor[18:]
+        scale_low, scale_high = pipe.mantissa[:18], pipe.mantissa[18:]
+        append_products(
+            m, pipe,
+            {"lower": (low, scale_low), "middle_a": (low, scale_high), "middle_b": (high, scale_low),
+             "upper": (high, scale_high)},
+            places=(pipe.places - pipe.carry)[:8].as_signed(),
+        )
+        pipe.step(outer=Cat(pipe.lower, pipe.upper), middle=pipe.middle_a + pipe.middle_b)
+        pipe.step(product=Cat(pipe.outer[:18], (pipe.outer[18:] + pipe.middle)[:30]))
+        word, zero = normalize_product(jam(pipe.product, 27))
+        pipe.step(word=word, places=(pipe.places + zero)[:8].as_signed())
+        pipe.step(rounded=round_mantissa(pipe.word))
+
+        round_and_clamp(pipe)
+        assert pipe.depth == self.LATENCY
+        m.d.comb += [
+            self.o.valid.eq(pipe.valid),
+            self.o.payload.value.eq(pipe.value),
+            self.o.payload.meta.eq(pipe.meta),
+        ]
+        return m

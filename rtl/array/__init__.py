@@ -1,0 +1,1 @@
+"""The array: lanes, clusters and their sequencer."""

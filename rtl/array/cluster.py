@@ -1,0 +1,71 @@
+"""A cluster: lanes that share a weight memory and a weight transform."""
+
+from amaranth import Module
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.wiring import Component, In, Out, connect, flipped
+
+from tilewright.rtl.arithmetic.requantize import flow
+from tilewright.rtl.arithmetic.winograd import DATA, WeightTransform
+from tilewright.rtl.array.lane import SUM, Lane, Slot
+from tilewright.rtl.buffers.weight_buffer import FETCH, WeightBuffer, weight_write_signature
+
+
+class Cluster(Component):
+    """Lanes in a row, each one cycle behind the one before it, on one weight memory.
+
+    A step's first tile slots fetch the weights of lane 0, 1, 2 ..., one lane per cycle, and so does the step's
+    first slot pass from lane to lane: the weights that leave the one transform in a cycle are those of the
+    lane that takes new ones in that cycle. A slot's data must come ``FETCH_TO_SLOT`` cycles after its fetch.
+
+    Parameters
+    ----------
+    machine : Machine
+    index : int
+        Number of the cluster.
+
+    Members
+    -------
+    weight_write : ``In(weight_write_signature(machine))``
+    fetch : ``In(flow(FETCH))``
+    i : ``In(flow(...))``
+        ``v`` (16 values), ``slot`` (`Slot`).
+    complete : ``Out(1)``
+        The finished sums of a tile group can be read in every lane.
+    sums_address : ``In(4)``
+    sums : ``Out(ArrayLayout(ArrayLayout(signed(32), 4), lanes_per_cluster))``
+        Finished sums, read without delay.
+    """
+
+    FETCH_TO_SLOT = WeightBuffer.LATENCY + WeightTransform.LATENCY
+
+    def __init__(self, machine, index):
+        self.machine = machine
+        self.index = index
+        super().__init__({
+            "weight_write": In(weight_write_signature(machine)),
+            "fetch": In(flow(FETCH)),
+            "i": In(flow(StructLayout({"v": ArrayLayout(DATA, 16), "slot": Slot}))),
+            "complete": Out(1),
+            "sums_address": In(4),
+            "sums": Out(ArrayLayout(ArrayLayout(SUM, 4), machine.lanes_per_cluster)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.weights = weights = WeightBuffer(self.machine, self.index)
+        m.submodules.transform = transform = WeightTransform()
+        connect(m, flipped(self.weight_write), weights.write)
+        connect(m, flipped(self.fetch), weights.fetch)
+        connect(m, weights.o, transform.i)
+        source = flipped(self.i)
+        for number in range(self.machine.lanes_per_cluster):
+            m.submodules[f"lane_{number}"] = lane = Lane(self.machine.tiles)
+            connect(m, source, lane.i)
+            m.d.comb += [
+                lane.u.eq(transform.o.payload.u),
+                lane.sums_address.eq(self.sums_address),
+                self.sums[number].eq(lane.sums),
+            ]
+            source = lane.o
+        m.d.comb += self.complete.eq(lane.complete)
+        return m

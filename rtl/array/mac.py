@@ -1,0 +1,178 @@
+"""The multiply-accumulate unit: sequencer, activation buffer, input transform, clusters of lanes, finished sums."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib.data import ArrayLayout
+from amaranth.lib.wiring import Component, In, Out, Signature, connect, flipped
+
+from tilewright.rtl.arithmetic.requantize import Pipeline
+from tilewright.rtl.arithmetic.winograd import InputTransform
+from tilewright.rtl.array.cluster import Cluster
+from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
+from tilewright.rtl.array.sequencer import MacState, Sequencer
+from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
+from tilewright.rtl.buffers.weight_buffer import weight_write_signature
+
+__all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signature"]
+
+
+def sums_request_signature(machine):
+    """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or with a dot product of a tile.
+
+    Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
+    """
+    return Signature({
+        "valid": Out(1),
+        "tile": Out(2),
+        "pixel": Out(2),
+        "slice": Out(range(machine.lanes // machine.post_lanes)),
+        "winograd": Out(1),
+    })
+
+
+def sums_response_signature(machine):
+    """Return the answer: ``post_lanes`` signed 32-bit sums."""
+    return Signature({"valid": Out(1), "values": Out(ArrayLayout(SUM, machine.post_lanes))})
+
+
+class MacUnit(Component):
+    """Take `conv23`, `conv` and `pool.sum` commands; keep finished sums until post-processing has read them.
+
+    One tile slot per cycle, as `Sequencer` says: 16 multiplications in every lane. Nothing behind the issue of a
+    slot ever waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
+
+    From the issue of a tile group's last slot it takes ``LATENCY + lanes_per_cluster`` cycles until
+    ``sums_available``: each lane is one cycle behind the one before.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Members
+    -------
+    commands, act_ready_available, ... , busy, state, tile_slots, ...
+        As for `Sequencer`; ``busy`` lasts until all sums are finished or held.
+    activation_write, weight_write
+        Write ports of the buffers.
+    sums_available : ``Out(1)``
+        A complete tile group of one lane group waits.
+    sums_request, sums_response
+        Reads the oldest group; answered exactly ``SUMS_LATENCY`` cycles later, one request per cycle.
+    sums_done : ``In(1)``
+        The oldest group is released. A request in the same cycle still reads it.
+    activation_written_bytes, weight_written_bytes : ``Out``
+        Events of a cycle.
+    """
+
+    LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY + InputTransform.LATENCY + Lane.LATENCY + 1
+    SUMS_LATENCY = 5
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.sequencer = Sequencer(machine)
+        own = {
+            "activation_write": In(activation_write_signature(machine)),
+            "weight_write": In(weight_write_signature(machine)),
+            "sums_available": Out(1),
+            "sums_request": In(sums_request_signature(machine)),
+            "sums_response": Out(sums_response_signature(machine)),
+            "activation_written_bytes": Out(5),
+            "weight_written_bytes": Out(5),
+        }
+        shared = {name: member for name, member in self.sequencer.signature.members.items()
+                  if name not in ("request", "fetch")}
+        super().__init__(shared | own)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.sequencer = sequencer = self.sequencer
+        m.submodules.buffer = buffer = ActivationBuffer(self.machine, Slot)
+        m.submodules.transform = transform = InputTransform(Slot)
+        clusters = [Cluster(self.machine, index) for index in range(self.machine.clusters)]
+        for index, cluster in enumerate(clusters):
+            m.submodules[f"cluster_{index}"] = cluster
+        self._connect_sequencer(m, sequencer)
+        connect(m, flipped(self.activation_write), buffer.write)
+        connect(m, sequencer.request, buffer.i)
+        patch, v = buffer.o.payload, transform.o.payload
+        m.d.comb += [
+            transform.i.valid.eq(buffer.o.valid),
+            transform.i.payload.patch.eq(patch.patch),
+            transform.i.payload.present.eq(patch.present),
+            transform.i.payload.dot.eq(patch.meta.dot),
+            transform.i.payload.meta.eq(patch.meta),
+        ]
+        fetch = Pipeline(m, sequencer.fetch.valid, prefix="fetch_", fetch=sequencer.fetch.payload)
+        for _ in range(buffer.LATENCY + transform.LATENCY - Cluster.FETCH_TO_SLOT):
+            fetch.step()
+        for cluster in clusters:
+            connect(m, flipped(self.weight_write), cluster.weight_write)
+            m.d.comb += [
+                cluster.fetch.valid.eq(fetch.valid),
+                cluster.fetch.payload.eq(fetch.fetch),
+                cluster.i.valid.eq(transform.o.valid),
+                cluster.i.payload.v.eq(v.v),
+                cluster.i.payload.slot.eq(v.meta),
+            ]
+        self._serve_sums(m, clusters)
+        self._report(m, sequencer)
+        return m
+
+    def _connect_sequencer(self, m, sequencer):
+        connect(m, flipped(self.commands), sequencer.commands)
+        for name, member in sequencer.signature.members.items():
+            if member.is_port and name != "busy":
+                inner, outer = getattr(sequencer, name), getattr(self, name)
+                m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
+
+    def _serve_sums(self, m, clusters):
+        """Read finished sums of the oldest group."""
+        machine = self.machine
+        groups = DEPTH // machine.tiles
+        tile_bits = (machine.tiles - 1).bit_length()
+        waiting, following, oldest = Signal(range(groups + 1)), Signal(range(groups + 1)), Signal(range(groups))
+        m.d.comb += following.eq(waiting + clusters[0].complete - self.sums_done)
+        m.d.sync += [waiting.eq(following), self.sums_available.eq(following != 0)]
+        with m.If(self.sums_done):
+            m.d.sync += oldest.eq(oldest + 1)
+
+        request = self.sums_request
+        pipe = Pipeline(m, request.valid, prefix="sums_", pixel=request.pixel, slice=request.slice,
+                        winograd=request.winograd)
+        pipe.step(address=Cat(request.tile[:tile_bits], oldest))
+        m.d.comb += [cluster.sums_address.eq(pipe.address) for cluster in clusters]
+        # The address goes to every memory of sums there is: that takes most of a cycle.
+        layout = ArrayLayout(ArrayLayout(SUM, 4), machine.post_lanes)
+        pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, layout.size))
+        chosen = layout(pipe.sums)
+        sums = [[chosen[lane][pixel] for pixel in range(4)] for lane in range(machine.post_lanes)]
+        # A pixel is one sum; a dot product is y[0] - y[1] - y[2] + y[3] (see InverseTransform).
+        first = {f"first_{lane}": Mux(pipe.winograd, Cat(y).word_select(pipe.pixel, SUM.width).as_signed(), y[0])
+                 for lane, y in enumerate(sums)}
+        others = {f"y{pixel}_{lane}": Mux(pipe.winograd, 0, y[pixel])
+                  for lane, y in enumerate(sums) for pixel in (1, 2, 3)}
+        pipe.step(**first, **others)
+        every = range(machine.post_lanes)
+        values = [{name: getattr(pipe, f"{name}_{lane}") for name in ("first", "y1", "y2", "y3")} for lane in every]
+        pipe.step(**{f"upper_{lane}": (values[lane]["first"] - values[lane]["y1"])[:32] for lane in every},
+                  **{f"lower_{lane}": (values[lane]["y3"] - values[lane]["y2"])[:32] for lane in every})
+        pipe.step(**{f"sum_{lane}": (getattr(pipe, f"upper_{lane}") + getattr(pipe, f"lower_{lane}"))[:32].as_signed()
+                     for lane in every})
+        assert pipe.depth == self.SUMS_LATENCY
+        m.d.comb += [
+            self.sums_response.valid.eq(pipe.valid),
+            *(self.sums_response.values[lane].eq(getattr(pipe, f"sum_{lane}")) for lane in every),
+        ]
+
+    def _report(self, m, sequencer):
+        """Count what is written, and how long slots are under way after they have left the sequencer."""
+        longest = self.LATENCY - Sequencer.LATENCY + self.machine.lanes_per_cluster
+        left = Signal(range(longest + 1))
+        with m.If(sequencer.request.valid):
+            m.d.sync += left.eq(longest)
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+        m.d.comb += [
+            self.busy.eq(sequencer.busy | sequencer.request.valid | (left != 0)),
+            self.activation_written_bytes.eq(Mux(self.activation_write.valid, self.activation_write.count, 0)),
+            self.weight_written_bytes.eq(Mux(self.weight_write.valid, self.machine.bus_bytes, 0)),
+        ]

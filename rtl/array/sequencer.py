@@ -1,0 +1,377 @@
+"""The control of the array: from commands to one tile slot per cycle, in the order of docs/datapath.md."""
+
+from types import SimpleNamespace
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import enum, stream
+from amaranth.lib.data import Struct
+from amaranth.lib.wiring import Component, In, Out
+
+from tilewright.isa.machine import TILE_BYTES
+from tilewright.rtl.arithmetic.requantize import Pipeline, flow
+from tilewright.rtl.array.lane import DEPTH, Slot
+from tilewright.rtl.array.tile_walker import Loop, TileWalker
+from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
+from tilewright.rtl.buffers.weight_buffer import FETCH
+from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+
+KERNEL_BYTES = 9
+
+
+class MacState(enum.Enum, shape=3):
+    """What the array did in a cycle; each is a counter of `isa.counters`, ``mac_`` and the name."""
+
+    IDLE = 0
+    SETUP = 1
+    WAIT_ACTIVATIONS = 2
+    WAIT_WEIGHTS = 3
+    WAIT_POST = 4
+    ISSUE = 5
+
+
+class Run(Struct):
+    """A run command while its slots are issued; its tiles and loops are kept elsewhere."""
+
+    kernel_x_step: unsigned(20)
+    kernel_y_step: unsigned(20)
+    group_step: unsigned(20)
+    right: unsigned(16)
+    below: unsigned(16)
+    winograd: unsigned(1)
+    pool: unsigned(1)
+    accumulate: unsigned(1)
+    hold: unsigned(1)
+    free_activations: unsigned(1)
+    free_weights: unsigned(1)
+
+
+class Sequencer(Component):
+    """Issue the tile slots of `conv23`, `conv` and `pool.sum`.
+
+    Rate: one slot per cycle. Within a command no cycle is lost while post-processing keeps up, if its tile groups
+    have no less slots than a full group has tiles, as all but the last one of a lane group do. The command after it
+    is prepared meanwhile: once its first group is listed, and the semaphores are there, it follows without a gap too.
+    Into an idle array the first slot of a command is issued ``tiles`` + 2 cycles after the command has been taken.
+
+    A run command is taken while the one before it is issued; ``set`` commands for the next but one run wait
+    until it has begun, and take one cycle each.
+
+    A slot's request and fetch leave together, ``LATENCY`` cycles after its issue. ``state`` and the counts of
+    events follow later, each by a fixed number of cycles.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Members
+    -------
+    commands : ``In(stream.Signature(Command))``
+    act_ready_available, act_ready_take, wgt_ready_available, wgt_ready_take
+        Semaphores waited for; taken in the cycle in which the command begins.
+    act_free_signal, wgt_free_signal : ``Out(1)``
+        All reads of the command's last slot have been made.
+    sums_done : ``In(1)``
+        Post-processing is done with the oldest tile group: there is room for another.
+    request : ``Out(flow(read_request(machine, Slot)))``
+        To the activation buffer.
+    fetch : ``Out(flow(FETCH))``
+        To the weight buffers: each step's first slots fetch the weights of lane 0, 1, 2 ... of every cluster.
+    state : ``Out(MacState)``
+    busy : ``Out(1)``
+        A command is under way, or a slot has been issued and has not left.
+    tile_slots, activation_read_bytes, weight_read_bytes : ``Out``
+        Events of a cycle.
+    """
+
+    LATENCY = 2
+
+    def __init__(self, machine):
+        self.machine = machine
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "act_ready_available": In(1),
+            "act_ready_take": Out(1),
+            "wgt_ready_available": In(1),
+            "wgt_ready_take": Out(1),
+            "act_free_signal": Out(1),
+            "wgt_free_signal": Out(1),
+            "sums_done": In(1),
+            "request": Out(flow(read_request(machine, Slot))),
+            "fetch": Out(flow(FETCH)),
+            "state": Out(MacState),
+            "busy": Out(1),
+            "tile_slots": Out(1),
+            "activation_read_bytes": Out(5),
+            "weight_read_bytes": Out(range(TILE_BYTES * machine.clusters + 1)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.walker = walker = TileWalker(self.machine)
+        begin = Signal()   # the pending command becomes the one that is issued
+        active = Signal()  # there is one
+        pending, settings = self._take_commands(m, walker, begin)
+        ready = self._wait(m, pending, begin)
+        run = self._run(m, pending, settings, begin)
+        loops, slot, step = self._walk(m, walker, run, settings, active, begin)
+        m.d.comb += begin.eq(pending.valid & ready & (~active | step.ends_command))
+        with m.If(begin):
+            m.d.sync += active.eq(1)
+        with m.Elif(step.ends_command):
+            m.d.sync += active.eq(0)
+        offset = self._offsets(m, run, loops, step, begin)
+        pointer = self._pointer(m, pending, step, slot, begin)
+        self._issue(m, walker, run, step, slot, offset, pointer, active | pending.valid)
+        self._report(m, pending, active, step)
+        return m
+
+    def _take_commands(self, m, walker, begin):
+        """Take settings, and one run command ahead of the one that is issued; return that, and the settings.
+
+        The settings stay as they are until the run command has begun.
+        """
+        command = self.commands.payload
+        settings, is_setting = SimpleNamespace(), 0
+        pending = SimpleNamespace(
+            valid=Signal(name="pending"),
+            winograd=Signal(name="pending_winograd"),
+            pool=Signal(name="pending_pool"),
+            flags=Signal(4, name="pending_flags"),
+            run=Signal(operands("conv", "run")[1], name="pending_run", reset_less=True),
+        )
+        take = self.commands.valid & ~pending.valid
+        for variant in ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step"):
+            selected = is_command(command, "conv", variant)
+            is_setting |= selected
+            for layout, operand in zip(operands("conv", variant), (command.rs1, command.rs2), strict=True):
+                kept = Signal(layout, name=f"{variant}_{len(vars(settings))}", reset_less=True)
+                vars(settings).update({name: kept[name] for name in layout.members if name != "_unused"})
+                with m.If(take & selected):
+                    m.d.sync += kept.eq(operand)
+
+        tiles, run = (layout(operand) for layout, operand in zip(
+            operands("conv", "run"), (command.rs1, command.rs2), strict=True))
+        winograd = is_command(command, "conv23")
+        m.d.comb += [
+            self.commands.ready.eq(~pending.valid & (is_setting | ~walker.busy)),
+            walker.start.eq(take & ~is_setting & ~walker.busy),
+            walker.walk.base.eq(tiles.base),
+            walker.walk.tiles_x.eq(settings.tiles_x),
+            walker.walk.tiles_y.eq(tiles.tiles_y),
+            walker.walk.groups.eq(run.groups),
+            walker.walk.x_step.eq(settings.x_step),
+            walker.walk.y_step.eq(settings.y_step),
+            walker.walk.y_half.eq(tiles.y_half),
+            walker.walk.winograd.eq(winograd),
+            walker.walk.reuse.eq(is_command(command, "conv23", "run")),
+        ]
+        with m.If(walker.start):
+            m.d.sync += [
+                pending.valid.eq(1),
+                pending.winograd.eq(winograd),
+                pending.pool.eq(is_command(command, "pool")),
+                pending.flags.eq(command.flags),
+                pending.run.eq(command.rs2),
+            ]
+        with m.Elif(begin):
+            m.d.sync += pending.valid.eq(0)
+        return pending, settings
+
+    def _wait(self, m, pending, begin):
+        """Take the semaphores with the begin of the pending command; return whether they are there."""
+        ready = 1
+        for name in ("act_ready", "wgt_ready"):
+            wanted = pending.flags[flag("conv", "run", f"wait_{name}")]
+            there = Signal(name=f"{name}_there")
+            m.d.comb += [
+                there.eq(~wanted | getattr(self, f"{name}_available")),
+                getattr(self, f"{name}_take").eq(begin & wanted),
+            ]
+            ready &= there
+            setattr(pending, name, there)
+        return ready
+
+    def _run(self, m, pending, settings, begin):
+        """Return the command that is issued, which holds its settings."""
+        run = Signal(Run, reset_less=True)
+        with m.If(begin):
+            m.d.sync += [
+                run.kernel_x_step.eq(settings.kernel_x_step),
+                run.kernel_y_step.eq(settings.kernel_y_step),
+                run.group_step.eq(settings.group_step),
+                run.right.eq(Mux(pending.winograd, settings.x_step >> 4, 1)),
+                run.below.eq(Mux(pending.winograd, settings.y_step >> 4, settings.pair_words)),
+                run.winograd.eq(pending.winograd),
+                run.pool.eq(pending.pool),
+                run.accumulate.eq(pending.run.accumulate),
+                run.hold.eq(pending.run.hold),
+                run.free_activations.eq(pending.flags[flag("conv", "run", "signal_act_free")]),
+                run.free_weights.eq(pending.flags[flag("conv", "run", "signal_wgt_free")]),
+            ]
+        return run
+
+    def _walk(self, m, walker, run, settings, active, begin):
+        """Walk kernel rows, kernel columns, runs and slots; return the loops, the slot, and where in them it is."""
+        loops = SimpleNamespace(runs=Loop("runs", 14), columns=Loop("kernel_x", 6), rows=Loop("kernel_y", 6))
+        slot = Signal(2)
+        step = SimpleNamespace(**{name: Signal(name=f"step_{name}") for name in (
+            "go", "first", "last", "blocked", "ends", "ends_group", "ends_lanes", "ends_command")})
+        group = walker.group
+        full = self._credit(m, step, run, slot)
+        m.d.comb += [
+            step.last.eq(loops.runs.last & loops.columns.last & loops.rows.last),
+            # The sums leave in a group's last step; the array cannot wait in the middle of it.
+            step.blocked.eq(walker.group_valid & step.last & (slot == 0) & full & ~run.hold),
+            step.go.eq(active & walker.group_valid & ~step.blocked),
+            step.ends.eq(step.go & (slot == group.last_slot)),
+            step.ends_group.eq(step.ends & step.last),
+            step.ends_lanes.eq(step.ends_group & group.ends_lanes),
+            step.ends_command.eq(step.ends_group & group.ends_command),
+            walker.slot.eq(slot),
+            walker.group_done.eq(step.ends_group),
+        ]
+        with m.If(step.go):
+            m.d.sync += slot.eq(Mux(step.ends, 0, slot + 1))
+        with m.If(begin):
+            m.d.sync += [
+                step.first.eq(1),
+                *loops.runs.load(settings.runs),
+                *loops.columns.load(settings.kernel_x),
+                *loops.rows.load(settings.kernel_y),
+            ]
+        with m.Elif(step.ends):
+            m.d.sync += [step.first.eq(step.last), *loops.runs.step()]
+            with m.If(loops.runs.last):
+                m.d.sync += [*loops.runs.restart(), *loops.columns.step()]
+                with m.If(loops.columns.last):
+                    m.d.sync += [*loops.columns.restart(), *loops.rows.step()]
+                    with m.If(loops.rows.last):
+                        m.d.sync += loops.rows.restart()
+        return loops, slot, step
+
+    def _credit(self, m, step, run, slot):
+        """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
+        groups = DEPTH // self.machine.tiles
+        taken = Signal(range(groups + 1))
+        take = step.go & step.last & (slot == 0) & ~run.hold
+        m.d.sync += taken.eq(taken + take - self.sums_done)
+        return taken == groups
+
+    def _offsets(self, m, run, loops, step, begin):
+        """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
+        offset, column, row, lanes = (Signal(20, name=name, reset_less=True) for name in (
+            "offset", "column_offset", "row_offset", "lanes_offset"))
+        base, by, target = Signal(20), Signal(20), Signal(20)
+        with m.If(~loops.runs.last):
+            m.d.comb += [base.eq(offset), by.eq(TILE_BYTES)]
+        with m.Elif(~loops.columns.last):
+            m.d.comb += [base.eq(column), by.eq(run.kernel_x_step)]
+        with m.Elif(~loops.rows.last):
+            m.d.comb += [base.eq(row), by.eq(run.kernel_y_step)]
+        with m.Else():
+            m.d.comb += [base.eq(lanes), by.eq(Mux(step.ends_lanes, run.group_step, 0))]
+        m.d.comb += target.eq(base + by)
+        with m.If(begin):
+            m.d.sync += [offset.eq(0), column.eq(0), row.eq(0), lanes.eq(0)]
+        with m.Elif(step.ends):
+            m.d.sync += offset.eq(target)
+            with m.If(loops.runs.last):
+                m.d.sync += column.eq(target)
+                with m.If(loops.columns.last):
+                    m.d.sync += row.eq(target)
+                    with m.If(loops.rows.last):
+                        m.d.sync += lanes.eq(target)
+        return offset
+
+    def _pointer(self, m, pending, step, slot, begin):
+        """Return the pointer to the weights, which begins anew with each tile group of a lane group."""
+        pointer, lanes, following = Signal(17, reset_less=True), Signal(17, reset_less=True), Signal(17)
+        base = pending.run.weight_base << pending.winograd
+        m.d.comb += following.eq(pointer + (slot < self.machine.lanes_per_cluster))
+        with m.If(begin):
+            m.d.sync += [pointer.eq(base), lanes.eq(base)]
+        with m.Elif(step.go):
+            m.d.sync += pointer.eq(Mux(step.ends_group & ~step.ends_lanes, lanes, following))
+            with m.If(step.ends_lanes):
+                m.d.sync += lanes.eq(following)
+        return pointer
+
+    def _issue(self, m, walker, run, step, slot, offset, pointer, working):
+        """Send the slot on its way: where its tile is, which weights it fetches, what the lanes must do."""
+        info = Signal(Slot)
+        m.d.comb += [
+            info.present.eq(slot <= walker.group.last_tile),
+            info.tile.eq(slot),
+            info.load.eq(slot == 0),
+            info.clear.eq(step.first & ~run.accumulate),
+            info.finish.eq(step.last & ~run.hold),
+            info.complete.eq(step.ends_group & ~run.hold),
+            info.dot.eq(~run.winograd),
+        ]
+        pipe = Pipeline(
+            m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
+            fetches=slot < self.machine.lanes_per_cluster, fresh=step.first & (slot == 0), pool=run.pool,
+            right=run.right, below=run.below,
+            free_activations=step.ends_command & run.free_activations,
+            free_weights=step.ends_command & run.free_weights)
+        pipe.step()
+        tile = pipe.tile
+        address = Signal(20)
+        m.d.comb += [
+            address.eq(tile.address + pipe.offset),
+            self.busy.eq(working | pipe.valid),
+        ]
+        pipe.step(
+            address=address,
+            rotation=Mux(pipe.slot.dot, address[:4], pipe.offset[4:8]),
+            diagonal=(pipe.right + pipe.below)[:16],
+        )
+        self._send(m, pipe)
+        for _ in range(ActivationBuffer.READ_LATENCY):
+            pipe.step()
+        m.d.comb += [
+            self.act_free_signal.eq(pipe.valid & pipe.free_activations),
+            self.wgt_free_signal.eq(pipe.valid & pipe.free_weights),
+        ]
+
+    def _send(self, m, pipe):
+        request, fetch = self.request.payload, self.fetch.payload
+        present, winograd = pipe.slot.present, ~pipe.slot.dot
+        m.d.comb += [
+            self.request.valid.eq(pipe.valid),
+            request.present.eq(present),
+            request.linear.eq(pipe.slot.dot),
+            request.reuse.eq(pipe.tile.reuse),
+            request.half_x.eq(pipe.tile.half_x),
+            request.half_y.eq(pipe.tile.half_y),
+            request.rotation.eq(pipe.rotation),
+            request.word.eq(pipe.address[4:]),
+            request.right.eq(pipe.right),
+            request.below.eq(pipe.below),
+            request.diagonal.eq(pipe.diagonal),
+            request.meta.eq(pipe.slot),
+            self.fetch.valid.eq(pipe.valid & pipe.fetches),
+            fetch.pointer.eq(pipe.pointer),
+            fetch.lane.eq(pipe.slot.tile),
+            fetch.fresh.eq(pipe.fresh),
+            fetch.winograd.eq(winograd),
+            fetch.pool.eq(pipe.pool),
+            self.tile_slots.eq(pipe.valid & present),
+            self.activation_read_bytes.eq(Mux(self.tile_slots, Mux(pipe.tile.reuse, TILE_BYTES // 2, TILE_BYTES), 0)),
+        ]
+        with m.If(self.fetch.valid & ~pipe.pool):
+            m.d.comb += self.weight_read_bytes.eq(
+                Mux(winograd, KERNEL_BYTES * self.machine.clusters, TILE_BYTES * self.machine.clusters))
+
+    def _report(self, m, pending, active, step):
+        """Say what happened in the cycle, one cycle later."""
+        with m.If(step.go):
+            m.d.sync += self.state.eq(MacState.ISSUE)
+        with m.Elif(active):
+            m.d.sync += self.state.eq(Mux(step.blocked, MacState.WAIT_POST, MacState.SETUP))
+        with m.Elif(pending.valid & ~pending.act_ready):
+            m.d.sync += self.state.eq(MacState.WAIT_ACTIVATIONS)
+        with m.Elif(pending.valid & ~pending.wgt_ready):
+            m.d.sync += self.state.eq(MacState.WAIT_WEIGHTS)
+        with m.Else():
+            m.d.sync += self.state.eq(Mux(pending.valid | self.commands.valid, MacState.SETUP, MacState.IDLE))

@@ -1,0 +1,1 @@
+"""Buffers on the chip, and the ports that share them."""

@@ -1,0 +1,212 @@
+"""The activation buffer: 16 byte banks that give a 4x4 patch or a run of 16 bytes per cycle.
+
+Layouts (docs/datapath.md): linear, byte address a in bank a % 16; blocked, byte (x, y, c) in bank
+(x % 4 + 4 * (y % 4) + c) % 16. Each bank picks its word by itself: a run lies in two neighbouring words, or each
+half of it in two, a patch in the four blocks around its corner.
+"""
+
+from itertools import pairwise
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out, Signature
+
+from tilewright.isa.machine import TILE_BYTES
+from tilewright.rtl.arithmetic.requantize import Pipeline, flow
+from tilewright.rtl.arithmetic.winograd import VALUE
+
+BANKS = TILE_BYTES
+
+
+def activation_write_signature(machine):
+    """Return the write port: up to a bus word per cycle, always accepted.
+
+    Byte i < ``count`` of ``data`` goes to byte ``address + i``; with ``blocked`` to bank ``(address + i) % 16``,
+    word ``address // 16 + i``: neighbouring channels of a pixel.
+    """
+    return Signature({
+        "valid": Out(1),
+        "blocked": Out(1),
+        "address": Out(20),
+        "count": Out(5),
+        "data": Out(8 * machine.bus_bytes),
+    })
+
+
+def read_request(machine, meta_shape):
+    """Return the layout of a read request.
+
+    ``word`` (of the first byte; of a patch's block) and ``rotation`` (bank of the first byte; of a patch's block,
+    its channel % 16) say where. ``right``, ``below``, ``diagonal`` are the words from a block to its neighbours;
+    for a run, ``right`` is 1, and its bytes 8..15 are read ``below`` words further on. ``half_x``, ``half_y``: the
+    patch starts at column, row 2 of its block. ``reuse``: the patch's left half is the right half of the patch before.
+    Without ``present`` nothing is read, and only ``meta`` passes.
+    """
+    bits = (machine.activation_bytes // BANKS).bit_length() - 1
+    return StructLayout({
+        "present": 1, "linear": 1, "reuse": 1, "half_x": 1, "half_y": 1, "rotation": 4,
+        "word": bits, "right": bits, "below": bits, "diagonal": bits, "meta": meta_shape,
+    })
+
+
+class ActivationBuffer(Component):
+    """One read and one write per cycle, in both layouts.
+
+    A request is answered exactly ``LATENCY`` cycles later, and sees what was written in the same cycle or before.
+    After ``READ_LATENCY`` cycles the banks have been read and may be written. With ``reuse`` the eight banks of the old
+    columns stay asleep.
+
+    Parameters
+    ----------
+    machine : Machine
+    meta_shape : ShapeLike
+        Shape of what rides along.
+
+    Members
+    -------
+    write : ``In(activation_write_signature(machine))``
+    i : ``In(flow(read_request(machine, meta_shape)))``
+    o : ``Out(flow(...))``
+        ``patch`` (the run, or 4 rows of 4), ``present``, ``meta``.
+    """
+
+    LATENCY = 6
+    READ_LATENCY = 3
+
+    def __init__(self, machine, meta_shape):
+        self.machine = machine
+        super().__init__({
+            "write": In(activation_write_signature(machine)),
+            "i": In(flow(read_request(machine, meta_shape))),
+            "o": Out(flow(StructLayout({
+                "patch": ArrayLayout(VALUE, 16), "present": 1, "meta": meta_shape}))),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        banks = [Memory(shape=8, depth=self.machine.activation_bytes // BANKS, init=[]) for _ in range(BANKS)]
+        for number, bank in enumerate(banks):
+            m.submodules[f"bank_{number}"] = bank
+        self._write(m, banks)
+
+        request = self.i.payload
+        pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
+        columns = self._awake(m)
+        raw = self._read(m, pipe, banks, columns)
+        rotated = Signal(8 * BANKS, reset_less=True)
+        turned = _rotate(m, raw, pipe.rotation)
+        with m.If(pipe.valid & pipe.present):
+            m.d.sync += rotated.eq(turned)
+        pipe.step()
+        self._place(m, pipe, rotated)
+        pipe.step()
+        m.d.comb += [
+            self.o.valid.eq(pipe.valid),
+            self.o.payload.present.eq(pipe.present),
+            self.o.payload.meta.eq(pipe.meta),
+        ]
+        return m
+
+    def _awake(self, m):
+        """Return whether the banks of each residue modulo 4 are read, in the stages after the request.
+
+        Banks alike modulo 4 hold the same column of a patch, and with ``reuse`` two columns rest.
+        """
+        request = self.i.payload
+        stages = [Signal(4, name=f"awake_{stage}") for stage in range(4)]
+        for residue in range(4):
+            column = (residue - request.rotation)[:2]
+            new = ~request.reuse | (column[1] ^ request.half_x)
+            m.d.comb += stages[0][residue].eq(self.i.valid & request.present & new)
+        m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
+        return stages
+
+    def _read(self, m, pipe, banks, awake):
+        """Return the banks' bytes, registered, four stages after the request."""
+        request = self.i.payload
+        wraps = [Signal(name=f"wraps_{b}", reset_less=True) for b in range(BANKS)]
+        drops = [Signal(name=f"drops_{b}", reset_less=True) for b in range(BANKS)]
+        for b in range(BANKS):
+            place = Signal(4, name=f"place_{b}")
+            m.d.comb += place.eq(b - request.rotation)
+            with m.If(awake[0][b % 4]):
+                m.d.sync += [
+                    wraps[b].eq(Mux(request.linear, b < request.rotation, request.half_x & ~place[1])),
+                    drops[b].eq(Mux(request.linear, place[3], request.half_y & ~place[3])),
+                ]
+        pipe.step(
+            here=request.word,
+            beside=(request.word + request.right)[:len(request.word)],
+            under=(request.word + request.below)[:len(request.word)],
+            across=(request.word + request.diagonal)[:len(request.word)],
+        )
+        raw = Signal(8 * BANKS, reset_less=True)
+        for b, bank in enumerate(banks):
+            port = bank.read_port()
+            address = Signal(len(port.addr), name=f"address_{b}", reset_less=True)
+            with m.If(awake[1][b % 4]):
+                m.d.sync += address.eq(Mux(drops[b], Mux(wraps[b], pipe.across, pipe.under),
+                                           Mux(wraps[b], pipe.beside, pipe.here)))
+            m.d.comb += [port.addr.eq(address), port.en.eq(awake[2][b % 4])]
+            with m.If(awake[3][b % 4]):  # nothing between the block RAM and its register
+                m.d.sync += raw[8 * b:8 * b + 8].eq(port.data)
+        pipe.step()
+        pipe.step()
+        pipe.step()
+        return raw
+
+    def _place(self, m, pipe, rotated):
+        """Register the patch: its half blocks put in order, its left half perhaps from the patch before."""
+        patch = self.o.payload.patch
+        reuse, half_x, half_y = pipe.reuse, pipe.half_x, pipe.half_y
+        with m.If(pipe.valid & pipe.present):
+            for y in range(4):
+                for x in range(4):
+                    here = _choose(rotated, x, y, half_x, half_y)
+                    m.d.sync += patch[4 * y + x].eq(
+                        Mux(reuse, patch[4 * y + x + 2], here) if x < 2 else here)
+
+    def _write(self, m, banks):
+        """Register each bank's byte, and write it a cycle later."""
+        write = self.write
+        data = [write.data.word_select(i, 8) for i in range(self.machine.bus_bytes)]
+        for b, bank in enumerate(banks):
+            port = bank.write_port()
+            place = Signal(4, name=f"write_place_{b}")  # which byte of the bus word
+            step = Mux(write.blocked, place, b < write.address[:4])
+            enable = Signal(name=f"write_{b}")
+            address = Signal(len(port.addr), name=f"write_address_{b}", reset_less=True)
+            value = Signal(8, name=f"write_data_{b}", reset_less=True)
+            m.d.comb += [
+                place.eq(b - write.address[:4]),
+                port.en.eq(enable),
+                port.addr.eq(address),
+                port.data.eq(value),
+            ]
+            wanted = Signal(name=f"write_wanted_{b}")
+            m.d.comb += wanted.eq(write.valid & (place < write.count))
+            m.d.sync += enable.eq(wanted)
+            with m.If(wanted):
+                m.d.sync += [
+                    address.eq(write.address[4:] + step),
+                    value.eq(Cat(*data).word_select(place[:len(data).bit_length() - 1], 8)),
+                ]
+
+
+def _rotate(m, raw, rotation):
+    """Return the bytes of ``raw`` from number ``rotation`` on, around the end, in four levels."""
+    for level in range(4):
+        shift = 8 << level
+        turned = Signal(len(raw), name=f"turned_{level}")
+        m.d.comb += turned.eq(Mux(rotation[level], Cat(raw[shift:], raw[:shift]), raw))
+        raw = turned
+    return raw
+
+
+def _choose(rotated, x, y, half_x, half_y):
+    """Return byte (x, y) of a patch, which is at ((x + 2 half_x) % 4, (y + 2 half_y) % 4) of the blocks."""
+    def at(dx, dy):
+        return rotated.word_select((y + dy) % 4 * 4 + (x + dx) % 4, 8)
+
+    return Mux(half_y, Mux(half_x, at(2, 2), at(0, 2)), Mux(half_x, at(2, 0), at(0, 0)))

@@ -1,0 +1,140 @@
+"""The weight memory of a cluster: main words, ninth weights, and the weights of one lane fetched per cycle."""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out, Signature
+
+from tilewright.isa.machine import TILE_BYTES
+from tilewright.rtl.arithmetic.requantize import Pipeline, flow
+from tilewright.rtl.arithmetic.winograd import VALUE
+
+FETCH = StructLayout({"pointer": 17, "lane": 2, "fresh": 1, "winograd": 1, "pool": 1})
+"""A request for weights.
+
+``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster.
+``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
+array, and zeros, whatever the memory holds.
+"""
+
+
+def weight_write_signature(machine):
+    """Return the write port: one bus word per cycle, always accepted, numbered as `ldw` numbers them."""
+    return Signature({
+        "valid": Out(1),
+        "ninth": Out(1),
+        "index": Out(16),
+        "data": Out(8 * machine.bus_bytes),
+    })
+
+
+class WeightBuffer(Component):
+    """Fetch the weights of one lane per cycle: 16 bytes of a run, or the nine of a 3x3 kernel.
+
+    Nine weights cost nine bytes of reading: eight are one half of a main word, which is a memory of its own, and
+    a word of ninth weights is read once for sixteen kernels. Layouts are those of docs/datapath.md.
+
+    A fetch is answered ``LATENCY`` cycles later, and sees what was written in the same cycle or before.
+
+    Parameters
+    ----------
+    machine : Machine
+    cluster : int
+        Number of the cluster whose words it keeps.
+
+    Members
+    -------
+    write : ``In(weight_write_signature(machine))``
+        Words for any cluster.
+    fetch : ``In(flow(FETCH))``
+    o : ``Out(flow(...))``
+        ``weights`` (16 int8), ``dot``: they are no 3x3 kernel.
+    """
+
+    LATENCY = 4
+
+    def __init__(self, machine, cluster):
+        self.machine = machine
+        self.cluster = cluster
+        super().__init__({
+            "write": In(weight_write_signature(machine)),
+            "fetch": In(flow(FETCH)),
+            "o": Out(flow(StructLayout({"weights": ArrayLayout(VALUE, TILE_BYTES), "dot": 1}))),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        words = self.machine.weight_words
+        m.submodules.low = low = Memory(shape=64, depth=words, init=[])
+        m.submodules.high = high = Memory(shape=64, depth=words, init=[])
+        m.submodules.ninths = ninths = Memory(shape=128, depth=words // 8, init=[])
+        self._connect_write(m, low, high, ninths)
+
+        fetch = self.fetch.payload
+        pipe = Pipeline(m, self.fetch.valid, **{name: fetch[name] for name in FETCH.members})
+        odd = fetch.pointer[0]
+        pipe.step(
+            word=Mux(fetch.winograd, fetch.pointer >> 1, fetch.pointer)[:17],
+            use_low=~fetch.pool & ~(fetch.winograd & odd),
+            use_high=~fetch.pool & ~(fetch.winograd & ~odd),
+            use_ninth=fetch.winograd & (fetch.fresh | ~fetch.pointer[:4].any()),
+        )
+        ports = [self._read(m, memory, address, pipe.valid & use) for memory, address, use in (
+            (low, pipe.word, pipe.use_low), (high, pipe.word, pipe.use_high), (ninths, pipe.word[3:], pipe.use_ninth))]
+        pipe.step()
+        registers = []
+        for name, port, use in zip(("low", "high", "ninth"), ports,
+                                   (pipe.use_low, pipe.use_high, pipe.use_ninth), strict=True):
+            register = Signal.like(port.data, name=f"{name}_word", reset_less=True)
+            with m.If(pipe.valid & use):  # nothing between the block RAM and its register
+                m.d.sync += register.eq(port.data)
+            registers.append(register)
+        pipe.step()
+        self._select(m, pipe, *registers)
+        return m
+
+    def _connect_write(self, m, low, high, ninths):
+        """Keep the bus words of this cluster."""
+        write, bus_bytes = self.write, self.machine.bus_bytes
+        parts = TILE_BYTES // bus_bytes
+        part_bits, cluster_bits = parts.bit_length() - 1, self.machine.clusters.bit_length() - 1
+        cluster = write.index[part_bits:part_bits + cluster_bits]
+        word = write.index[part_bits + cluster_bits:]
+        selected = Signal(parts)
+        m.d.comb += selected.eq((write.valid & (cluster == self.cluster)) << write.index[:part_bits])
+        data = write.data.replicate(parts)
+        per_half = max(1, parts // 2)
+        for memory, half in ((low, 0), (high, 1)):
+            port = memory.write_port(granularity=min(64, 8 * bus_bytes))
+            enables = selected if parts == 1 else selected[half * per_half:(half + 1) * per_half]
+            m.d.comb += [
+                port.addr.eq(word),
+                port.data.eq(data[64 * half:64 * (half + 1)]),
+                port.en.eq(Mux(write.ninth, 0, enables)),
+            ]
+        port = ninths.write_port(granularity=8 * bus_bytes)
+        m.d.comb += [port.addr.eq(word), port.data.eq(data), port.en.eq(Mux(write.ninth, selected, 0))]
+
+    @staticmethod
+    def _read(m, memory, address, enable):
+        port = memory.read_port()
+        m.d.comb += [port.addr.eq(address), port.en.eq(enable)]
+        return port
+
+    def _select(self, m, pipe, low, high, ninth):
+        """Register what the lane multiplies with; bytes that do not count stay as they were."""
+        o = self.o.payload
+        weights = o.weights.as_value()
+        first_lane = self.cluster * self.machine.lanes_per_cluster
+        pointer, winograd, pool = pipe.pointer, pipe.winograd, pipe.pool
+        lane = (first_lane + pipe.lane)[:4]
+        m.d.sync += self.o.valid.eq(pipe.valid)
+        with m.If(pipe.valid):
+            m.d.sync += o.dot.eq(~winograd)
+            with m.If(pool):
+                m.d.sync += weights.eq(Const(1, 128) << Cat(Const(0, 3), lane))
+            with m.Elif(winograd):
+                m.d.sync += weights[:64].eq(Mux(pointer[0], high, low))
+                m.d.sync += weights[64:72].eq(ninth.word_select(pointer[:4], 8))
+            with m.Else():
+                m.d.sync += weights.eq(Cat(low, high))

@@ -1,0 +1,1 @@
+"""Masters and bridges of the memory bus."""

@@ -1,0 +1,1 @@
+"""The load unit: bursts in, rows into the buffers."""

@@ -1,0 +1,201 @@
+"""The load unit: main memory to the activation buffer, the weight memories, parameters, tables and residuals.
+
+The *front* turns commands into requests for bus words and, for each, a segment that says where its bytes go; it
+runs ahead of the data by as many segments as the queue holds. The *back*, a `RowWriter`, turns segments and data
+into writes. Semaphores are waited for in the front and signalled by the back.
+"""
+
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.data import StructLayout
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from tilewright.rtl.arithmetic.requantize import flow
+from tilewright.rtl.buffers.activation_buffer import activation_write_signature
+from tilewright.rtl.buffers.weight_buffer import weight_write_signature
+from tilewright.rtl.bus.axi import Request, read_beat
+from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, Target
+from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
+from tilewright.rtl.stream.commands import Command
+
+SIGNALS = ("act_ready", "res_ready", "wgt_ready")
+REQUESTS = 2
+"""Requests queued towards the bus; two, so that its ready is no part of a path through the front."""
+
+RESIDUALS = 2
+"""Writes queued towards the result buffer; two, so that its ready, which is post-processing's, holds up no bus word."""
+
+
+class LoadUnit(wiring.Component):
+    """Carry out `lda` and `ldw` commands in order.
+
+    A command takes two cycles of the front, and one more for each run and each padding beyond the first; requests
+    leave from the fourth cycle on. Bytes are written two cycles after their bus word has come, residuals three:
+
+    - `ldw` and linear rows, one bus word per cycle, an unaligned run of memory being up to one word longer;
+    - blocked rows, the bytes of one bus word in one pixel per cycle;
+    - padding, up to a bus word per cycle, without a word being taken.
+
+    There is no gap between runs, rows and commands as long as ``SEGMENTS`` segments cover the latency of memory.
+    Counts (rows, chunks, bytes, words, and channels where there is padding) must not be zero. The address of
+    `ldw` is a multiple of the bus width: lower bits are ignored.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Members
+    -------
+    commands : ``In(stream.Signature(Command))``
+        The commands of `isa.encoding` whose unit is ``load``.
+    read_request : ``Out(stream.Signature(Request))``
+        Runs of aligned bus words to read.
+    read_data : ``In(stream.Signature(read_beat(bus_bytes)))``
+        Those words, in order.
+    activation_write : ``Out(activation_write_signature(machine))``
+    weight_write : ``Out(weight_write_signature(machine))``
+    parameter_write, table_write : ``Out(flow(...))``
+        ``index`` of a bus word, and its ``data``.
+    residual_write : ``Out(stream.Signature(...))``
+        ``count`` bytes of ``data`` for byte ``address`` of the result buffer.
+    NAME_available : ``In(1)``, NAME_take : ``Out(1)``
+        For act_free, res_free, wgt_free, par_free, mem_ready: taken in the cycle a command starts.
+    NAME_signal : ``Out(1)``
+        For act_ready, res_ready, wgt_ready: the cycle after a command's last byte was written.
+    halt : ``In(1)``
+        Stop for good: nothing is requested or written, commands and words are taken and dropped.
+    busy : ``Out(1)``
+        A command is under way, up to the cycle of its signal.
+    activation_written_bytes, weight_written_bytes : ``Out(5)``
+        Bytes written in this cycle; parameters and tables count as weights.
+    """
+
+    SEGMENTS = 16
+
+    def __init__(self, machine):
+        self.machine = machine
+        bus = machine.bus_bytes
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "read_request": Out(stream.Signature(Request)),
+            "read_data": In(stream.Signature(read_beat(bus))),
+            "activation_write": Out(activation_write_signature(machine)),
+            "weight_write": Out(weight_write_signature(machine)),
+            "parameter_write": Out(flow(StructLayout({"index": 16, "data": 8 * bus}))),
+            "table_write": Out(flow(StructLayout({"index": 16, "data": 8 * bus}))),
+            "residual_write": Out(stream.Signature(StructLayout({"address": 20, "count": 5, "data": 8 * bus}))),
+            **{f"{name}_available": In(1) for name in WAITS},
+            **{f"{name}_take": Out(1) for name in WAITS},
+            **{f"{name}_signal": Out(1) for name in SIGNALS},
+            "halt": In(1),
+            "busy": Out(1),
+            "activation_written_bytes": Out(5),
+            "weight_written_bytes": Out(5),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        bus = self.machine.bus_bytes
+        until_halt = ResetInserter(self.halt)
+        m.submodules.front = front = until_halt(LoadFront(bus))
+        m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
+        segment = segment_layout(bus, TAG)
+        m.submodules.segments = segments = until_halt(SyncFIFO(width=segment.size, depth=self.SEGMENTS))
+        m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG))
+
+        m.d.comb += [
+            front.commands.payload.eq(self.commands.payload),
+            front.commands.valid.eq(self.commands.valid & ~self.halt),
+            self.commands.ready.eq(front.commands.ready | self.halt),
+            *[getattr(front, f"{name}_available").eq(getattr(self, f"{name}_available")) for name in WAITS],
+            *[getattr(self, f"{name}_take").eq(getattr(front, f"{name}_take")) for name in WAITS],
+
+            requests.w_data.eq(front.requests.payload),
+            requests.w_en.eq(front.requests.valid),
+            front.requests.ready.eq(requests.w_rdy),
+            self.read_request.payload.as_value().eq(requests.r_data),
+            self.read_request.valid.eq(requests.r_rdy),
+            requests.r_en.eq(self.read_request.ready),
+
+            segments.w_data.eq(front.segments.payload),
+            segments.w_en.eq(front.segments.valid),
+            front.segments.ready.eq(segments.w_rdy),
+            writer.segments.payload.as_value().eq(segments.r_data),
+            writer.segments.valid.eq(segments.r_rdy),
+            segments.r_en.eq(writer.segments.ready),
+
+            writer.words.payload.eq(self.read_data.payload.data),
+            writer.words.valid.eq(self.read_data.valid),
+            self.read_data.ready.eq(writer.words.ready | self.halt),
+        ]
+        residuals_wait = self._residuals(m, until_halt)
+        signalled = self._deliver(m, writer.o)
+        m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
+        return m
+
+    def _residuals(self, m, until_halt):
+        """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
+        kept = StructLayout({"address": 20, "count": 5, "data": 8 * self.machine.bus_bytes, "signals": 1})
+        m.submodules.residuals = queue = until_halt(SyncFIFO(width=kept.size, depth=RESIDUALS))
+        self._residual_queue, self._residual = queue, Signal(kept)
+        head = kept(queue.r_data)
+        m.d.comb += [
+            queue.w_data.eq(self._residual),
+            self.residual_write.valid.eq(queue.r_rdy),
+            *[self.residual_write.payload[name].eq(head[name]) for name in ("address", "count", "data")],
+            queue.r_en.eq(self.residual_write.ready),
+        ]
+        m.d.sync += self.res_ready_signal.eq(
+            queue.r_rdy & self.residual_write.ready & head.signals & ~self.halt)
+        return queue.r_rdy
+
+    def _deliver(self, m, writes):
+        """Pass each write to its target; return whether a signal leaves in this cycle."""
+        write = writes.payload
+        target = write.tag.target
+        index = write.address >> exact_log2(self.machine.bus_bytes)
+        to_activations, to_residuals = Signal(), Signal()
+        to_weights, to_parameters, to_tables, moves = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            to_activations.eq(writes.valid & (target == Target.ACTIVATIONS)),
+            to_residuals.eq(writes.valid & (target == Target.RESIDUALS)),
+            to_weights.eq(writes.valid & ((target == Target.WEIGHTS) | (target == Target.NINTHS))),
+            to_parameters.eq(writes.valid & (target == Target.PARAMETERS)),
+            to_tables.eq(writes.valid & (target == Target.TABLES)),
+
+            self.activation_write.valid.eq(to_activations),
+            self.activation_write.blocked.eq(write.layout == BLOCKED),
+            self.activation_write.address.eq(write.address),
+            self.activation_write.count.eq(write.count),
+            self.activation_write.data.eq(write.data),
+
+            self._residual_queue.w_en.eq(to_residuals),
+            *[self._residual[name].eq(write[name]) for name in ("address", "count", "data")],
+            self._residual.signals.eq(write.last & write.tag.signals),
+
+            self.weight_write.valid.eq(to_weights),
+            self.weight_write.ninth.eq(target == Target.NINTHS),
+            self.weight_write.index.eq(index),
+            self.weight_write.data.eq(write.data),
+
+            self.parameter_write.valid.eq(to_parameters),
+            self.parameter_write.payload.index.eq(index),
+            self.parameter_write.payload.data.eq(write.data),
+
+            self.table_write.valid.eq(to_tables),
+            self.table_write.payload.index.eq(index),
+            self.table_write.payload.data.eq(write.data),
+
+            writes.ready.eq(~to_residuals | self._residual_queue.w_rdy),
+            moves.eq(writes.valid & writes.ready & ~self.halt),
+            self.activation_written_bytes.eq(Mux(to_activations, write.count, 0)),
+            self.weight_written_bytes.eq(Mux(to_weights | to_parameters | to_tables, write.count, 0)),
+        ]
+        ends = moves & write.last & write.tag.signals
+        m.d.sync += [
+            self.act_ready_signal.eq(ends & to_activations),
+            self.wgt_ready_signal.eq(ends & (to_weights | to_parameters | to_tables)),
+        ]
+        return Cat(getattr(self, f"{name}_signal") for name in SIGNALS).any()

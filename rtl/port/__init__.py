@@ -1,0 +1,1 @@
+"""The command port: CV-X-IF, queues, semaphores, windows, counters."""

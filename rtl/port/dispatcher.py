@@ -1,0 +1,106 @@
+"""The command port: each command goes to its unit's queue, and a fence waits until all is quiet."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from tilewright.isa.encoding import INSTRUCTIONS
+from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command
+
+QUEUED_UNITS = ("load", "mac", "post", "store")
+
+
+def legal(funct3, funct7):
+    """Return a value that is high if the table has such a variant and the variant all of these flags.
+
+    Parameters
+    ----------
+    funct3, funct7 : Value
+        Fields of the instruction word, 3 and 7 bits.
+    """
+    rows = [(funct3 == instruction.funct3) & funct7.matches(_funct7_pattern(variant))
+            for instruction in INSTRUCTIONS for variant in instruction.variants]
+    return Cat(rows).any()
+
+
+def _funct7_pattern(variant):
+    flags = "".join("-" if flag is not None else "0" for flag in reversed(variant.flags))
+    return f"{variant.code:03b}{flags}"
+
+
+def belongs_to(command, unit):
+    """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command``."""
+    code = Cat(command.variant, command.funct3)
+    return code.matches(*(funct3 << 3 | variant for funct3, variant in codes_of(unit)))
+
+
+class Dispatcher(wiring.Component):
+    """Sort commands into one queue per unit; the fence is taken when nothing is left to do.
+
+    One command per cycle while the queues have room; a full queue holds up everything behind it. Commands
+    must be legal ones: others are taken and go nowhere. The fence is taken ``QUIET_CYCLES`` cycles after the
+    last sign of life, because a command shows nowhere between its queue and its unit's ``busy``.
+
+    Parameters
+    ----------
+    machine
+        Its ``queue_depth``.
+
+    Members
+    -------
+    commands : ``In(stream.Signature(Command))``
+        The command port.
+    load, mac, post, store : ``Out(stream.Signature(Command))``
+        To the units.
+    busy : ``In(1)``
+        A unit works, or memory has yet to acknowledge a write.
+    drop : ``In(1)``
+        After a fault: every command is taken and forgotten, fences included.
+    idle : ``Out(1)``
+        Queues empty and nothing busy, now and for ``QUIET_CYCLES`` cycles.
+    taken : ``Out(1)``
+        A command is taken in this cycle.
+    """
+
+    QUIET_CYCLES = 4
+
+    def __init__(self, machine):
+        self.depth = machine.queue_depth
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            **{unit: Out(stream.Signature(Command)) for unit in QUEUED_UNITS},
+            "busy": In(1),
+            "drop": In(1),
+            "idle": Out(1),
+            "taken": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        command = self.commands.payload
+        free, waiting = [], []
+        for unit in QUEUED_UNITS:
+            m.submodules[unit] = queue = CommandQueue(self.depth)
+            chosen = Signal(name=f"for_{unit}")
+            m.d.comb += [
+                chosen.eq(belongs_to(command, unit)),
+                queue.i.payload.eq(command),
+                queue.i.valid.eq(self.commands.valid & chosen & ~self.drop),
+            ]
+            connect(m, queue.o, flipped(getattr(self, unit)))
+            free.append(~chosen | queue.i.ready)
+            waiting.append(~queue.empty)
+
+        fence = Signal()
+        quiet = Signal(range(self.QUIET_CYCLES + 1))
+        m.d.comb += [
+            fence.eq(is_command(command, "sta", "fence")),
+            self.idle.eq(quiet == self.QUIET_CYCLES),
+            self.commands.ready.eq(self.drop | (Cat(free).all() & (~fence | self.idle))),
+            self.taken.eq(self.commands.valid & self.commands.ready),
+        ]
+        with m.If(Cat(waiting).any() | self.busy | (self.taken & ~fence)):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(~self.idle):
+            m.d.sync += quiet.eq(quiet + 1)
+        return m

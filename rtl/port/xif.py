@@ -1,0 +1,132 @@
+"""CV-X-IF adapter: the instructions a CV32E40X offloads become commands, none of them before its time.
+
+The interface is the draft that CV32E40X 0.6.0 implements (OpenHW CV-X-IF, signals of its ``if_xif.sv``).
+"""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from tilewright.isa.encoding import CUSTOM_0
+from tilewright.rtl.port.dispatcher import legal
+from tilewright.rtl.stream.commands import Command, is_command
+
+ID_WIDTH = 4
+
+_Entry = data.StructLayout({"id": ID_WIDTH, "ours": 1, "command": Command})
+
+
+class XifAdapter(wiring.Component):
+    """Accept what the instruction table knows, pass it on once committed; never keep the core waiting in WB.
+
+    The core offers every instruction it does not know, and every CSR access; ``accept`` is low for all that are not
+    legal rows of `isa.encoding` with rd = x0, and the core takes its illegal instruction exception. Nothing is
+    written back to the core.
+
+    An instruction is issued in the core's ID stage, committed or killed in EX, and answered in WB. A committed
+    command enters a queue towards the command port and is answered at once. One instruction per cycle is
+    sustained: issue, commit and result follow in three consecutive cycles, and the command is offered in the third.
+
+    *What blocks, blocks in ID.* Only ``issue_ready`` holds the core: while the queue might overflow, and a fence
+    until every command before it has left the queue and ``idle`` is high. A result must not be withheld instead: this
+    core sends the data request of a load behind a waiting instruction too early, again and again, and hangs.
+
+    *Instructions that vanish.* This core sends no commit for an instruction that is flushed while it waits in ID;
+    the next one offered has its id again, which shows that it is gone. Besides, at most the last two issued can be
+    uncommitted, one in EX and one in ID, and a commit drops what was issued before its instruction.
+
+    Members
+    -------
+    issue_valid, issue_ready, issue_instr, issue_id, issue_rs1, issue_rs2, issue_rs_valid, accept
+        The issue interface; ``accept`` is ``issue_resp.accept``, the rest of the response being zero.
+    commit_valid, commit_id, commit_kill
+        The commit interface.
+    result_valid, result_ready, result_id
+        The result interface; data and the rest of it are zero.
+    commands : ``Out(stream.Signature(Command))``
+        To the coprocessor's command port.
+    idle : ``In(1)``
+        A fence would be taken now; falls in the cycle after a command has been taken.
+    """
+
+    DEPTH = 8
+
+    issue_valid: In(1)
+    issue_ready: Out(1)
+    issue_instr: In(32)
+    issue_id: In(ID_WIDTH)
+    issue_rs1: In(32)
+    issue_rs2: In(32)
+    issue_rs_valid: In(2)
+    accept: Out(1)
+    commit_valid: In(1)
+    commit_id: In(ID_WIDTH)
+    commit_kill: In(1)
+    result_valid: Out(1)
+    result_ready: In(1)
+    result_id: Out(ID_WIDTH)
+    commands: Out(stream.Signature(Command))
+    idle: In(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        width = Command.as_shape().size
+        m.submodules.committed = committed = SyncFIFO(width=width, depth=self.DEPTH)
+        m.submodules.answers = answers = SyncFIFO(width=ID_WIDTH, depth=self.DEPTH)
+        newer, older = Signal(_Entry), Signal(_Entry)
+        newer_valid, older_valid = Signal(), Signal()
+
+        # Issue. Three instructions may follow a full level into the queues: two uncommitted and this one.
+        instr = self.issue_instr
+        offered = Signal(Command)
+        newer_lives = Signal()  # and is in EX, as another instruction is in ID
+        room, nothing_before, issue = Signal(), Signal(), Signal()
+        m.d.comb += [
+            offered.funct3.eq(instr[12:15]),
+            offered.variant.eq(instr[29:32]),
+            offered.flags.eq(instr[25:29]),
+            offered.rs1.eq(self.issue_rs1),
+            offered.rs2.eq(self.issue_rs2),
+            self.accept.eq((instr[0:7] == CUSTOM_0) & (instr[7:12] == 0) & legal(instr[12:15], instr[25:32])),
+            room.eq((committed.w_level <= self.DEPTH - 3) & (answers.w_level <= self.DEPTH - 3)),
+            newer_lives.eq(newer_valid & (newer.id != self.issue_id)),
+            nothing_before.eq(~committed.r_rdy & ~newer_lives & ~older_valid & self.idle),
+            self.issue_ready.eq(~self.accept | (self.issue_rs_valid.all() & room
+                                                & (nothing_before | ~is_command(offered, "sta", "fence")))),
+            issue.eq(self.issue_valid & self.issue_ready),
+        ]
+
+        # Uncommitted instructions, those we did not accept among them: their ids tell about the others.
+        commits_newer, commits_older = Signal(), Signal()
+        m.d.comb += [
+            commits_newer.eq(self.commit_valid & newer_valid & (newer.id == self.commit_id)),
+            commits_older.eq(self.commit_valid & older_valid & (older.id == self.commit_id) & ~commits_newer),
+            committed.w_en.eq((commits_newer & newer.ours | commits_older & older.ours) & ~self.commit_kill),
+            committed.w_data.eq(Mux(commits_newer, newer.command, older.command)),
+            answers.w_en.eq(committed.w_en),
+            answers.w_data.eq(self.commit_id),
+        ]
+        with m.If(commits_newer | commits_older):
+            m.d.sync += older_valid.eq(0)
+        with m.If(commits_newer):
+            m.d.sync += newer_valid.eq(0)
+        with m.If(issue):
+            m.d.sync += [
+                newer.id.eq(self.issue_id),
+                newer.ours.eq(self.accept),
+                newer.command.eq(offered),
+                newer_valid.eq(1),
+            ]
+            with m.If(newer_lives):
+                m.d.sync += [older.eq(newer), older_valid.eq(~commits_newer)]
+
+        m.d.comb += [
+            self.commands.payload.eq(committed.r_data),
+            self.commands.valid.eq(committed.r_rdy),
+            committed.r_en.eq(self.commands.ready),
+            self.result_id.eq(answers.r_data),
+            self.result_valid.eq(answers.r_rdy),
+            answers.r_en.eq(self.result_ready),
+        ]
+        return m

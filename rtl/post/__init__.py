@@ -1,0 +1,1 @@
+"""Post-processing: requantisation, value tables, residuals, pooling."""

@@ -1,0 +1,232 @@
+"""Max pooling in place: each value meets every window that covers it, one read, compare and write per cycle."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import exact_log2
+
+from tilewright.rtl.arithmetic.requantize import Pipeline, flow
+from tilewright.rtl.buffers.result_buffer import ResultBuffer
+from tilewright.rtl.post.output_walker import Axis, Output, vector_layout
+
+
+def step_layout(machine):
+    """Return the layout of a vector's meeting with one window."""
+    vector = vector_layout(machine).members
+    address_width = exact_log2(machine.result_bytes)
+    return StructLayout({
+        **{name: vector[name] for name in ("tile", "pixel", "slice", "group", "count", "ends_tiles", "ends_run")},
+        "fresh": 1,
+        "covered": 1,
+        "first": 1,
+        "y": address_width,
+        "x": address_width,
+    })
+
+
+def slot_layout(machine):
+    """Return the layout of what follows a step down the pipeline.
+
+    ``address`` and ``count``: the bytes it is about; ``read``: what they hold is wanted; ``merge``: their maximum
+    with the value is; ``write``: the outcome is stored.  ``residual`` and ``signals`` are left to the user.
+    """
+    return StructLayout({
+        "address": exact_log2(machine.result_bytes),
+        "count": range(machine.post_lanes + 1),
+        "read": 1,
+        "merge": 1,
+        "write": 1,
+        "residual": 1,
+        "signals": 2,
+    })
+
+
+class WindowSteps(Component):
+    """Turn each vector into steps, one for each window that covers its pixel; one step per cycle, without gaps.
+
+    The first step of a vector is ``fresh``, and the only one that needs its sums; the others follow at once.  A
+    vector that no window covers makes one step, not ``covered``.  ``first``: the pixel is the window's first.
+    The sum of ``y`` and ``x`` is the address of the window's result, without the slice.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Attributes
+    ----------
+    i : stream
+        Vectors, as from `OutputWalker`.
+    axes, output : In
+        Windows along y and x, steps in the result buffer: must not change while ``busy``.
+    o : stream
+        The steps.
+    busy : Out
+        A vector is held.
+    """
+
+    LATENCY = 1
+
+    def __init__(self, machine):
+        self.machine = machine
+        super().__init__({
+            "i": In(stream.Signature(vector_layout(machine))),
+            "axes": In(ArrayLayout(Axis, 2)),
+            "output": In(Output),
+            "o": Out(stream.Signature(step_layout(machine))),
+            "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        axis_y, axis_x = self.axes
+        vector = Signal.like(self.i.payload)
+        back = Signal.like(vector.x)  # x of the first window
+        fresh = Signal()
+        y, x, o = vector.y, vector.x, self.o.payload
+        covered = (y.inside < axis_y.kernel) & (x.inside < axis_x.kernel)
+        more_x = covered & (x.inside < axis_x.reach) & (x.window != 0)
+        more_y = covered & (y.inside < axis_y.reach) & (y.window != 0)
+        more = more_x | more_y
+        m.d.comb += [
+            *(o[name].eq(vector[name]) for name in ("tile", "pixel", "slice", "group", "count", "ends_tiles")),
+            o.ends_run.eq(vector.ends_run & ~more),
+            o.fresh.eq(fresh),
+            o.covered.eq(covered),
+            o.first.eq(((y.inside == 0) | y.edge) & ((x.inside == 0) | x.edge)),
+            o.y.eq(y.address),
+            o.x.eq(x.address),
+            self.o.valid.eq(self.busy),
+            self.i.ready.eq(~self.busy | (self.o.ready & ~more)),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += self.busy.eq(self.i.valid)
+            with m.If(self.i.valid):
+                m.d.sync += [vector.eq(self.i.payload), back.eq(self.i.payload.x), fresh.eq(1)]
+        with m.Elif(self.o.ready):
+            m.d.sync += fresh.eq(0)
+            with m.If(more_x):
+                m.d.sync += self._before(x, axis_x, self.output.pixel_step)
+            with m.Else():
+                m.d.sync += [x.eq(back), *self._before(y, axis_y, self.output.row_step)]
+        return m
+
+    @staticmethod
+    def _before(place, axis, step):
+        """Go to the window before."""
+        return [
+            place.window.eq(place.window - 1),
+            place.inside.eq(place.inside + axis.stride),
+            place.address.eq(place.address - step),
+        ]
+
+
+class MaxPool(Component):
+    """Bring values together with the bytes where they go; one slot per cycle, no back-pressure.
+
+    A slot enters at ``i``.  One cycle later it asks ``read`` for its bytes, if it wants them.  ``VALUE`` cycles after
+    ``i`` it is at ``due``: then the bytes must be at ``old`` and the value at ``value``.  ``LATENCY`` cycles after
+    ``i`` it is at ``o`` with ``data``: the value, or, if it has ``merge``, the maximum of value and bytes.
+
+    A slot on its way may be waiting for the outcome of one of the ``WINDOW`` slots before it, which the read did not
+    see.  Which, is known from the addresses before the read: two slots have the same address, or no byte in common.
+    The outcome is picked up when it appears.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Attributes
+    ----------
+    i, due : flow
+        Slots.
+    read : flow
+        ``address``, ``count``.
+    old, value : In
+        Lists of ``post_lanes`` signed bytes.
+    o : flow
+        ``slot``, ``data``.
+    """
+
+    VALUE = 1 + ResultBuffer.READ_LATENCY
+    LATENCY = VALUE + 2
+    WINDOW = LATENCY - 1
+
+    def __init__(self, machine):
+        slot = slot_layout(machine)
+        values = ArrayLayout(8, machine.post_lanes)
+        self.lanes = machine.post_lanes
+        super().__init__({
+            "i": In(flow(slot)),
+            "read": Out(flow(StructLayout({name: slot.members[name] for name in ("address", "count")}))),
+            "due": Out(flow(slot)),
+            "old": In(values),
+            "value": In(values),
+            "o": Out(flow(StructLayout({"slot": slot, "data": values}))),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        outcome = Signal(self.value.shape(), reset_less=True)
+
+        # The slot at each stage; stages[0] is the input.
+        pipe = Pipeline(m, self.i.valid, prefix="slot_", slot=self.i.payload)
+        stages = [(pipe.valid, pipe.slot)]
+        for _ in range(self.LATENCY):
+            pipe.step()
+            stages.append((pipe.valid, pipe.slot))
+        m.d.comb += [
+            self.read.valid.eq(stages[1][0] & stages[1][1].read),
+            self.read.payload.address.eq(stages[1][1].address),
+            self.read.payload.count.eq(stages[1][1].count),
+            self.due.valid.eq(stages[self.VALUE][0]),
+            self.due.payload.eq(stages[self.VALUE][1]),
+            self.o.valid.eq(stages[-1][0]),
+            self.o.payload.slot.eq(stages[-1][1]),
+            self.o.payload.data.eq(outcome),
+        ]
+
+        # same[k]: the slot k before this one, counted at the input, writes what this one merges with.
+        same = {}
+        for distance in range(1, self.WINDOW + 1):
+            valid, before = stages[distance]
+            hit = Signal(name=f"same_{distance}_1")
+            m.d.sync += hit.eq(self.i.valid & self.i.payload.merge & valid & before.write
+                               & (self.i.payload.address == before.address))
+            same[distance] = hit
+        # At stage s the outcome that appears is that of the slot LATENCY - s before.
+        picked, found = outcome, same[self.WINDOW]
+        for stage in range(2, self.VALUE + 1):
+            next_picked = Signal(self.old.shape(), name=f"picked_{stage}", reset_less=True)
+            next_found = Signal(name=f"found_{stage}")
+            m.d.sync += next_found.eq(found)
+            with m.If(found):
+                m.d.sync += next_picked.eq(picked)
+            same = self._delay(m, {k: same[k] for k in same if k < self.LATENCY - stage + 1}, stage)
+            hit = same[self.LATENCY - stage]
+            picked, found = Mux(hit, outcome.as_value(), next_picked.as_value()), hit | next_found
+
+        # Where the slot just before is the one, what was read may be from before a window's first pixel.
+        merge = stages[self.VALUE][1].merge & ~same[1]
+        older = Mux(found, picked, self.old.as_value())
+        best = Signal(self.value.shape(), reset_less=True)
+        same = self._delay(m, {1: same[1]}, self.VALUE + 1)
+        with m.If(stages[self.VALUE][0]):
+            m.d.sync += self._maximum(best, self.value, older, merge)
+        with m.If(stages[self.VALUE + 1][0]):
+            m.d.sync += self._maximum(outcome, best, outcome, same[1])
+        return m
+
+    @staticmethod
+    def _delay(m, flags, stage):
+        delayed = {}
+        for distance, flag in flags.items():
+            delayed[distance] = Signal(name=f"same_{distance}_{stage}")
+            m.d.sync += delayed[distance].eq(flag)
+        return delayed
+
+    def _maximum(self, target, first, second, enable):
+        """Set each byte of ``target`` to the greater one, or to ``first``'s without ``enable``."""
+        for lane in range(self.lanes):
+            a, b = (Cat(word)[8 * lane : 8 * lane + 8].as_signed() for word in (first, second))
+            yield target[lane].eq(Mux(enable & (b > a), b, a))

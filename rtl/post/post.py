@@ -1,0 +1,356 @@
+"""Post-processing: from the sums of the array to results in the result buffer.
+
+    commands -> walker -> window steps --issue--> sums -> requantise ----> value --+--> max pool -----> result buffer
+                                          |                  ^                     |      ^  |            ^      |
+                                          |              parameters                +--> residual add -----+      |
+                                          +--> address ------> slot --------> read ------------------------------+
+
+What is issued is never held up: the issue alone waits, for sums.  The slot, which says where the value goes, rides
+beside it.  A value table takes values before the pool, or sums behind the residual add, and their slots wait for it.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import stream
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component, In, Out, connect, flipped
+from amaranth.utils import exact_log2
+
+from tilewright.rtl.arithmetic.requantize import Pipeline, Requantize, flow
+from tilewright.rtl.arithmetic.residual_add import SETTINGS
+from tilewright.rtl.array.mac import MacUnit
+from tilewright.rtl.buffers.result_buffer import ResultBuffer
+from tilewright.rtl.post.output_walker import Output, OutputWalker, Pool, vector_layout
+from tilewright.rtl.post.parameter_buffer import ParameterBuffer
+from tilewright.rtl.post.pooling import MaxPool, WindowSteps
+from tilewright.rtl.post.residual_stage import ResidualStage
+from tilewright.rtl.post.value_table import ValueTables
+from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+
+CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
+"""Operands of ``act.set_clamp``."""
+
+SCALE = StructLayout({name: SETTINGS.members[name] for name in ("mantissa_a", "shift_a", "mantissa_b", "shift_b")})
+"""Operands of ``act.set_residual_scale``."""
+
+OFFSET = StructLayout({
+    **{name: SETTINGS.members[name] for name in ("offset_mantissa", "offset_shift", "offset_negative", "unsigned")},
+    "residual_low": signed(8), "residual_high": signed(8), "own_second": 1,
+})
+"""Operands of ``act.set_residual_offset``."""
+
+
+class PostUnit(Component):
+    """Take the sums of MAC commands through requantisation, residual add, table and max pooling to the result buffer.
+
+    Rate: one vector of ``post_lanes`` values per cycle; with pooling, one vector and window per cycle (2x2 windows
+    with stride 2: one vector per cycle); with residual, one vector every ``interval`` cycles: ``post_lanes / 4``
+    values per cycle, but at least one.
+    Latency: the bytes of a vector are handed to the buffer ``latency`` cycles after its sums were requested,
+    ``residual_latency`` with residual, and ``TABLE_LATENCY`` more with a table, which changes no rate.
+    Between the last step of a command and the first of the next lie ``COMMAND_GAP`` cycles, and those that
+    `OutputWalker` needs for the padding of the pooling window; no cycle is lost between lane groups.
+
+    ``act.run`` starts a cycle after it has come, and once the command before it has made all its requests; its values
+    may still be on their way, except between commands with and without residual, or with other tables.
+    ``act.set_output`` and ``pool.window`` are taken from then on too; ``act.set_clamp`` and the residual's settings
+    wait until nothing is on its way.
+
+    Parameters
+    ----------
+    machine : Machine
+    sums_latency : int
+        Cycles from ``sums_request`` to ``sums_response``, at least 2; by default those of `MacUnit`.
+
+    Attributes
+    ----------
+    commands : stream
+        act and pool.window.
+    sums_available, sums_request, sums_response, sums_done
+        The oldest tile group of one lane group: that there is one; ask for a slice of a tile's sums; the answer; it
+        is needed no longer (may come with the last request).
+    parameter_write, table_write : flow
+        ``index`` of a bus word of the parameter buffer or the value tables, ``data``.
+    residual_write, store_read, store_data
+        See `ResultBuffer`.
+    out_free_available, out_free_take, res_ready_available, res_ready_take, out_ready_signal, par_free_signal
+        Semaphores.
+    busy : Out
+        A command is being worked on, or values are on their way.
+    requantized, residual_added, table_read, result_read_bytes, result_written_bytes : Out
+        What to add to the counters in this cycle.
+    """
+
+    COMMAND_GAP = OutputWalker.LATENCY + 1 + WindowSteps.LATENCY  # and the queue between them
+    STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
+    TABLE_LATENCY = ValueTables.LATENCY
+
+    def __init__(self, machine, *, sums_latency=MacUnit.SUMS_LATENCY):
+        if sums_latency < ParameterBuffer.LATENCY:
+            raise ValueError(f"PostUnit sums_latency must be at least {ParameterBuffer.LATENCY}, not {sums_latency!r}")
+        self.machine = machine
+        self.sums_latency = sums_latency
+        self.value_latency = sums_latency + Requantize.LATENCY + 1
+        self.latency = self.value_latency + MaxPool.LATENCY - MaxPool.VALUE
+        self._residual = ResidualStage(machine)
+        self.interval = self._residual.interval
+        self.residual_latency = self.value_latency + self._residual.latency
+        request = StructLayout({"tile": 2, "pixel": 2, "slice": range(machine.lanes // machine.post_lanes),
+                                "winograd": 1})
+        self._buffer, self._parameters = ResultBuffer(machine), ParameterBuffer(machine)
+        self._tables = ValueTables(machine)
+        buffer, parameters = self._buffer.signature.members, self._parameters.signature.members
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "sums_available": In(1),
+            "sums_request": Out(flow(request)),
+            "sums_response": In(flow(ArrayLayout(32, machine.post_lanes))),
+            "sums_done": Out(1),
+            "parameter_write": parameters["write"],
+            "table_write": self._tables.signature.members["write"],
+            "residual_write": buffer["residual_write"],
+            "store_read": buffer["store_read"],
+            "store_data": buffer["store_data"],
+            "out_free_available": In(1),
+            "out_free_take": Out(1),
+            "res_ready_available": In(1),
+            "res_ready_take": Out(1),
+            "out_ready_signal": Out(1),
+            "par_free_signal": Out(1),
+            "busy": Out(1),
+            "requantized": Out(4),
+            "residual_added": Out(4),
+            "table_read": Out(4),
+            "result_read_bytes": Out(6),
+            "result_written_bytes": Out(6),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        machine = self.machine
+        m.submodules.walker = walker = OutputWalker(machine)
+        m.submodules.windows = windows = WindowSteps(machine)
+        m.submodules.parameters = parameters = self._parameters
+        m.submodules.pool = pool = MaxPool(machine)
+        m.submodules.residual = residual = self._residual
+        m.submodules.buffer = buffer = self._buffer
+        # Two vectors, so that whether there are sums is no part of a path through the walker.
+        m.submodules.vectors = vectors = SyncFIFO(width=vector_layout(machine).size, depth=2)
+        walking = Signal()
+        m.d.comb += [
+            vectors.w_data.eq(walker.o.payload),
+            vectors.w_en.eq(walker.o.valid),
+            walker.o.ready.eq(vectors.w_rdy),
+            windows.i.payload.as_value().eq(vectors.r_data),
+            windows.i.valid.eq(vectors.r_rdy),
+            vectors.r_en.eq(windows.i.ready),
+            windows.axes.eq(walker.axes),
+            walking.eq(~walker.idle | vectors.r_rdy | windows.busy),
+        ]
+        for name in ("residual_write", "store_read", "store_data"):
+            connect(m, flipped(getattr(self, name)), getattr(buffer, name))
+        connect(m, flipped(self.parameter_write), parameters.write)
+
+        in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
+        finished = Signal()
+        clamp = self._commands(m, walker, windows, residual, walking, in_flight)
+        issue = self._issue(m, walker, windows)
+        m.d.sync += in_flight.eq(in_flight + issue - finished)
+
+        count = self._slot(m, issue, walker, windows, parameters, pool)
+        value, comes = self._requantize(m, parameters, clamp, count)
+        tables, added = self._map(m, walker, value, comes, residual.o)
+        m.d.comb += [
+            Cat(pool.value).eq(Mux(walker.table, Cat(tables.o), value)),
+            Cat(pool.old).eq(Cat(buffer.post_data)),
+            residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
+            residual.i.payload.slot.eq(pool.due.payload),
+            Cat(residual.i.payload.own).eq(value),
+            Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
+            buffer.post_read.valid.eq(pool.read.valid),
+            buffer.post_read.payload.eq(pool.read.payload),
+        ]
+        # Never both at once: nothing is on its way when a run is of the other kind than the one before it.
+        pooled = pool.o.valid & ~pool.o.payload.slot.residual
+        written = Signal.like(pool.o.payload)
+        m.d.comb += [
+            finished.eq(pooled | added.valid),
+            written.eq(Mux(added.valid, added.payload.as_value(), pool.o.payload.as_value())),
+            buffer.post_write.valid.eq(finished & written.slot.write),
+            buffer.post_write.payload.address.eq(written.slot.address),
+            buffer.post_write.payload.count.eq(written.slot.count),
+            buffer.post_write.payload.data.eq(written.data),
+            self.residual_added.eq(Mux(added.valid, written.slot.count, 0)),
+            self.table_read.eq(Mux(walker.table, Mux(walker.residual, self.residual_added, self.requantized), 0)),
+            self.result_read_bytes.eq(buffer.bytes_read),
+            self.result_written_bytes.eq(buffer.bytes_written),
+        ]
+        # One cycle after the write was handed over, so that any read is behind it.
+        signals = Cat(self.out_ready_signal, self.par_free_signal)
+        m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
+        m.d.comb += self.busy.eq(walking | in_flight.any() | signals.any())
+        return m
+
+    def _commands(self, m, walker, windows, residual, walking, in_flight):
+        """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
+        head = self.commands.payload
+        drained = in_flight == 0
+        clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
+        output, pool = Signal(Output), Signal(Pool)
+        m.d.comb += [walker.output.eq(output), walker.pool.eq(pool), windows.output.eq(output)]
+        m.d.comb += [
+            *(residual.settings[name].eq(scale[name]) for name in scale.shape().members),
+            *(residual.settings[name].eq(offset[name]) for name in offset.shape().members if name in SETTINGS.members),
+            residual.settings.low.eq(offset.residual_low),
+            residual.settings.high.eq(offset.residual_high),
+            residual.own_second.eq(offset.own_second),
+        ]
+
+        settings = (
+            ("act", "set_output", output, ~walking),
+            ("pool", "window", pool, ~walking),
+            ("act", "set_clamp", clamp, ~walking & drained),
+            ("act", "set_residual_scale", scale, ~walking & drained),
+            ("act", "set_residual_offset", offset, ~walking & drained),
+        )
+        for mnemonic, variant, target, allowed in settings:
+            with m.If(is_command(head, mnemonic, variant)):
+                m.d.comb += self.commands.ready.eq(allowed)
+                with m.If(self.commands.valid & allowed):
+                    m.d.sync += _assign(target, head, mnemonic, variant)
+
+        run = walker.run.payload
+        m.d.comb += _assign(run, head, "act", "run")
+        flags = {name: head.flags[flag("act", "run", name)]
+                 for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
+        m.d.comb += run.signals.eq(Cat(flags["signal_out_ready"], flags["signal_par_free"]))
+        # What is asked of the head of the queue comes from registers: a run starts a cycle after it has come, at most.
+        kind, kind_before = (Cat(each.residual, each.table, each.table_slot) for each in (run, walker))
+        seen, same_kind, waits_out_free, waits_res_ready, start = (
+            Signal(name=name) for name in ("seen", "same_kind", "waits_out_free", "waits_res_ready", "start"))
+        m.d.sync += [
+            seen.eq(self.commands.valid & is_command(head, "act", "run") & ~start),
+            same_kind.eq(kind == kind_before),
+            waits_out_free.eq(flags["wait_out_free"]),
+            waits_res_ready.eq(flags["wait_res_ready"]),
+        ]
+        available = (self.out_free_available | ~waits_out_free) & (self.res_ready_available | ~waits_res_ready)
+        m.d.comb += [
+            start.eq(seen & ~walking & available & (same_kind | drained)),
+            walker.run.valid.eq(start),
+            self.out_free_take.eq(start & waits_out_free),
+            self.res_ready_take.eq(start & waits_res_ready),
+        ]
+        with m.If(start):
+            m.d.comb += self.commands.ready.eq(1)
+        return clamp
+
+    def _issue(self, m, walker, windows):
+        """Let steps go, fresh ones when there are sums; return a value that is high when one does."""
+        step, request = windows.o.payload, self.sums_request
+        issue = windows.o.valid & windows.o.ready
+        fresh = issue & step.fresh
+        rest = Signal(range(self.interval))  # cycles until the residual adders are free for another vector
+        with m.If(issue & walker.residual):
+            m.d.sync += rest.eq(self.interval - 1)
+        with m.Elif(rest != 0):
+            m.d.sync += rest.eq(rest - 1)
+        m.d.comb += [
+            windows.o.ready.eq((~step.fresh | self.sums_available) & (rest == 0)),
+            request.valid.eq(fresh),
+            request.payload.tile.eq(step.tile),
+            request.payload.pixel.eq(step.pixel),
+            request.payload.slice.eq(step.slice),
+            request.payload.winograd.eq(walker.winograd),
+            self.sums_done.eq(fresh & step.ends_tiles),
+        ]
+        return issue
+
+    def _slot(self, m, issue, walker, windows, parameters, pool):
+        """Send the slot of each step on its way to the pool, behind the table if that maps the values before it.
+
+        Ask for its parameters in time.
+
+        Returns the pipeline as it was when the sums arrive, for the count of values.
+        """
+        machine, step = self.machine, windows.o.payload
+        pipe = Pipeline(
+            m, issue, prefix="slot_", fresh=step.fresh, count=step.count, y=step.y, x=step.x,
+            index=Cat(step.slice, step.group), slice=step.slice,
+            write=step.covered, merge=step.covered & ~step.first,
+            residual=walker.residual, signals=Mux(step.ends_run, walker.signals, 0),
+        )
+        sums = None
+        for stage in range(self.value_latency - MaxPool.VALUE + 1):
+            if stage == self.sums_latency - ParameterBuffer.LATENCY:
+                m.d.comb += [parameters.read.valid.eq(pipe.valid & pipe.fresh), parameters.read.payload.eq(pipe.index)]
+            if stage == self.sums_latency:
+                sums = pipe.count
+            if stage == 0:
+                pipe.step(address=(pipe.y + pipe.x)[:len(step.y)])
+            elif stage == 1:
+                channel = Cat(Const(0, exact_log2(machine.post_lanes)), pipe.slice)
+                pipe.step(address=(pipe.address + channel)[:len(step.y)])
+            elif stage < self.value_latency - MaxPool.VALUE:
+                pipe.step()
+        slot, waits = Signal.like(pool.i.payload), Signal()
+        m.d.comb += [
+            waits.eq(walker.table & ~walker.residual),
+            slot.read.eq(pipe.merge | pipe.residual),
+            *(slot[name].eq(getattr(pipe, name)) for name in slot.shape().members if name != "read"),
+        ]
+        late = Pipeline(m, pipe.valid & waits, prefix="waiting_", slot=slot)
+        for _ in range(self.TABLE_LATENCY):
+            late.step()
+        m.d.comb += [
+            pool.i.valid.eq(Mux(waits, late.valid, pipe.valid)),
+            pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
+        ]
+        return sums
+
+    def _requantize(self, m, parameters, clamp, count):
+        """Requantise the ``count`` first of the sums; return the values, which stay, and when the next have come."""
+        response = self.sums_response
+        value = Signal(ArrayLayout(signed(8), self.machine.post_lanes), reset_less=True)
+        for lane in range(self.machine.post_lanes):
+            m.submodules[f"requantize_{lane}"] = unit = Requantize(unsigned(0))
+            channel = parameters.data[lane]
+            m.d.comb += [
+                unit.i.valid.eq(response.valid & (lane < count)),
+                unit.i.payload.acc.eq(response.payload[lane]),
+                unit.i.payload.bias.eq(channel.bias),
+                unit.i.payload.mantissa.eq(channel.mantissa),
+                unit.i.payload.shift.eq(channel.shift),
+                *(unit.i.payload[name].eq(clamp[name]) for name in ("zero_point", "low", "high")),
+            ]
+            with m.If(unit.o.valid):
+                m.d.sync += value[lane].eq(unit.o.payload.value)
+        m.d.comb += self.requantized.eq(Mux(response.valid, count, 0))
+        comes = Signal()
+        m.d.sync += comes.eq(m.submodules.requantize_0.o.valid)  # there is always a first
+        return Cat(value), comes
+
+    def _map(self, m, walker, value, comes, sums):
+        """Map values, or sums of the residual add, by the table; return the tables, and the sums that go on."""
+        m.submodules.tables = tables = self._tables
+        connect(m, flipped(self.table_write), tables.write)
+        m.d.comb += [
+            tables.slot.eq(walker.table_slot),
+            tables.i.valid.eq(walker.table & Mux(walker.residual, sums.valid, comes)),
+            Cat(tables.i.payload).eq(Mux(walker.residual, Cat(sums.payload.data), value)),
+        ]
+        late = Pipeline(m, sums.valid & walker.table, prefix="mapping_", slot=sums.payload.slot)
+        for _ in range(tables.LATENCY):
+            late.step()
+        added = flow(sums.payload.shape()).create(path=("added",))
+        m.d.comb += [added.valid.eq(Mux(walker.table, late.valid, sums.valid)), added.payload.eq(sums.payload)]
+        with m.If(walker.table):
+            m.d.comb += [added.payload.slot.eq(late.slot), added.payload.data.eq(tables.o)]
+        return tables, added
+
+
+def _assign(target, command, mnemonic, variant):
+    """Return the assignments of the operands of ``command`` to the members of ``target`` named like them."""
+    for operand, layout in zip((command.rs1, command.rs2), operands(mnemonic, variant), strict=True):
+        view = layout(operand)
+        yield from (target[name].eq(view[name]) for name in layout.members if not name.startswith("_"))

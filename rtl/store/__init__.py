@@ -1,0 +1,1 @@
+"""The store unit: rows out, and the status record."""

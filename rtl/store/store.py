@@ -1,0 +1,364 @@
+"""The store unit: the result buffer to main memory, or back to the activation buffer; and the status record.
+
+The front turns commands into runs. The *reader* asks the result buffer for each run's bytes, already in the lanes
+where memory wants them, and notes what they are for; the words that come back pass through a queue to the bus or
+to a `RowWriter`. The reader asks only for what the queue has room for.
+"""
+
+from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.data import StructLayout
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out, connect
+from amaranth.utils import exact_log2
+
+from tilewright.isa.counters import FAULTS
+from tilewright.rtl.arithmetic.requantize import flow
+from tilewright.rtl.buffers.activation_port import activation_write_stream
+from tilewright.rtl.bus.axi import Request, write_beat
+from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
+from tilewright.rtl.port.performance_counters import walk_signature
+from tilewright.rtl.store.status_record import StatusRecord
+from tilewright.rtl.store.store_front import StoreFront, run_layout
+from tilewright.rtl.stream.commands import Command
+
+REQUESTS = 2
+"""Requests queued towards the bus; two, so that its ready is no part of a path through the front."""
+
+RUNS = 2
+"""Runs queued behind the front, for the same reason."""
+
+
+class StoreUnit(wiring.Component):
+    """Carry out `sta` commands in order.
+
+    A command takes one cycle of the front and one more per run. A run takes as many cycles as it touches bus words
+    (`sta.memory`), or as it has bus words (`sta.linear`, `sta.blocked`), without a gap between runs; so also runs of
+    8 bytes are stored at one per cycle if memory takes them. A command with ``mem_ready``, and `sta.status`,
+    are followed by the next only when memory has acknowledged everything.
+
+    Counts (rows, chunks, bytes) must not be zero. The address of `sta.status` is a multiple of the bus width: lower
+    bits are ignored.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Members
+    -------
+    commands : ``In(stream.Signature(Command))``
+        The commands of `isa.encoding` whose unit is ``store``.
+    store_read : ``Out(stream.Signature(20))``
+        Address of ``bus_bytes`` bytes of the result buffer.
+    store_data : ``In(flow(8 * bus_bytes))``
+        Those bytes, in order; after any latency, up to ``WORDS`` - 3 cycles without loss of rate.
+    write_request : ``Out(stream.Signature(Request))``
+        Runs of aligned bus words to write.
+    write_data : ``Out(stream.Signature(write_beat(bus_bytes)))``
+        Those words, in order.
+    writer_idle : ``In(1)``
+        Memory has acknowledged all words of all requests taken.
+    activation_write : ``Out(activation_write_stream(machine))``
+    out_ready_available : ``In(1)``, out_ready_take : ``Out(1)``
+        Taken in the cycle a command starts.
+    out_free_signal, res_free_signal : ``Out(1)``
+        The cycle after a command's last byte came out of the result buffer.
+    act_ready_signal : ``Out(1)``
+        The cycle after a command's last byte was written to the activation buffer.
+    mem_ready_signal : ``Out(1)``
+        Memory has acknowledged all that was stored.
+    counters, fault, fault_address
+        As of `StatusRecord`.
+    halt : ``In(1)``
+        Stop for good: commands are taken and dropped. Bursts that the bus has begun get the words they lack, with
+        no byte of them enabled.
+    busy : ``Out(1)``
+        A command is under way, up to the cycle of its signals; acknowledgements may be outstanding.
+    activation_written_bytes, memory_written_bytes : ``Out(5)``
+        Bytes written in this cycle.
+    """
+
+    WORDS = 16
+    SEGMENTS = 16
+
+    def __init__(self, machine):
+        self.machine = machine
+        bus = machine.bus_bytes
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "store_read": Out(stream.Signature(20)),
+            "store_data": In(flow(8 * bus)),
+            "write_request": Out(stream.Signature(Request)),
+            "write_data": Out(stream.Signature(write_beat(bus))),
+            "writer_idle": In(1),
+            "activation_write": Out(activation_write_stream(machine)),
+            "out_ready_available": In(1),
+            "out_ready_take": Out(1),
+            "out_free_signal": Out(1),
+            "res_free_signal": Out(1),
+            "act_ready_signal": Out(1),
+            "mem_ready_signal": Out(1),
+            "counters": Out(walk_signature()),
+            "fault": In(range(max(FAULTS) + 1)),
+            "fault_address": In(32),
+            "halt": In(1),
+            "busy": Out(1),
+            "activation_written_bytes": Out(5),
+            "memory_written_bytes": Out(5),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        bus = self.machine.bus_bytes
+        until_halt = ResetInserter(self.halt)
+        word = StructLayout({"data": 8 * bus, "strobe": bus, "to_memory": 1})
+        m.submodules.front = front = until_halt(StoreFront(bus))
+        m.submodules.record = record = until_halt(StatusRecord(bus))
+        m.submodules.reader = reader = until_halt(_Reader(bus, self.WORDS))
+        m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
+        m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
+        m.submodules.writer = writer = until_halt(_LocalWriter(bus, self.SEGMENTS))
+
+        m.d.comb += [
+            front.commands.payload.eq(self.commands.payload),
+            front.commands.valid.eq(self.commands.valid & ~self.halt),
+            self.commands.ready.eq(front.commands.ready | self.halt),
+            front.out_ready_available.eq(self.out_ready_available),
+            self.out_ready_take.eq(front.out_ready_take),
+            self.mem_ready_signal.eq(front.mem_ready_signal),
+            record.fault.eq(self.fault),
+            record.fault_address.eq(self.fault_address),
+            record.start.eq(front.record),
+        ]
+        connect(m, record.counters, wiring.flipped(self.counters))
+        runs = until_halt(SyncFIFO(width=run_layout(bus).size, depth=RUNS))
+        m.submodules.runs = runs
+        self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
+
+        connect(m, reader.read, wiring.flipped(self.store_read))
+        connect(m, wiring.flipped(self.store_data), reader.data)
+        head = word(words.r_data)
+        bus_takes = self._send(m, head, words.r_rdy, record)
+        m.d.comb += [
+            words.w_data.eq(reader.o.payload),
+            words.w_en.eq(reader.o.valid),
+            words.r_en.eq(Mux(head.to_memory, bus_takes, writer.words.ready)),
+            reader.returned.eq(words.r_en & words.r_rdy),
+            writer.words.payload.eq(head.data),
+            writer.words.valid.eq(words.r_rdy & ~head.to_memory),
+        ]
+        connect(m, writer.o, wiring.flipped(self.activation_write))
+
+        empty, signals = Signal(), Signal()
+        m.d.comb += [
+            empty.eq(~(runs.r_rdy | reader.busy | writer.busy
+                       | requests.r_rdy | record.busy | self.write_data.valid)),
+            front.settled.eq(empty & self.writer_idle),
+            self.out_free_signal.eq(reader.out_free_signal),
+            self.res_free_signal.eq(reader.res_free_signal),
+            self.act_ready_signal.eq(writer.act_ready_signal),
+            signals.eq(self.out_free_signal | self.res_free_signal | self.act_ready_signal),
+            self.busy.eq((front.busy | ~empty | signals) & ~self.halt),
+            self.activation_written_bytes.eq(
+                Mux(self.activation_write.valid & self.activation_write.ready, writer.o.payload.count, 0)),
+        ]
+        return m
+
+    def _begin(self, m, front, runs, reader, requests, writer, *, record_beats):
+        """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
+        bits = exact_log2(self.machine.bus_bytes)
+        run = run_layout(self.machine.bus_bytes)(runs.r_data)
+        has_room, passes = Signal(), Signal()
+        asked, request = Signal(Request), Signal(Request)
+        m.d.comb += [
+            has_room.eq(Mux(run.to_memory, requests.w_rdy, writer.runs.ready)),
+            runs.w_data.eq(front.runs.payload),
+            runs.w_en.eq(front.runs.valid),
+            front.runs.ready.eq(runs.w_rdy),
+            passes.eq(runs.r_rdy & has_room & reader.runs.ready),
+            runs.r_en.eq(has_room & reader.runs.ready),
+            reader.runs.payload.eq(run),
+            reader.runs.valid.eq(runs.r_rdy & has_room),
+            writer.runs.payload.eq(run),
+            writer.runs.valid.eq(passes & ~run.to_memory),
+
+            asked.address.eq(Mux(front.record, front.record_address, run.target)),
+            asked.beats.eq(Mux(front.record, record_beats, run.words)),
+            request.address.eq(Cat(Const(0, bits), asked.address[bits:])),
+            request.beats.eq(asked.beats),
+            requests.w_data.eq(request),
+            requests.w_en.eq(front.record | (passes & run.to_memory)),
+            self.write_request.payload.as_value().eq(requests.r_data),
+            self.write_request.valid.eq(requests.r_rdy),
+            requests.r_en.eq(self.write_request.ready),
+        ]
+
+    def _send(self, m, head, valid, record):
+        """Register words for the bus; return whether it takes the head of the queue.
+
+        The register outlives a halt: a word offered must stay. Then come words without any byte, without end; the
+        bus takes those that its bursts lack.
+        """
+        bus = self.machine.bus_bytes
+        free, takes = Signal(), Signal()
+        count = Signal(range(bus + 1))  # of the bytes in the register
+        m.d.comb += [
+            free.eq(~self.write_data.valid | self.write_data.ready),
+            takes.eq(free & ~record.busy),
+            record.o.ready.eq(free),
+            self.memory_written_bytes.eq(Mux(self.write_data.valid & self.write_data.ready, count, 0)),
+        ]
+        with m.If(free):
+            strobe = Mux(self.halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
+            m.d.sync += [
+                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & head.to_memory) | self.halt),
+                self.write_data.payload.data.eq(Mux(record.busy, record.o.payload, head.data)),
+                self.write_data.payload.strobe.eq(strobe),
+                count.eq(sum(strobe[k] for k in range(bus))),
+            ]
+        return takes
+
+
+class _Reader(wiring.Component):
+    """Read runs from the result buffer, a word per cycle, never more words than its user has room for.
+
+    Members
+    -------
+    runs, read, data
+        Runs in; requests to the result buffer, and its answers.
+    o : flow of words with strobe and destination
+    returned : ``In(1)``
+        The user has room for one more.
+    out_free_signal, res_free_signal : ``Out(1)``
+    busy : ``Out(1)``
+        A run is being read, or words have not been returned.
+    """
+
+    def __init__(self, bus_bytes, room):
+        self.bus_bytes = bus_bytes
+        self.room = room
+        super().__init__({
+            "runs": In(stream.Signature(run_layout(bus_bytes))),
+            "read": Out(stream.Signature(20)),
+            "data": In(flow(8 * bus_bytes)),
+            "o": Out(flow(StructLayout({"data": 8 * bus_bytes, "strobe": bus_bytes, "to_memory": 1}))),
+            "returned": In(1),
+            "out_free_signal": Out(1),
+            "res_free_signal": Out(1),
+            "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        run = Signal(run_layout(self.bus_bytes), reset_less=True)  # source and words count on
+        active, on_first, on_last, asks = Signal(), Signal(), Signal(), Signal()
+        under_way = Signal(range(self.room + 1))
+        m.d.comb += [
+            self.runs.ready.eq(~active | (asks & on_last)),
+            self.read.valid.eq(active & (under_way != self.room)),
+            self.read.payload.eq(run.source),
+            asks.eq(self.read.valid & self.read.ready),
+            self.busy.eq(active | (under_way != 0)),
+        ]
+        with m.If(self.runs.ready):
+            m.d.sync += [
+                active.eq(self.runs.valid),
+                run.eq(self.runs.payload),
+                on_first.eq(1),
+                on_last.eq(self.runs.payload.words == 1),
+            ]
+        with m.Elif(asks):
+            m.d.sync += [
+                run.source.eq(run.source + self.bus_bytes),
+                run.words.eq(run.words - 1),
+                on_first.eq(0),
+                on_last.eq(run.words == 2),
+            ]
+        with m.If(asks & ~self.returned):
+            m.d.sync += under_way.eq(under_way + 1)
+        with m.If(~asks & self.returned):
+            m.d.sync += under_way.eq(under_way - 1)
+
+        note = StructLayout({"strobe": self.bus_bytes, "to_memory": 1, "out_free": 1, "res_free": 1})
+        noted, arrived = Signal(note), Signal(note)
+        m.submodules.notes = notes = SyncFIFO(width=note.size, depth=self.room)
+        ones = (1 << self.bus_bytes) - 1
+        from_first = Mux(on_first, (ones << run.first_lane)[:self.bus_bytes], ones)
+        up_to_last = Mux(on_last, Cat(lane <= run.last_lane for lane in range(self.bus_bytes)), ones)
+        m.d.comb += [
+            noted.strobe.eq(from_first & up_to_last),
+            noted.to_memory.eq(run.to_memory),
+            noted.out_free.eq(run.out_free & on_last),
+            noted.res_free.eq(run.res_free & on_last),
+            notes.w_data.eq(noted),
+            notes.w_en.eq(asks),
+            arrived.eq(notes.r_data),
+            notes.r_en.eq(self.data.valid),
+            self.o.valid.eq(self.data.valid),
+            self.o.payload.data.eq(self.data.payload),
+            self.o.payload.strobe.eq(arrived.strobe),
+            self.o.payload.to_memory.eq(arrived.to_memory),
+        ]
+        m.d.sync += [
+            self.out_free_signal.eq(self.data.valid & arrived.out_free),
+            self.res_free_signal.eq(self.data.valid & arrived.res_free),
+        ]
+        return m
+
+
+class _LocalWriter(wiring.Component):
+    """Write runs to the activation buffer: a queue of runs, and a `RowWriter` for words that start at lane 0.
+
+    Members
+    -------
+    runs, words
+        Runs, and their words in the same order.
+    o : stream of writes
+    act_ready_signal : ``Out(1)``
+    busy : ``Out(1)``
+    """
+
+    def __init__(self, bus_bytes, depth):
+        self.bus_bytes = bus_bytes
+        self.depth = depth
+        super().__init__({
+            "runs": In(stream.Signature(run_layout(bus_bytes))),
+            "words": In(stream.Signature(8 * bus_bytes)),
+            "o": Out(stream.Signature(StructLayout({
+                "blocked": 1, "address": 20, "count": 5, "data": 8 * bus_bytes}))),
+            "act_ready_signal": Out(1),
+            "busy": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        kept = StructLayout({
+            "target": 20, "words": 16, "last_lane": range(self.bus_bytes), "layout": 1, "act_ready": 1})
+        m.submodules.queue = queue = SyncFIFO(width=kept.size, depth=self.depth)
+        m.submodules.writer = writer = RowWriter(self.bus_bytes, tag=1, splits=False)
+        pushed, segment = Signal(kept), Signal(segment_layout(self.bus_bytes, 1))
+        head, write = kept(queue.r_data), writer.o.payload
+        m.d.comb += [
+            *[pushed[name].eq(self.runs.payload[name]) for name in kept.members],
+            queue.w_data.eq(pushed),
+            queue.w_en.eq(self.runs.valid),
+            self.runs.ready.eq(queue.w_rdy),
+            segment.address.eq(head.target),
+            segment.words.eq(head.words),
+            segment.last_lane.eq(head.last_lane),
+            segment.layout.eq(head.layout),
+            segment.fresh.eq(1),
+            segment.tag.eq(head.act_ready),
+            writer.segments.payload.eq(segment),
+            writer.segments.valid.eq(queue.r_rdy),
+            queue.r_en.eq(writer.segments.ready),
+            self.busy.eq(queue.r_rdy | writer.busy),
+
+            self.o.valid.eq(writer.o.valid),
+            self.o.payload.blocked.eq(write.layout == BLOCKED),
+            *[self.o.payload[name].eq(write[name]) for name in ("address", "count", "data")],
+            writer.o.ready.eq(self.o.ready),
+        ]
+        connect(m, wiring.flipped(self.words), writer.words)
+        m.d.sync += self.act_ready_signal.eq(self.o.valid & self.o.ready & write.last & write.tag)
+        return m

@@ -1,0 +1,249 @@
+"""The front of the store unit: commands to runs of bytes in the result buffer and where each of them goes."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.data import StructLayout
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from tilewright.rtl.load.row_writer import BLOCKED
+from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+
+MOVES = ("memory", "linear", "blocked")
+"""The variants that move results."""
+
+WAITS, RES_FREE, OUT_FREE = (flag("sta", "memory", name)
+                             for name in ("wait_out_ready", "signal_res_free", "signal_out_free"))
+COMPLETE = flag("sta", "memory", "signal_mem_ready")
+"""Index of the flag that signals, to memory, ``mem_ready``, and to the activation buffer, ``act_ready``."""
+
+assert COMPLETE == flag("sta", "linear", "signal_act_ready") == flag("sta", "blocked", "signal_act_ready")
+
+
+def run_layout(bus_bytes):
+    """Return the layout of a run.
+
+    ``words`` of the bus, or writes to the activation buffer; ``source`` is the place in the result buffer of the
+    first word's lane 0, ``first_lane`` the lane of the first byte, which is 0 unless ``to_memory``. ``target`` is
+    the address in memory, or in the activation buffer in ``layout``. The flags are set on a command's last run.
+    """
+    lane = range(bus_bytes)
+    return StructLayout({
+        "source": 20, "target": 32, "words": 16, "first_lane": lane, "last_lane": lane, "to_memory": 1, "layout": 1,
+        "res_free": 1, "out_free": 1, "act_ready": 1,
+    })
+
+
+class StoreFront(wiring.Component):
+    """Commands in, runs out, a run per cycle, one more cycle for each command.
+
+    Members
+    -------
+    commands, out_ready_available, out_ready_take, mem_ready_signal
+        As of `StoreUnit`.
+    runs : ``Out(stream.Signature(run_layout(bus_bytes)))``
+    settled : ``In(1)``
+        Nothing that was passed on is under way, and memory has acknowledged it.
+    record : ``Out(1)``, record_address : ``Out(32)``
+        Pulse: store the status record now.
+    busy : ``Out(1)``
+        A command is being worked on.
+    """
+
+    def __init__(self, bus_bytes):
+        self.bus_bytes = bus_bytes
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "out_ready_available": In(1),
+            "out_ready_take": Out(1),
+            "mem_ready_signal": Out(1),
+            "runs": Out(stream.Signature(run_layout(bus_bytes))),
+            "settled": In(1),
+            "record": Out(1),
+            "record_address": Out(32),
+            "busy": Out(1),
+        })
+        # Configuration.
+        self.chunk_bytes = Signal(16)
+        self.chunks, self.one_chunk = Signal(12), Signal()
+        self.chunk_step, self.row_step = Signal(20), Signal(20)
+        self.target_chunk_step, self.target_row_step = Signal(32), Signal(32)
+        # The command under way, and where it stands.
+        self.running = Signal()
+        self.to_memory, self.layout = Signal(), Signal()
+        self.signals = Signal(StructLayout({"res_free": 1, "out_free": 1, "act_ready": 1}))
+        self.row_source, self.run_source = Signal(20), Signal(20)
+        self.row_target, self.run_target = Signal(32), Signal(32)
+        self.first_x, self.x, self.y = Signal(2), Signal(2), Signal(2)
+        self.rows, self.on_last_row = Signal(10), Signal()
+        self.runs_left, self.on_last_run = Signal(12), Signal()
+        # A command that is to be followed by nothing until all is settled.
+        self.acknowledges, self.records = Signal(), Signal()
+        # A run, its size not yet summed up; ``reach`` is bytes beyond the first word's first lane.
+        self.sized = Signal()
+        self.reach = Signal(range(2 * bus_bytes))
+        self.lane = Signal(range(bus_bytes))
+        self.source, self.target = Signal(20), Signal(32)
+        self.is_end = Signal()
+
+    def elaborate(self, platform):
+        m = Module()
+        leaves, step, free, waits = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            leaves.eq(self.sized & self.runs.ready),
+            step.eq(self.running & (~self.sized | leaves)),
+            waits.eq(self.acknowledges | self.records),
+            # The run that waits for its size belongs to the command before.
+            free.eq(~self.running & (~self.sized | leaves) & ~waits),
+            self.busy.eq(self.running | self.sized | waits),
+        ]
+        with m.If(step | leaves):
+            m.d.sync += self.sized.eq(step)
+        self._send(m)
+        self._step(m, step)
+        self._settle(m)
+        self._take(m, free)
+        self._configure(m, free)
+        return m
+
+    def _send(self, m):
+        """Sum up the size of a run."""
+        bits = exact_log2(self.bus_bytes)
+        run = self.runs.payload
+        end = Signal(17)  # what lies above the lane bits counts the words
+        m.d.comb += [
+            end.eq(self.chunk_bytes + self.reach),
+            self.runs.valid.eq(self.sized),
+            run.source.eq(self.source - self.lane),
+            run.target.eq(self.target),
+            run.words.eq(end[bits:]),
+            run.first_lane.eq(self.lane),
+            run.last_lane.eq(end[:bits]),
+            run.to_memory.eq(self.to_memory),
+            run.layout.eq(self.layout),
+            *[run[name].eq(self.signals[name] & self.is_end) for name in ("res_free", "out_free", "act_ready")],
+        ]
+
+    def _step(self, m, step):
+        """Hand one run over, and move on to the next of the row, or to the next row."""
+        is_blocked = self.layout == BLOCKED
+        next_row_source, next_row_target = Signal(20), Signal(32)
+        lane = Mux(self.to_memory, self.run_target[:exact_log2(self.bus_bytes)], 0)
+        m.d.comb += [
+            next_row_source.eq(self.row_source + self.row_step),
+            # A block holds four rows, and four pixels of a row.
+            next_row_target.eq(self.row_target + Mux(is_blocked & (self.y != 3), 0, self.target_row_step)),
+        ]
+        with m.If(step):
+            m.d.sync += [
+                self.lane.eq(lane),
+                self.reach.eq(lane + (self.bus_bytes - 1)),
+                self.source.eq(self.run_source),
+                self.target.eq(Mux(is_blocked, Cat(self.x, self.y, self.run_target[4:]), self.run_target)),
+                self.is_end.eq(self.on_last_run & self.on_last_row),
+            ]
+            with m.If(self.on_last_run):
+                m.d.sync += [
+                    self.row_source.eq(next_row_source),
+                    self.run_source.eq(next_row_source),
+                    self.row_target.eq(next_row_target),
+                    self.run_target.eq(next_row_target),
+                    self.x.eq(self.first_x),
+                    self.y.eq(self.y + 1),
+                    self.rows.eq(self.rows - 1),
+                    self.on_last_row.eq(self.rows == 2),
+                    self.runs_left.eq(self.chunks),
+                    self.on_last_run.eq(self.one_chunk),
+                    self.running.eq(~self.on_last_row),
+                ]
+            with m.Else():
+                m.d.sync += [
+                    self.run_source.eq(self.run_source + self.chunk_step),
+                    self.run_target.eq(
+                        self.run_target + Mux(is_blocked & (self.x != 3), 0, self.target_chunk_step)),
+                    self.x.eq(self.x + 1),
+                    self.runs_left.eq(self.runs_left - 1),
+                    self.on_last_run.eq(self.runs_left == 2),
+                ]
+
+    def _settle(self, m):
+        """End a command that waits for memory: signal, or have the record stored."""
+        settled = Signal()
+        m.d.comb += [
+            settled.eq(~self.running & ~self.sized & self.settled),
+            self.mem_ready_signal.eq(self.acknowledges & settled),
+            self.record.eq(self.records & settled),
+            self.record_address.eq(self.row_target),
+        ]
+        with m.If(settled):
+            m.d.sync += [self.acknowledges.eq(0), self.records.eq(0)]
+
+    def _take(self, m, free):
+        """Start a command that moves data once the semaphore it waits for is available."""
+        command = self.commands.payload
+        is_memory = is_command(command, "sta", "memory")
+        is_blocked = is_command(command, "sta", "blocked")
+        is_status = is_command(command, "sta", "status")
+        starts, moves, waits = Signal(), Signal(), Signal()
+        m.d.comb += [
+            moves.eq(is_command(command, "sta", *MOVES)),
+            waits.eq(moves & command.flags[WAITS]),
+            starts.eq(self.commands.valid & free & moves & (~waits | self.out_ready_available)),
+            self.out_ready_take.eq(starts & waits),
+            self.commands.ready.eq(Mux(moves, starts, free)),
+        ]
+        address = operands("sta", "memory")[0](command.rs1).address
+        local = operands("sta", "blocked")[0](command.rs1)
+        source = operands("sta", "memory")[1](command.rs2)
+        tells = command.flags[COMPLETE]
+        target = Mux(is_memory, address, local.target + Mux(is_blocked, local.channel << 8, 0))
+        with m.If(starts):
+            m.d.sync += [
+                self.running.eq(1),
+                self.to_memory.eq(is_memory),
+                self.layout.eq(is_blocked),
+                self.signals.res_free.eq(command.flags[RES_FREE]),
+                self.signals.out_free.eq(command.flags[OUT_FREE]),
+                self.signals.act_ready.eq(~is_memory & tells),
+                self.acknowledges.eq(is_memory & tells),
+                self.row_source.eq(source.base),
+                self.run_source.eq(source.base),
+                self.row_target.eq(target),
+                self.run_target.eq(target),
+                self.first_x.eq(local.x),
+                self.x.eq(local.x),
+                self.y.eq(local.y),
+                self.rows.eq(source.rows),
+                self.on_last_row.eq(source.rows == 1),
+                self.runs_left.eq(self.chunks),
+                self.on_last_run.eq(self.one_chunk),
+            ]
+        with m.If(self.commands.valid & free & is_status):
+            m.d.sync += [self.records.eq(1), self.row_target.eq(operands("sta", "status")[0](command.rs1).address)]
+
+    def _configure(self, m, free):
+        """Carry out the set variants."""
+        command = self.commands.payload
+        with m.If(self.commands.valid & free & is_command(command, "sta", "set_row")):
+            rs1, rs2 = _views("set_row", command)
+            m.d.sync += [
+                self.chunk_bytes.eq(rs1.chunk_bytes),
+                self.chunks.eq(rs1.chunks),
+                self.one_chunk.eq(rs1.chunks == 1),
+                self.chunk_step.eq(rs2.chunk_step),
+            ]
+        with m.If(self.commands.valid & free & is_command(command, "sta", "set_source")):
+            rs1, _ = _views("set_source", command)
+            m.d.sync += self.row_step.eq(rs1.row_step)
+        with m.If(self.commands.valid & free & is_command(command, "sta", "set_target")):
+            rs1, rs2 = _views("set_target", command)
+            m.d.sync += [
+                self.target_chunk_step.eq(rs1.target_chunk_step),
+                self.target_row_step.eq(rs2.target_row_step),
+            ]
+
+
+def _views(variant, command):
+    """Return rs1 and rs2 by field name."""
+    return tuple(layout(value) for layout, value in zip(operands("sta", variant), (command.rs1, command.rs2),
+                                                        strict=True))

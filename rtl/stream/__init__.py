@@ -1,0 +1,1 @@
+"""Streams: pipelines with back-pressure, and commands as they are queued."""

@@ -1,0 +1,1 @@
+"""Baselines: the same network in C on a core alone."""

@@ -1,0 +1,120 @@
+"""What may make a model inaccurate or slow, told from its compiled layers alone, before anything is built or run."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network
+
+SPREAD = 100.0
+"""From this ratio of the largest to the smallest scale of a layer's channels it is worth a word."""
+
+LEVELS = 32
+"""Weights of a channel that nowhere reach this level use less than a quarter of their range."""
+
+LARGEST, SMALLEST = 1e4, 1e-6
+"""Ranges of tensors beyond which a calibration has rather met an outlier, or nothing at all."""
+
+SHARE = 0.1
+"""Of all cycles, from which a layer on the host core is worth a word."""
+
+_NAMED = 3
+_INT32 = 2.0**31
+
+
+def model_warnings(network: Network) -> tuple[str, ...]:
+    """Return a sentence for each kind of risk that some layers or tensors of ``network`` have, naming them."""
+    found = []
+    for say, test in _LAYER_TESTS:
+        if hits := [f"{layer.name} ({text})" for layer in network.layers
+                    if isinstance(layer, Layer) and (text := test(layer))]:
+            found.append(f"{say}: {listed(hits)}")
+    found += _ranges(network)
+    if inexact := [layer.name for layer in network.layers if not layer.exact]:
+        found.append(f"ONNX Runtime computes in float there, and may be one level off: {listed(inexact)}")
+    return tuple(found)
+
+
+def share_warnings(layers: Sequence[AnyLayer], cycles: Sequence[int]) -> tuple[str, ...]:
+    """Return a sentence on layers of the host core that take a large share of the predicted cycles, if any do."""
+    total = sum(cycles)
+    large = [(each / total, layer) for layer, each in zip(layers, cycles, strict=True)
+             if isinstance(layer, CoreLayer) and each > SHARE * total]
+    if not large:
+        return ()
+    large.sort(key=lambda pair: -pair[0])
+    named = [f"{layer.name} ({layer.op}, {100 * share:.0f} %)" for share, layer in large]
+    return (f"The host core takes much of the time: {listed(named)}",)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    every = list(names)
+    return ", ".join(every[:_NAMED]) + (f" and {len(every) - _NAMED} more" if len(every) > _NAMED else "")
+
+
+def _live(layer: Layer) -> np.ndarray:
+    """Return which channels have a weight that is not zero."""
+    assert layer.weights is not None
+    return np.asarray(layer.weights.reshape(len(layer.weights), -1).any(axis=1))
+
+
+def _spread(layer: Layer) -> str:
+    if layer.weights is None or not (live := _live(layer)).any():
+        return ""
+    scales = layer.requantize.scale[live]
+    ratio = float(scales.max()) / max(float(scales.min()), 1e-30)
+    return f"{ratio:,.0f} to 1" if ratio >= SPREAD else ""
+
+
+def _unused(layer: Layer) -> str:
+    if layer.weights is None or not (live := _live(layer)).any():
+        return ""
+    peaks = np.abs(layer.weights.astype(np.int16)).reshape(len(layer.weights), -1).max(axis=1)[live]
+    if peaks.max() == 1:  # no quantised weights: ones that move or add channels
+        return ""
+    count = int(np.count_nonzero(peaks < LEVELS))
+    return f"{count} of {len(peaks)} channels within ±{int(peaks[peaks < LEVELS].max())}" if count else ""
+
+
+def _dead(layer: Layer) -> str:
+    if layer.weights is None:
+        return ""
+    count = int(np.count_nonzero(~_live(layer)))
+    return f"{count} of {len(layer.weights)} channels" if count else ""
+
+
+def _magnified(layer: Layer) -> str:
+    if layer.kind != "conv":
+        return ""
+    largest = float(layer.requantize.scale.max())
+    return f"{largest:.2g} levels per unit" if largest > 1 else ""
+
+
+def _overflow(layer: Layer) -> str:
+    if layer.weights is None:
+        return ""
+    reach = np.abs(layer.weights.astype(np.float64)).reshape(len(layer.weights), -1).sum(axis=1) * 128
+    reach += np.abs(layer.bias.astype(np.float64))
+    count = int(np.count_nonzero(reach >= _INT32))
+    return f"{count} of {len(reach)} channels" if count else ""
+
+
+_LAYER_TESTS: tuple[tuple[str, Callable[[Layer], str]], ...] = (
+    ("Scales of a layer's channels are far apart, and its small channels have few levels", _spread),
+    ("Weights use less than a quarter of their int8 range, as with one scale for unlike channels", _unused),
+    ("All weights of a channel are zero", _dead),
+    ("Outputs are quantised finer than their sums, so that some of the 256 levels never occur", _magnified),
+    ("Sums can overflow 32 bits for some inputs", _overflow),
+)
+
+
+def _ranges(network: Network) -> list[str]:
+    """Return sentences on tensors of unlikely ranges."""
+    ranges = {info.name: float(info.scale) * 127 for info in network.tensors.values() if info.dtype == "int8"}
+    found = []
+    if huge := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size > LARGEST]:
+        found.append(f"The range is huge, one level of it much; an outlier among the samples?: {listed(huge)}")
+    if tiny := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size < SMALLEST]:
+        found.append(f"The range is next to nothing, and everything beyond it saturates: {listed(tiny)}")
+    return found

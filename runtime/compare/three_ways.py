@@ -1,0 +1,252 @@
+"""Layers one by one in three computations, ONNX Runtime's, the integer reference's and an engine's, until two part.
+
+The engine must equal the integer reference in every bit. The reference must equal ONNX Runtime, but where that computes
+in float: such a layer may be one level off, float tensors as far as `runtime.oracle.comparison` allows. What follows
+a layer that is off is judged by itself: the reference is given ONNX Runtime's inputs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
+from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
+from tilewright.compiler.network.reference import run_core_layer, run_layer
+from tilewright.runtime.execution.job import Job
+from tilewright.runtime.oracle.comparison import float_differences
+from tilewright.runtime.oracle.conversion import as_int8, is_raw
+
+Verdict = Literal["equal", "alone", "near", "hidden", "differs"]
+"""``equal`` in every element; ``alone`` if given the other's inputs; ``near``: off as far as is allowed; ``hidden``:
+ONNX Runtime does not show the tensor, or not what it is computed of; ``differs``."""
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One layer's comparison.
+
+    Attributes
+    ----------
+    index : int
+    name, kind, tensor : str
+        ``kind`` is the instruction that computes it, or ``core``; ``tensor`` what it writes.
+    shape : tuple of int
+    exact : bool
+        Whether ONNX Runtime's result must be met exactly.
+    onnx_runtime : Verdict
+        Of the integer reference against ONNX Runtime.
+    engine : Verdict
+        Of the engine against the integer reference.
+    off : int
+        Elements in which reference and ONNX Runtime differ.
+    """
+
+    index: int
+    name: str
+    kind: str
+    tensor: str
+    shape: tuple[int, ...]
+    exact: bool
+    onnx_runtime: Verdict
+    engine: Verdict
+    off: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """The first layer that differs where it must not, and its first such element.
+
+    Attributes
+    ----------
+    layer : int
+    name, tensor : str
+    between : tuple of (str, str)
+        Which two computations part.
+    index : tuple of int
+        (channel, row, column), or of the tensor's own dimensions.
+    onnx_runtime, reference, engine : int or float or None
+        The element's values; None where ONNX Runtime does not show the tensor.
+    count : int
+        Elements of the tensor that differ between the two.
+    address : int
+        Of the element in main memory.
+    """
+
+    layer: int
+    name: str
+    tensor: str
+    between: tuple[str, str]
+    index: tuple[int, ...]
+    onnx_runtime: int | float | None
+    reference: int | float
+    engine: int | float
+    count: int
+    address: int
+
+    def __str__(self) -> str:
+        axes = " (channel, row, column)" if len(self.index) == 3 else ""
+        shown = "not shown" if self.onnx_runtime is None else self.onnx_runtime
+        first, second = self.between
+        return (f"Layer {self.layer} ({self.name}) is the first to differ, {first} from {second}: {self.tensor} at "
+                f"{self.index}{axes}, address {self.address:#x}, is {shown} in ONNX Runtime, {self.reference} in the "
+                f"integer reference, {self.engine} in the engine; {self.count} of its elements differ")
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """The layers up to the first that differs, that included; and how many there are."""
+
+    rows: tuple[Row, ...]
+    divergence: Divergence | None
+    layers: int
+
+
+def side_by_side(network: Network, job: Job, onnx_runtime: Arrays, reference: Arrays, engine: Arrays) -> SideBySide:
+    """Compare three computations of a network, layer by layer.
+
+    Parameters
+    ----------
+    network : Network
+    job : Job
+        It compiled; tells addresses.
+    onnx_runtime : mapping of str to ndarray
+        As `runtime.oracle.onnx_runtime` returns them.
+    reference, engine : mapping of str to ndarray
+        All tensors, as `compiler.network.reference.run_network` and `runtime.execution.engines.execute` return them.
+    """
+    theirs = _theirs(network, onnx_runtime, reference)
+    rows: list[Row] = []
+    judge = _Judge(network, theirs, reference)
+    for index, layer in enumerate(network.layers):
+        tensor = judge.tensor(layer)
+        verdict, wrong = judge.verdict(layer)
+        spoilt = next((name for name in layer.writes if _differing(engine[name], reference[name]).any()), None)
+        rows.append(Row(
+            index=index, name=layer.name, kind=job.layers[index].algorithm, tensor=tensor,
+            shape=reference[tensor].shape, exact=judge.must_equal(layer), onnx_runtime=verdict,
+            engine="equal" if spoilt is None else "differs", off=int(np.count_nonzero(wrong))))
+        if spoilt is not None:
+            # First of all, as one fault of the engine tells more than what follows from it.
+            tensor, wrong, pair = spoilt, _differing(engine[spoilt], reference[spoilt]), ("engine", "integer reference")
+        elif verdict == "differs":
+            pair = ("integer reference", "ONNX Runtime")
+        else:
+            continue
+        places = np.argwhere(wrong)
+        at = tuple(map(int, places[0]))
+        return SideBySide(tuple(rows), Divergence(
+            layer=index, name=layer.name, tensor=tensor, between=pair, index=at,
+            onnx_runtime=theirs[tensor][at].item() if tensor in theirs else None,
+            reference=reference[tensor][at].item(), engine=engine[tensor][at].item(), count=len(places),
+            address=element_address(job, tensor, at)), len(network.layers))
+    return SideBySide(tuple(rows), None, len(network.layers))
+
+
+def element_address(job: Job, tensor: str, index: tuple[int, ...]) -> int:
+    """Return where in main memory an element of a tensor lies."""
+    info, address = job.tensors[tensor]
+    operand = tensor_operand(info, address)
+    place = np.unravel_index(np.ravel_multi_index(index, info.array_shape), operand.dims)
+    steps = sum(int(at) * stride for at, stride in zip(place, operand.strides, strict=True))
+    return address + steps * np.dtype(info.dtype).itemsize
+
+
+def _theirs(network: Network, onnx_runtime: Arrays, reference: Arrays) -> dict[str, np.ndarray]:
+    """Return ONNX Runtime's tensors as we have them; what it shows only as part of a larger tensor is cut from that."""
+    theirs = {name: _as_ours(array, reference[name]) for name, array in onnx_runtime.items() if name in reference}
+    # An output of the model may be another tensor under a new shape.
+    theirs |= {info.name: _as_ours(onnx_runtime[str(info.onnx_name)], reference[info.name]) for info in network.outputs
+               if info.name not in theirs and is_raw(info)}
+    for name, info in network.tensors.items():
+        if info.place is not None and name not in theirs and info.place.parent in theirs:
+            whole = to_memory(theirs[info.place.parent], network.tensors[info.place.parent])
+            theirs[name] = from_memory(whole[info.place.offset:], info)
+    return theirs
+
+
+def _as_ours(array: np.ndarray, ours: np.ndarray) -> np.ndarray:
+    """Return ONNX Runtime's tensor with type and shape of the reference's."""
+    array = array.reshape(ours.shape)
+    return as_int8(array) if ours.dtype == np.int8 and array.dtype == np.uint8 else array
+
+
+def _differing(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return where two arrays differ; not-a-number equals itself."""
+    if left.dtype == np.float32:
+        return (left != right) & ~(np.isnan(left) & np.isnan(right))
+    return np.asarray(left != right)
+
+
+def _levels(layer: AnyLayer) -> int:
+    """Return by how much a layer that is not exact may be off: a level, or what its table makes of one."""
+    if isinstance(layer, CoreLayer) or layer.table is None:
+        return 1
+    return max(1, int(np.abs(np.diff(layer.table.astype(np.int64))).max()))
+
+
+class _Judge:
+    """Holds the integer reference to ONNX Runtime, in the order of the layers."""
+
+    def __init__(self, network: Network, theirs: Arrays, reference: Arrays) -> None:
+        self._network, self._theirs, self._reference = network, theirs, reference
+        self._rough: set[str] = set()   # float tensors that need not be ONNX Runtime's to the last bit
+        self._parted = False            # whether a layer before this one was off
+
+    def tensor(self, layer: AnyLayer) -> str:
+        """Return which of the tensors that a layer writes is compared: one that ONNX Runtime shows, if there is one."""
+        return next((name for name in layer.writes if name in self._theirs), layer.writes[0])
+
+    def must_equal(self, layer: AnyLayer) -> bool:
+        """Tell whether ONNX Runtime's result must be met exactly."""
+        if not layer.exact or self._rough & set(layer.reads):
+            return False
+        return not isinstance(layer, CoreLayer) or KERNELS[layer.op].exactness == "exact"
+
+    def verdict(self, layer: AnyLayer) -> tuple[Verdict, np.ndarray]:
+        """Judge the next layer; return the verdict and where its tensor differs from ONNX Runtime's."""
+        tensor = self.tensor(layer)
+        exact, ours = self.must_equal(layer), self._reference[tensor]
+        if not exact and ours.dtype == np.float32:
+            self._rough |= set(layer.writes)
+        if tensor not in self._theirs:
+            self._parted |= not exact
+            return "hidden", np.zeros(ours.shape, bool)
+        differs = _differing(ours, self._theirs[tensor])
+        if not differs.any():
+            return "equal", differs
+        if self._parted:
+            alone = self._alone(layer)
+            if alone is None:  # what it follows from cannot be told from what it does itself
+                far = self._beyond(ours, self._theirs[tensor], False, _levels(layer))
+                return ("hidden" if far.any() else "near"), differs
+            ours = alone
+        wrong = self._beyond(ours, self._theirs[tensor], exact, _levels(layer))
+        alone_equal = self._parted and not _differing(ours, self._theirs[tensor]).any()
+        self._parted = True
+        if wrong.any():
+            return "differs", wrong
+        return ("alone" if alone_equal else "near"), differs
+
+    def _beyond(self, ours: np.ndarray, theirs: np.ndarray, exact: bool, levels: int) -> np.ndarray:
+        """Return where two tensors differ by more than is allowed: integers, where not exact, by ``levels``."""
+        if exact:
+            return _differing(ours, theirs)
+        if ours.dtype == np.float32:
+            return float_differences(ours, theirs)[0]
+        return np.abs(ours.astype(np.int64) - theirs) > levels
+
+    def _alone(self, layer: AnyLayer) -> np.ndarray | None:
+        """Return what the reference makes of ONNX Runtime's own inputs; None if that does not show them."""
+        values = self._theirs
+        if not all(name in values or name in self._network.constants for name in layer.reads):
+            return None
+        if isinstance(layer, CoreLayer):
+            return run_core_layer(layer, self._network, values)
+        other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual else None
+        shape = self._network.tensors[layer.output].array_shape
+        return run_layer(layer, values[layer.input].reshape(layer.in_shape), other).reshape(shape)

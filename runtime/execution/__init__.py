@@ -1,0 +1,1 @@
+"""One run: job, engine, records, accounting and report."""

@@ -1,0 +1,143 @@
+"""From an execution to its report: cycles by cause and energy for each layer, commands by mnemonic."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tilewright.energy.actions import actions_of
+from tilewright.energy.activity import doubts, predict_toggles
+from tilewright.energy.estimate import Energy, estimate, sum_energies
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.errors import RunError
+from tilewright.isa.counters import COUNTERS
+from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.program import Call, Program
+from tilewright.runtime.execution.engines import Execution
+from tilewright.runtime.execution.job import Job, JobLayer
+from tilewright.runtime.execution.records import STALLS, Counts, differences
+from tilewright.runtime.execution.report import LayerReport, Report, add_counts
+from tilewright.sim.values.core_calls import instructions_of
+
+WRAP = 1 << 32
+"""Where the counters start again."""
+
+
+def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, pricing: Pricing = DEFAULT) -> Report:
+    """Return the report of a run.
+
+    Toggles are those that the run has counted, or what energy/activity.py predicts.
+
+    Raises
+    ------
+    InputError
+        If there is no such technology.
+    RunError
+        If the records contradict each other or the run's cycles.
+    """
+    technology = pricing.load()
+    clock = pricing.clock(technology)
+    counts = [_with_core(each, calls, layer) for each, calls, layer in
+              zip(differences(execution.records), calls_of(job.program), job.layers, strict=False)]
+    tail = execution.cycles - sum(each["cycles"] for each in counts)
+    if tail < 0:
+        raise RunError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
+                       f"but they are {-tail} more")
+    mnemonics, commands = count_commands(job.program, [layer.predicted_cycles for layer in job.layers])
+    shares = share_out(execution.instructions, commands[:len(counts)])
+    rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
+    toggles = _toggles(job, execution, [*counts, rest])
+    doubtful = None if execution.toggles else doubts()
+    energies = [estimate(actions_of(each, job.machine, share, toggled, clock), technology, doubtful)
+                for each, share, toggled in zip([*counts, rest], [*shares, 0], toggles, strict=True)]
+    layers = tuple(_layer(*each)
+                   for each in zip(job.layers, counts, energies[:-1], toggles[:-1], shares, strict=True))
+    return Report(
+        model=job.name, machine=job.machine.name, engine=engine, memory=memory, multipliers=job.machine.multipliers,
+        cycles=execution.cycles, instructions=mnemonics | {"riscv": execution.instructions},
+        energy=sum_energies(energies), technology=pricing.describe(technology), technology_name=technology.name,
+        dram=pricing.dram, clock_mhz=technology.clock_mhz, clocks_gated=pricing.gated,
+        toggles=add_counts(toggles), toggles_counted=bool(execution.toggles),
+        wall_seconds=execution.wall_seconds, simulated_cycles_per_second=execution.cycles_per_second, layers=layers)
+
+
+def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[dict[str, int]]:
+    """Return the toggles of each layer by block, and those after the last layer.
+
+    Raises
+    ------
+    RunError
+        If they were counted up to other records than those of the layers.
+    """
+    if execution.toggles:
+        if len(execution.toggles) != len(counts):
+            raise RunError(f"Toggles must have been counted up to each of {len(counts) - 1} records and up to the end, "
+                           f"not {len(execution.toggles)} times: status records are not those of the layers")
+        before = [dict.fromkeys(execution.toggles[0], 0), *execution.toggles]
+        return [{block: after[block] - first[block] for block in after}
+                for first, after in zip(before, execution.toggles, strict=False)]
+    algorithms = [*(layer.algorithm for layer in job.layers[:len(counts) - 1]), ""]
+    operands = execution.operands or [None] * len(counts)
+    return [predict_toggles(*each, job.machine) for each in zip(counts, algorithms, operands, strict=False)]
+
+
+def _layer(layer: JobLayer, counts: Counts, energy: Energy, toggles: Counts, instructions: int) -> LayerReport:
+    return LayerReport(
+        name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
+        cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
+        bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
+        activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason,
+        toggles=toggles, counts=dict(counts), instructions=instructions)
+
+
+def calls_of(program: Program) -> list[list[Call]]:
+    """Return what the host core computes itself in each function of a program."""
+    found: list[list[Call]] = [[] for _ in program.functions]
+    for index, each in program.actions():
+        if isinstance(each, Call):
+            found[index].append(each)
+    return found
+
+
+def _with_core(counts: Counts, calls: Sequence[Call], layer: JobLayer) -> Counts:
+    """Return a layer's counts with what the host core's ``calls`` add that the coprocessor's counters do not show.
+
+    They see no access of the core to main memory: each operand is counted once. And they wrap, while kernels on floats
+    may take longer: what the layer should take tells how often.
+    """
+    if not calls:
+        return counts
+    wrapped = max(0, round((layer.predicted_cycles - counts["cycles"]) / WRAP)) * WRAP
+    return counts | {
+        "cycles": counts["cycles"] + wrapped, "mac_idle_host": counts["mac_idle_host"] + wrapped,
+        "memory_read": counts["memory_read"] + sum(operand.span_bytes for call in calls
+                                                   for operand in call.operands[:-1]),
+        "memory_written": counts["memory_written"] + sum(call.output.span_bytes for call in calls)}
+
+
+def count_commands(program: Program, cycles: Sequence[int] = ()) -> tuple[dict[str, int], list[int]]:
+    """Return how many commands of each mnemonic a program executes, and how many each of its functions does.
+
+    To those of a function that calls a kernel of the host core, the kernel's instructions are added, as expected of the
+    ``cycles`` that each function should take.
+    """
+    mnemonics: Counter[str] = Counter()
+    functions: Counter[int] = Counter()
+    for index, each in program.actions():
+        if isinstance(each, Call):
+            functions[index] += instructions_of(each, cycles[index]) if index < len(cycles) else 0
+        else:
+            mnemonics[each.instruction.mnemonic] += 1
+            functions[index] += 1
+    return ({mnemonic: mnemonics[mnemonic] for mnemonic in BY_MNEMONIC},
+            [functions[index] for index in range(len(program.functions))])
+
+
+def share_out(total: int, weights: Sequence[int]) -> list[int]:
+    """Return whole shares of ``total`` in proportion to ``weights``; they add up to it."""
+    shares, given, seen = [], 0, 0
+    for weight in weights:
+        seen += weight
+        share = total * seen // sum(weights) - given
+        shares.append(share)
+        given += share
+    return shares

@@ -1,0 +1,154 @@
+"""Run a compiled model on either engine; what comes out is the same but for the time it took."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tilewright.compiler.kernels.execute import run_on_core
+from tilewright.compiler.network.memory_map import tensor_bytes
+from tilewright.compiler.network.operands import from_memory, to_memory
+from tilewright.errors import RunError
+from tilewright.isa.encoding import EncodingError
+from tilewright.isa.machine import MemoryTiming
+from tilewright.runtime.execution.job import Job
+from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_record
+from tilewright.sim.fast_engine import FastResult, run_fast
+from tilewright.sim.values.executor import ExecutionError
+from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.verilator import run as rtl
+from tilewright.sim.verilator.build import BuildError, build_simulator
+from tilewright.sim.verilog.elaborate import ElaborationError
+from tilewright.tools.progress import Steps
+
+EngineName = Literal["rtl", "fast"]
+ENGINES = ("rtl", "fast")
+
+_FAILURES = (rtl.SimulationError, BuildError, ElaborationError, EncodingError, ExecutionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What a run has shown.
+
+    Attributes
+    ----------
+    cycles, instructions : int
+        Of the whole run; instructions that the host core retired.
+    tensors : dict of str to ndarray
+        Those asked for: int8 of shape (channels, height, width), or of a type and dims of their own.
+    records : tuple of Counts
+        The counters at the end of each layer.
+    wall_seconds, cycles_per_second : float
+        Of the simulation.
+    toggles : tuple of dict of str to int
+        Register bits of each block (`sim.verilog.energy_blocks.BLOCKS`) that have changed up to the end of each
+        layer, and up to the end of the run; empty unless they were counted.
+    operands : tuple of Operands
+        What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
+    """
+
+    cycles: int
+    instructions: int
+    tensors: dict[str, np.ndarray]
+    records: tuple[Counts, ...]
+    wall_seconds: float
+    cycles_per_second: float
+    toggles: tuple[dict[str, int], ...] = ()
+    operands: tuple[Operands, ...] = ()
+
+
+def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
+            *, wave: Path | None = None, count_toggles: bool = False, steps: Steps) -> Execution:
+    """Run ``job`` to its end.
+
+    Parameters
+    ----------
+    inputs : mapping of str to ndarray
+        By the names of ``job.inputs``: int8 of shape (channels, height, width), or of a type and dims of their own.
+    wanted : list of str
+        Tensors to read when the program has ended.
+    wave : Path, optional
+        Where engine ``rtl`` shall write all signals.
+    count_toggles : bool
+        Whether engine ``rtl`` shall count the toggles of the coprocessor's registers.
+
+    Raises
+    ------
+    RunError
+        If the program does not end as it must, or the engine cannot run.
+    """
+    placed = {name: job.tensors[name] for name in inputs}
+    images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
+    dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
+    dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
+    result: rtl.RtlResult | FastResult
+    with failures_as_run_errors():
+        if engine == "rtl":
+            result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
+            operands = () if count_toggles else _run_fast(job, images, [], timing, steps).operands
+        else:
+            result = _run_fast(job, images, dumps, timing, steps)
+            operands = result.operands
+    records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
+    return Execution(
+        cycles=result.cycles, instructions=result.instructions,
+        tensors={name: from_memory(content, job.tensors[name][0])
+                 for name, content in zip(wanted, contents, strict=True)},
+        records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
+        cycles_per_second=result.cycles_per_second,
+        toggles=tuple(result.toggles) if isinstance(result, rtl.RtlResult) else (), operands=operands)
+
+
+@contextmanager
+def failures_as_run_errors() -> Iterator[None]:
+    """Turn what the simulators raise into :exc:`RunError`."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise RunError(str(error)) from error
+
+
+Images = list[tuple[int, bytes | Path]]
+Dumps = list[tuple[int, int]]
+
+
+def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
+             count_toggles: bool, steps: Steps) -> rtl.RtlResult:
+    if job.elf is None:
+        raise RunError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
+    with steps.step(f"Building the simulator of {job.machine.name}"):
+        build_simulator(job.machine, tracing=wave is not None, activity=count_toggles)
+    windows = [rtl.Window(each.base, each.limit, each.readable, each.writable) for each in job.windows]
+    layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
+    with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
+        result = rtl.run_rtl(job.machine, job.elf, images=images, windows=windows, dumps=dumps, timing=timing,
+                             wave=wave, count_toggles=count_toggles, progress=progress)
+    return result.require_exit()
+
+
+def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
+              steps: Steps) -> FastResult:
+    contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
+                for address, content in images]
+    with steps.step(f"Computing {job.name} command by command"):
+        result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps, timing=timing,
+                          memory_bytes=job.memory_bytes, core=run_on_core)
+    if result.fault is not None:
+        raise RunError(f"Program was stopped by a fault of the coprocessor: {result.fault}")
+    return result
+
+
+def show_rate(show: Callable[[str], None]) -> rtl.Progress:
+    """Return a callback that shows how far a simulation is and how fast."""
+    start = time.monotonic()
+
+    def report(cycles: int, mark: int | None) -> None:
+        seconds = time.monotonic() - start
+        show(f"{cycles:,} cycles, {cycles / seconds:,.0f} per second" if seconds else "")
+
+    return report

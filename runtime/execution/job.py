@@ -1,0 +1,158 @@
+"""A compiled model as the engines take it: program, memory contents and map, and what each layer is."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.compiler.compile import Compiled, manifest_of
+from tilewright.compiler.emit.artifact import Artifact, ArtifactError
+from tilewright.compiler.emit.manifest import LayerEntry
+from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.memory_map import Window, root_of, tensor_bytes
+from tilewright.isa.machine import Machine
+from tilewright.isa.program import Program
+from tilewright.runtime.oracle.inexact import inexact_tensors
+from tilewright.runtime.oracle.inputs import ONNX_TYPES
+
+QUANTISED = ("float32", "int8", "uint8")
+"""Types in the model of what is int8 in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLayer:
+    """One layer: what it is, the tensors it reads and writes, where its status record lies, and what it should take.
+
+    ``algorithm`` is ``core`` for what the host core computes, and ``reason`` then says why it does. ``exact`` tells
+    whether ONNX Runtime's result is reproducible.
+    """
+
+    name: str
+    kind: str
+    algorithm: str
+    onnx_nodes: tuple[str, ...]
+    macs: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    record: int
+    predicted_cycles: int
+    reason: str = ""
+    exact: bool = True
+
+    @property
+    def output(self) -> str:
+        """The tensor that it computes: the first of those it stores its result to."""
+        return self.outputs[0]
+
+    @classmethod
+    def of(cls, entry: LayerEntry) -> "JobLayer":
+        """Return what the manifest says of a layer."""
+        return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
+                   macs=entry.macs, inputs=entry.inputs, outputs=entry.outputs, record=entry.record,
+                   predicted_cycles=entry.predicted_cycles, reason=entry.reason, exact=entry.exact)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Everything a run needs.
+
+    Attributes
+    ----------
+    name : str
+        Of the model.
+    machine : Machine
+    program : Program
+        What engine ``fast`` executes.
+    elf : Path or None
+        What engine ``rtl`` executes.
+    images : tuple of (int, bytes or Path)
+        Addresses and contents of main memory before the start, inputs aside.
+    tensors : dict of str to (TensorInfo, int)
+        Tensors of the network that have an address.
+    inputs, outputs : tuple of TensorInfo
+        As in `compiler.network.layers.Network`.
+    windows : tuple of Window
+    layers : tuple of JobLayer
+    memory_bytes : int
+        Bytes of main memory that anything uses.
+    """
+
+    name: str
+    machine: Machine
+    program: Program
+    elf: Path | None
+    images: tuple[tuple[int, bytes | Path], ...]
+    tensors: dict[str, tuple[TensorInfo, int]]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    windows: tuple[Window, ...]
+    layers: tuple[JobLayer, ...]
+    memory_bytes: int
+
+    @property
+    def lasting(self) -> list[str]:
+        """Tensors that are whole when the program has ended: outputs, and those that share no byte with another.
+
+        A tensor shares its bytes with its parts, which are as whole as it is.
+        """
+        spans = sorted((address, address + tensor_bytes(info), name) for name, (info, address) in self.tensors.items()
+                       if info.place is None)
+        shared = set()
+        end, holder = 0, ""
+        for start, stop, name in spans:
+            if start < end:
+                shared |= {name, holder}
+            if stop > end:
+                end, holder = stop, name
+        outputs = {info.name for info in self.outputs}
+        roots = {root_of(self.tensors[name][0]) for name in outputs}
+        return [name for name, (info, _) in self.tensors.items() if root_of(info) not in shared - roots]
+
+    @property
+    def inexact(self) -> frozenset[str]:
+        """Tensors that need not be ONNX Runtime's; see `runtime.oracle.inexact`."""
+        infos = {name: info for name, (info, _) in self.tensors.items()}
+        return inexact_tensors([(layer.inputs, layer.outputs, layer.exact) for layer in self.layers], infos)
+
+
+def job_of_compiled(compiled: Compiled, name: str) -> Job:
+    """Return what the back end made, for engine ``fast``: without an ELF."""
+    layers = tuple(map(JobLayer.of, manifest_of(compiled).layers))
+    return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
+               tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
+               windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes)
+
+
+def job_of_artifact(artifact: Artifact) -> Job:
+    """Return what a compiled model's folder holds.
+
+    Raises
+    ------
+    ArtifactError
+        If its manifest contradicts itself.
+    """
+    manifest = artifact.manifest
+    inputs = tuple(manifest.tensors[name][0] for name in manifest.inputs)
+    for tensor in (*inputs, *manifest.outputs):
+        _check_border(tensor)
+    for window in manifest.windows:
+        if window.base >= window.limit:
+            raise ArtifactError(f"Manifest window {window.name!r} must not be empty, as from {window.base:#x} to "
+                                f"{window.limit:#x}")
+    layers = tuple(map(JobLayer.of, manifest.layers))
+    return Job(name=manifest.model, machine=manifest.machine, program=artifact.program, elf=artifact.elf,
+               images=artifact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
+               windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes)
+
+
+def _check_border(tensor: TensorInfo) -> None:
+    """Raise :exc:`ArtifactError` unless a tensor can stand for an input or output of the model."""
+    if tensor.onnx_name is None or tensor.onnx_dtype not in ONNX_TYPES or tensor.onnx_shape is None:
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(ONNX_TYPES)}) and shape "
+                            f"of an input or output of the model, not {tensor.onnx_name!r}, {tensor.onnx_dtype!r} and "
+                            f"{tensor.onnx_shape!r}")
+    if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
+                            f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
+    if tensor.onnx_dtype != tensor.dtype and (tensor.dtype != "int8" or tensor.onnx_dtype not in QUANTISED):
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have the type that it has in the model, or be int8 "
+                            f"for one of {', '.join(QUANTISED)}, not {tensor.dtype} for {tensor.onnx_dtype}")

@@ -1,0 +1,66 @@
+"""Status records: what ``sta.status`` stored at the end of each layer, differenced into counts per layer."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tilewright.errors import RunError
+from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
+
+RECORD_BYTES = 4 * RECORD_WORDS
+CAUSES = tuple(counter.name for counter in COUNTERS if counter.name.startswith("mac_"))
+"""Exactly one of these steps in each cycle."""
+
+STALLS = tuple(name for name in CAUSES if name != "mac_issue")
+
+_WORD = 1 << 32
+
+Counts = dict[str, int]
+
+
+def read_record(raw: bytes) -> Counts:
+    """Return the counters of one record by name.
+
+    Raises
+    ------
+    RunError
+        If it was never stored, or reports a fault.
+    """
+    words = np.frombuffer(raw, "<u4", RECORD_WORDS).tolist()
+    if words[FAULT_WORD]:
+        what = FAULTS.get(words[FAULT_WORD], f"fault {words[FAULT_WORD]}")
+        raise RunError(f"Coprocessor stopped by a fault: {what} at {words[FAULT_ADDRESS_WORD]:#010x}")
+    counts = {counter.name: words[i] for i, counter in enumerate(COUNTERS)}
+    if not counts["cycles"]:
+        raise RunError("Status record of a layer must count cycles since reset, not 0: the program did not store it")
+    return counts
+
+
+def differences(records: Sequence[Counts]) -> list[Counts]:
+    """Return what each layer added to the counters; the first counts from reset.
+
+    Counters wrap at 32 bits, so a layer of 2**32 cycles or more cannot be told from a shorter one.
+
+    Raises
+    ------
+    RunError
+        If the causes of a layer's cycles do not add up to its cycles.
+    """
+    before = dict.fromkeys((counter.name for counter in COUNTERS), 0)
+    layers = []
+    for index, record in enumerate(records):
+        added = {name: (value - before[name]) % _WORD for name, value in record.items()}
+        if (explained := sum(added[name] for name in CAUSES) % _WORD) != added["cycles"]:
+            raise RunError(f"Causes of the cycles of layer {index} must add up to {added['cycles']}, not {explained}")
+        layers.append(added)
+        before = record
+    return layers
+
+
+def total(layers: Iterable[Counts]) -> Counts:
+    """Return the sum of counts."""
+    sums = dict.fromkeys((counter.name for counter in COUNTERS), 0)
+    for layer in layers:
+        for name, value in layer.items():
+            sums[name] += value
+    return sums

@@ -1,0 +1,214 @@
+"""What a run cost: cycles by cause, bytes moved and energy, for each layer and in all; and its JSON form.
+
+The cycles of a layer are those between two status records, so they add up: layers plus the tail (from the last
+record to the end of the program) are the run. Energy adds up the same way.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tilewright.energy.estimate import Amount, Energy
+from tilewright.energy.imported_power import ImportedPower
+from tilewright.isa.machine import MemoryTiming
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReport:
+    """One layer's share of a run.
+
+    Attributes
+    ----------
+    name, kind, algorithm : str
+        ``kind`` as in `compiler.network.layers.Layer`; ``algorithm`` is the instruction that computes it. Both are
+        ``core`` where the host core does.
+    onnx_nodes : tuple of str
+        Nodes of the model that were fused into it.
+    macs : int
+        Multiply-accumulates of the ONNX operator.
+    cycles : int
+    stalls : dict of str to int
+        Cycles in which the multipliers did not issue, by cause (``mac_*`` of isa.counters). With the cycles in which
+        they did, they are all of the layer's.
+    bytes_read, bytes_written : int
+        Main memory traffic.
+    activation_bytes_read : int
+        From the activation buffer.
+    energy : Energy
+        The host core's part is shared out by commands, and by what it computes itself.
+    reason : str
+        Why the host core computes it; empty if it does not.
+    toggles : dict of str to int
+        Register bits of each block of the coprocessor that changed.
+    counts : dict of str to int
+        All counters of isa.counters.
+    instructions : int
+        The layer's share of those that the host core retired.
+    """
+
+    name: str
+    kind: str
+    algorithm: str
+    onnx_nodes: tuple[str, ...]
+    macs: int
+    cycles: int
+    stalls: dict[str, int]
+    bytes_read: int
+    bytes_written: int
+    activation_bytes_read: int
+    energy: Energy
+    reason: str = ""
+    toggles: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    instructions: int = 0
+
+    @property
+    def main_stall(self) -> str | None:
+        """The cause that took most cycles, if any took one."""
+        cause = max(self.stalls, key=lambda name: self.stalls[name])
+        return cause if self.stalls[cause] else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the report's JSON says of this layer."""
+        return {"name": self.name, "kind": self.kind, "onnx_nodes": list(self.onnx_nodes), "macs": self.macs,
+                "cycles": self.cycles, "stalls": dict(self.stalls), "bytes_read": self.bytes_read,
+                "bytes_written": self.bytes_written, "activation_bytes_read": self.activation_bytes_read,
+                "energy_uj": self.energy.total_uj, "energy": energy_json(self.energy), "toggles": dict(self.toggles),
+                "counters": dict(self.counts)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A whole run.
+
+    Attributes
+    ----------
+    model, machine, engine : str
+    memory : MemoryTiming
+    multipliers : int
+    cycles : int
+        From reset to the end of the program.
+    instructions : dict of str to int
+        Commands executed by mnemonic, and under ``riscv`` the instructions that the host core retired.
+    energy : Energy
+    technology : str
+        Whose prices the energy has, and whether they are calibrated.
+    technology_name, dram : str
+        The file of the prices, and the part that main memory is.
+    clock_mhz : float
+        At which the cycles leak.
+    clocks_gated : bool
+        Whether blocks without work are charged for their clock.
+    toggles : dict of str to int
+        Register bits of each block of the coprocessor that changed.
+    toggles_counted : bool
+        Whether the RTL has counted them; else they are predicted.
+    imported : ImportedPower or None
+        A vendor's power report of the design on an FPGA; without one nothing is said of energy there.
+    wall_seconds, simulated_cycles_per_second : float
+        Of the simulation.
+    layers : tuple of LayerReport
+    matches_reference : bool or None
+        Whether every tensor compared equals ONNX Runtime's; None if none was.
+    notes : tuple of str
+        Where the inputs are from, what was compared.
+    """
+
+    model: str
+    machine: str
+    engine: str
+    memory: MemoryTiming
+    multipliers: int
+    cycles: int
+    instructions: dict[str, int]
+    energy: Energy
+    technology: str
+    wall_seconds: float
+    simulated_cycles_per_second: float
+    layers: tuple[LayerReport, ...]
+    matches_reference: bool | None = None
+    notes: tuple[str, ...] = ()
+    technology_name: str = ""
+    dram: str = ""
+    clock_mhz: float = 0.0
+    clocks_gated: bool = False
+    toggles: dict[str, int] = field(default_factory=dict)
+    toggles_counted: bool = False
+    imported: ImportedPower | None = None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all layers."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def core_cycles(self) -> int:
+        """Cycles of the layers that the host core computes."""
+        return sum(layer.cycles for layer in self.layers if layer.algorithm == "core")
+
+    @property
+    def macs_per_multiplier_cycle(self) -> float:
+        """Useful work of each multiplier and cycle; above 1 where Winograd saves multiplications."""
+        return self.macs / (self.multipliers * self.cycles)
+
+    @property
+    def tail_cycles(self) -> int:
+        """Cycles after the last layer's record."""
+        return self.cycles - sum(layer.cycles for layer in self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as dicts, lists and numbers; the keys are a contract."""
+        return {
+            "model": self.model,
+            "machine": self.machine,
+            "engine": self.engine,
+            "memory": {"latency_cycles": self.memory.latency_cycles, "bytes_per_cycle": self.memory.bytes_per_cycle},
+            "cycles": self.cycles,
+            "macs": self.macs,
+            "multipliers": self.multipliers,
+            "macs_per_multiplier_cycle": self.macs_per_multiplier_cycle,
+            "instructions": dict(self.instructions),
+            "matches_reference": self.matches_reference,
+            "energy": energy_json(self.energy) | {
+                "technology": self.technology_name, "dram": self.dram, "clock_mhz": self.clock_mhz,
+                "clocks_gated": self.clocks_gated},
+            "toggles": dict(self.toggles),
+            "toggles_from": "rtl" if self.toggles_counted else "predicted",
+            "imported_power": self._imported_json(),
+            "wall_seconds": self.wall_seconds,
+            "simulated_cycles_per_second": self.simulated_cycles_per_second,
+            "layers": [layer.to_json() for layer in self.layers],
+        }
+
+    def _imported_json(self) -> dict[str, Any] | None:
+        if self.imported is None:
+            return None
+        static, dynamic = self.imported.energy_uj(self.cycles)
+        return asdict(self.imported) | {"static_uj": static, "dynamic_uj": dynamic, "total_uj": static + dynamic}
+
+    def __str__(self) -> str:
+        # Here, because a report is of use where no table is wanted.
+        from tilewright.runtime.execution.report_tables import report_text
+
+        return report_text(self)
+
+
+def add_counts(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums of counts by name."""
+    sums: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def energy_json(energy: Energy) -> dict[str, Any]:
+    """Return energies with both ranges, of all and by component; ``low_uj`` and ``high_uj`` are the absolute range."""
+    return {"total_uj": energy.total_uj, "low_uj": energy.low_uj, "high_uj": energy.high_uj,
+            "by_component": dict(energy.by_component), **_ranges(energy.total),
+            "components": {name: {"uj": each.uj, **_ranges(each)} for name, each in energy.components.items()}}
+
+
+def _ranges(amount: Amount) -> dict[str, float]:
+    return {"relative_low_uj": amount.relative_low_uj, "relative_high_uj": amount.relative_high_uj,
+            "absolute_low_uj": amount.absolute_low_uj, "absolute_high_uj": amount.absolute_high_uj}

@@ -1,0 +1,161 @@
+"""Reports and findings as tables for a person, with units in the heads of the columns."""
+
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.energy.estimate import Amount, Energy
+from tilewright.runtime.execution.report import LayerReport, Report
+from tilewright.tools.doctor import Finding
+
+if TYPE_CHECKING:
+    from tilewright.runtime.baseline.core_alone import BaselineResult
+
+WIDTH = 160
+"""Of tables where there is no terminal that has a width."""
+
+_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
+    ("layer", "left"), ("kind", "left"), ("MACs", "right"), ("cycles", "right"),
+    ("MAC per\nmultiplier\nand cycle", "right"), ("main stall,\nof its cycles", "left"),
+    ("memory,\nbytes", "right"), ("energy, µJ\n(relative; absolute)", "right"),
+)
+
+
+def console() -> Console:
+    """Return a console for results on standard output: as wide as the terminal, or ``WIDTH`` where there is none."""
+    out = Console()
+    return out if out.is_terminal else Console(width=WIDTH)
+
+
+def report_text(report: Report) -> str:
+    """Return the tables of a report as plain text."""
+    out = io.StringIO()
+    print_report(report, Console(file=out, width=WIDTH))
+    return out.getvalue().rstrip()
+
+
+def print_report(report: Report, out: Console) -> None:
+    """Print a report: the table of the layers, then what holds for the run."""
+    out.print(layer_table(report))
+    for line in summary(report):
+        out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def layer_table(report: Report) -> Table:
+    """Return the table of a report's layers, and their sum."""
+    table = Table(title=plain(f"{report.model} on {report.machine}, engine {report.engine}"))
+    for head, justify in _COLUMNS:
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "kind")
+    for layer in report.layers:
+        table.add_row(*_row(layer, report))
+    table.add_section()
+    if report.tail_cycles:
+        table.add_row("after the last layer", "", "", f"{report.tail_cycles:,}")
+    moved = sum(layer.bytes_read + layer.bytes_written for layer in report.layers)
+    table.add_row("in all", "", f"{report.macs:,}", f"{report.cycles:,}", f"{report.macs_per_multiplier_cycle:.2f}",
+                  "", f"{moved:,}", range_text(report.energy))
+    return table
+
+
+def plain(text: str) -> Text:
+    """Return text from a model as it may be printed: no markup, and no codes that a terminal would obey."""
+    return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
+
+
+def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
+    work = f"{layer.macs / (report.multipliers * layer.cycles):.2f}" if layer.macs and layer.cycles else "–"
+    stall: Text | str = "–"
+    if layer.algorithm == "core":
+        work = "–"      # no multiplier of the array works
+        stall = plain(f"core, {100 * layer.cycles / report.cycles:.0f} % of all cycles: {layer.reason}")
+    elif layer.main_stall is not None:
+        name = layer.main_stall.removeprefix("mac_").replace("_", " ")
+        stall = f"{name} {100 * layer.stalls[layer.main_stall] / layer.cycles:.0f} %"
+    kind = layer.algorithm if layer.kind == "conv" else layer.kind
+    return (plain(layer.name), kind, f"{layer.macs:,}", f"{layer.cycles:,}", work, stall,
+            f"{layer.bytes_read + layer.bytes_written:,}", range_text(layer.energy))
+
+
+def range_text(energy: Energy) -> str:
+    """Return ``total (relative range; absolute range)`` in microjoules, at least three digits."""
+    return amount_text(energy.total)
+
+
+def amount_text(amount: Amount) -> str:
+    """Return the same of an amount of energy."""
+    return (f"{_digits(amount.uj)} ({_digits(amount.relative_low_uj)} … {_digits(amount.relative_high_uj)}; "
+            f"{_digits(amount.absolute_low_uj)} … {_digits(amount.absolute_high_uj)})")
+
+
+def energy_text(energy: Energy, source: str) -> str:
+    """Return a line with both ranges, whose prices they are, and the share of every component from 1 % on."""
+    total = energy.total
+    parts = sorted(energy.by_component.items(), key=lambda part: -part[1])
+    shares = ", ".join(f"{name.replace('_', ' ')} {100 * part / total.uj:.0f} %"
+                       for name, part in parts if 100 * part >= total.uj)
+    return (f"energy: {_digits(total.uj)} µJ (relative {_digits(total.relative_low_uj)} … "
+            f"{_digits(total.relative_high_uj)}; absolute {_digits(total.absolute_low_uj)} … "
+            f"{_digits(total.absolute_high_uj)}) in {source}: {shares}")
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def summary(report: Report) -> Iterable[str]:
+    """Return what holds for the whole run, one line each."""
+    counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
+    memory = report.memory
+    yield f"instructions: {counts}"
+    if cores := [layer for layer in report.layers if layer.algorithm == "core"]:
+        share = 100 * report.core_cycles / report.cycles
+        yield (f"host core: {len(cores)} of {len(report.layers)} layers, {report.core_cycles:,} cycles, "
+               f"{share:.0f} % of the run")
+    yield energy_text(report.energy, f"{report.technology}, main memory {report.dram}")
+    changed = sum(report.toggles.values())
+    yield (f"register toggles: {changed:,} in the coprocessor, "
+           f"{'counted in RTL' if report.toggles_counted else 'predicted'}")
+    if (power := report.imported) is not None:
+        static, dynamic = power.energy_uj(report.cycles)
+        yield plain(f"energy on {power.device}: {_digits(static + dynamic)} µJ ({_digits(static)} static, "
+                    f"{_digits(dynamic)} dynamic) at {power.clock_mhz:g} MHz, from {power.file} of {power.tool}").plain
+    yield f"memory: {memory.latency_cycles} cycles latency, then {memory.bytes_per_cycle} bytes per cycle"
+    yield f"simulated in {report.wall_seconds:.2f} s, {report.simulated_cycles_per_second:,.0f} cycles per second"
+    yield from (plain(note).plain for note in report.notes)
+
+
+def baseline_table(model: str, result: "BaselineResult") -> Table:
+    """Return the table of a baseline's layers, and their sum."""
+    program = {"cv32e40x": "plain C -O3 on CV32E40X", "cv32e40p": "C -O3 with XPULP SIMD on CV32E40P"}[result.core]
+    table = Table(title=plain(f"{model} in {program} alone, memory without wait states"))
+    in_parts = any(layer.origin != "whole" for layer in result.layers)
+    for head in ("layer", "MACs", "cycles", "cycles per MAC", *(["from"] if in_parts else [])):
+        table.add_column(head, justify="left" if head in ("layer", "from") else "right", overflow="fold")
+    for layer in result.layers:
+        origin = {"whole": "measured", "slices": "scaled", "same shape": "layer of this shape"}[layer.origin]
+        table.add_row(plain(layer.name), f"{layer.macs:,}", f"{layer.cycles:,}", _per_mac(layer.cycles, layer.macs),
+                      *([origin] if in_parts else []))
+    table.add_section()
+    macs = sum(layer.macs for layer in result.layers)
+    table.add_row("in all", f"{macs:,}", f"{result.cycles:,}", _per_mac(result.cycles, macs))
+    return table
+
+
+def _per_mac(cycles: int, macs: int) -> str:
+    return f"{cycles / macs:.2f}" if macs else "–"
+
+
+def doctor_table(findings: Iterable[Finding]) -> Table:
+    """Return the table of ``tilewright doctor``."""
+    table = Table()
+    for head in ("tool", "version", "state", "how to get it"):
+        table.add_column(head, overflow="fold")
+    for finding in findings:
+        missing = "MISSING" if finding.required else f"missing; only for {finding.needed_for}"
+        table.add_row(finding.tool, finding.version, "found" if finding.works else missing,
+                      "" if finding.works else finding.remedy)
+    return table

@@ -1,0 +1,1 @@
+"""ONNX Runtime as the reference, and how tensors are held to it."""

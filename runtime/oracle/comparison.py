@@ -1,0 +1,121 @@
+"""Compare every layer's tensor with ONNX Runtime's, element for element, and say where the first one parts."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.runtime.oracle.conversion import as_int8
+
+FLOAT_TOLERANCE = 1e-3
+"""Of a float tensor's largest value: kernels add in another order than ONNX Runtime, layer after layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first layer that differs: where in its tensor, both values, and how many elements differ there."""
+
+    layer: int
+    name: str
+    tensor: str
+    index: tuple[int, ...]
+    value: int | float
+    expected: int | float
+    count: int
+
+    def __str__(self) -> str:
+        axes = " (channel, row, column)" if len(self.index) == 3 else ""
+        return (f"Layer {self.layer} ({self.name}) is the first to differ from ONNX Runtime: {self.tensor} at "
+                f"{self.index}{axes} is {self.value}, not {self.expected}; {self.count} of its elements differ")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How many layers' tensors were compared, of how many, and the first difference.
+
+    Of those compared, ``floats`` were not integers: there ``deviation`` is the largest difference there was, relative
+    to the largest value of its tensor. And ``loose`` come from what ONNX Runtime computes in float, and are not held to
+    it: ``levels`` is the largest difference there was among their integers.
+    """
+
+    compared: int
+    layers: int
+    difference: Difference | None
+    floats: int = 0
+    deviation: float = 0.0
+    loose: int = 0
+    levels: int = 0
+
+    @property
+    def matches(self) -> bool | None:
+        """Whether all that was compared is equal, floats nearly; None if nothing was."""
+        return self.difference is None if self.compared else None
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return str(self.difference)
+        if not self.compared:
+            return "No tensor was compared with ONNX Runtime"
+        held = self.compared - self.loose
+        said = f"{held} of {self.layers} layers compared with ONNX Runtime: every element is equal"
+        if self.floats:
+            said += f" but for {self.floats} float tensors, which differ by {self.deviation:.1g} of their range at most"
+        if self.loose:
+            said += (f"; {self.loose} more come from what ONNX Runtime rounds in float, and are up to {self.levels} "
+                     f"levels off (tilewright compare holds each by itself)")
+        return said
+
+
+def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray],
+            reference: Mapping[str, np.ndarray], inexact: Collection[str] = ()) -> Comparison:
+    """Compare layers with ONNX Runtime, in order, up to the first that differs.
+
+    Parameters
+    ----------
+    layers : sequence of (str, str)
+        Name and output tensor of each.
+    tensors : mapping of str to ndarray
+        By name: int8 of shape (channels, height, width), or of a type and dims of their own; layers without one are not
+        compared.
+    reference : mapping of str to ndarray
+        Of ONNX's type and shape, as `runtime.oracle.onnx_runtime` returns them.
+    inexact : collection of str
+        Tensors that need not be equal, as ONNX Runtime computes in float what they come from.
+    """
+    compared = floats = loose = levels = 0
+    deviation = 0.0
+    for number, (name, tensor) in enumerate(layers):
+        if tensor not in tensors or tensor not in reference:
+            continue
+        compared += 1
+        value = tensors[tensor]
+        expected = reference[tensor].reshape(value.shape)
+        if value.dtype == np.int8:
+            expected = as_int8(expected)
+        if tensor in inexact:
+            loose += 1
+            if value.dtype != np.float32:
+                levels = max(levels, int(np.abs(value.astype(np.int64) - expected.astype(np.int64)).max(initial=0)))
+            continue
+        if value.dtype == np.float32:
+            floats += 1
+            differs, largest = float_differences(value, expected)
+            deviation = max(deviation, largest)
+        else:
+            differs = value != expected
+        if (places := np.argwhere(differs)).size:
+            first = tuple(map(int, places[0]))
+            difference = Difference(number, name, tensor, first, value[first].item(), expected[first].item(),
+                                    len(places))
+            return Comparison(compared, len(layers), difference, floats, deviation, loose, levels)
+    return Comparison(compared, len(layers), None, floats, deviation, loose, levels)
+
+
+def float_differences(value: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return where floats differ by more than ``FLOAT_TOLERANCE``, and by how much of their range at most."""
+    same = (value == expected) | (np.isnan(value) & np.isnan(expected))
+    finite = np.isfinite(value) & np.isfinite(expected)
+    scale = float(np.abs(expected[finite]).max(initial=0)) or 1.0
+    with np.errstate(invalid="ignore"):
+        off = np.where(same, 0.0, np.where(finite, np.abs(value.astype(np.float64) - expected) / scale, np.inf))
+    return off > FLOAT_TOLERANCE, float(off.max(initial=0))

@@ -1,0 +1,75 @@
+"""Between the model's own inputs and outputs and the tensors of a network, as ONNX Runtime converts them.
+
+A tensor of the host core that has the model's own type is handed through as it is.
+"""
+
+import numpy as np
+
+from tilewright.compiler.network.layers import TensorInfo
+
+_SHIFT = 128
+
+
+def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
+    """Return an input of the model as the tensor that the first layers read.
+
+    Parameters
+    ----------
+    info : TensorInfo
+        One of ``Network.inputs``.
+    array : ndarray
+        Of ``info.onnx_dtype`` and ``info.onnx_shape``.
+
+    Returns
+    -------
+    ndarray
+        Of shape ``info.array_shape``. Of a float, int8: round(array / scale), halves to even, plus the zero point,
+        saturated. It is a true division: multiplying by the reciprocal differs once in a million.
+
+    Raises
+    ------
+    ValueError
+        If type or shape is another.
+    """
+    array = np.asarray(array)
+    if array.dtype != info.onnx_dtype or array.shape != info.onnx_shape:
+        raise ValueError(f"Input {info.onnx_name!r} must be {info.onnx_dtype} of shape {info.onnx_shape}, "
+                         f"not {array.dtype} of shape {array.shape}")
+    if is_raw(info):
+        return array.reshape(info.array_shape)
+    if array.dtype != np.float32:
+        return as_int8(array).reshape(info.array_shape)
+    levels = np.rint(array / info.scale) + info.zero_point
+    return np.clip(levels, -128, 127).astype(np.int8).reshape(info.array_shape)
+
+
+def dequantize_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
+    """Return a tensor as the model's output.
+
+    Parameters
+    ----------
+    info : TensorInfo
+        One of ``Network.outputs``.
+    tensor : ndarray
+        Of type ``info.dtype`` and shape ``info.array_shape``.
+
+    Returns
+    -------
+    ndarray
+        Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale.
+    """
+    if is_raw(info):
+        return tensor.reshape(info.onnx_shape)
+    if info.onnx_dtype == "uint8":
+        return (tensor.astype(np.int16) + _SHIFT).astype(np.uint8).reshape(info.onnx_shape)
+    return ((tensor.astype(np.int32) - info.zero_point).astype(np.float32) * info.scale).reshape(info.onnx_shape)
+
+
+def is_raw(info: TensorInfo) -> bool:
+    """Tell whether the tensor is the model's own: of its type, and nothing between the two."""
+    return info.dtype == info.onnx_dtype
+
+
+def as_int8(array: np.ndarray) -> np.ndarray:
+    """Return integers as a network has them: int8 as they are, uint8 less 128."""
+    return array if array.dtype == np.int8 else (array.astype(np.int16) - _SHIFT).astype(np.int8)

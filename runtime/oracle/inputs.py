@@ -1,0 +1,168 @@
+"""The arrays a model is given: read from a file, checked against the model, or made up where there is none."""
+
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from tilewright.compiler.network.layers import TensorInfo
+from tilewright.errors import InputError
+from tilewright.models import data
+from tilewright.models.images import images
+from tilewright.tools.output_files import reason
+
+MAX_FILE_BYTES = 2**30
+"""Limit of an input file and of what a compressed one expands to."""
+
+ONNX_TYPES = {"float32": "tensor(float)", "bool": "tensor(bool)",
+              **{name: f"tensor({name})" for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+                                                      "uint64")}}
+"""ONNX Runtime's names of the types that inputs and outputs can have."""
+
+_SEED = 0
+_PICTURE_SEED = 1
+UNREADABLE = (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+"""What a file that holds no arrays can raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeArg:
+    """An input or output of a model: name, shape with the batch, and ONNX Runtime's name of its type."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type as NumPy has it."""
+        return np.dtype({kind: dtype for dtype, kind in ONNX_TYPES.items()}[self.type])
+
+
+def node_args(tensors: Sequence[TensorInfo]) -> list[NodeArg]:
+    """Return the model's inputs or outputs behind ``Network.inputs`` or ``Network.outputs``, each once."""
+    return list({argument.name: argument for argument in map(node_arg, tensors)}.values())
+
+
+def node_arg(tensor: TensorInfo) -> NodeArg:
+    """Return the model's input or output that ``tensor`` stands for."""
+    if tensor.onnx_name is None or tensor.onnx_dtype is None or tensor.onnx_shape is None:
+        raise ValueError(f"Tensor {tensor.name!r} must be an input or output of the model, and is none")
+    return NodeArg(tensor.onnx_name, tensor.onnx_shape, ONNX_TYPES[tensor.onnx_dtype])
+
+
+def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg],
+                 unquantised: Collection[str] = ()) -> None:
+    """Raise :exc:`InputError` unless ``inputs`` are those that are ``expected``, of the right types and shapes.
+
+    NaN may only stand in those that are ``unquantised``, by their names.
+    """
+    names = [argument.name for argument in expected]
+    if set(inputs) != set(names):
+        raise InputError(f"Inputs must be {', '.join(names)}, not {', '.join(inputs) or 'none'}")
+    for argument in expected:
+        array = np.asarray(inputs[argument.name])
+        if array.dtype != argument.dtype or array.shape != argument.shape:
+            raise InputError(f"Input {argument.name!r} must be {argument.dtype} of shape {argument.shape}, "
+                             f"not {array.dtype} of shape {array.shape}")
+        if argument.name not in unquantised and np.isnan(array).any():
+            place = tuple(map(int, np.argwhere(np.isnan(array))[0]))
+            raise InputError(f"Input {argument.name!r} must hold numbers, not NaN as at index {place}")
+
+
+def read_inputs(path: Path, expected: Sequence[NodeArg]) -> dict[str, np.ndarray]:
+    """Return the inputs in an ``.npz`` file (arrays by name) or, for a model with one input, an ``.npy`` file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or does not hold what is ``expected``.
+    """
+    if path.suffix not in (".npz", ".npy"):
+        raise InputError(f"Input file must end in .npz or .npy, not {path.name!r}")
+    if path.suffix == ".npy" and len(expected) != 1:
+        names = ", ".join(argument.name for argument in expected)
+        raise InputError(f"Input file must be an .npz with the arrays {names}, not {path.name!r}: an .npy holds one")
+    try:
+        inputs = read_arrays(path)
+    except UNREADABLE as error:
+        raise InputError(f"Input file {str(path)!r} cannot be read: {reason(error)}") from error
+    if path.suffix == ".npy":
+        inputs = {expected[0].name: next(iter(inputs.values()))}
+    check_inputs(inputs, expected)
+    return inputs
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an ``.npz`` file by name, or the one of an ``.npy`` file; raises one of ``UNREADABLE``."""
+    _check_size(path)
+    with open(path, "rb") as file:
+        if path.suffix == ".npy":
+            return {path.stem: np.lib.format.read_array(file, allow_pickle=False)}
+        return _read_archive(file)
+
+
+def _read_archive(file: BinaryIO) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(file) as archive:
+        found = {}
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                found[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+        return found
+
+
+def _check_size(path: Path) -> None:
+    size = path.stat().st_size
+    if path.suffix == ".npz":
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    if size > MAX_FILE_BYTES:
+        raise ValueError(f"it must hold at most {MAX_FILE_BYTES} bytes, not {size}")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Arrays by input name, and in a few words where they are from."""
+
+    arrays: dict[str, np.ndarray]
+    origin: str
+
+
+def digit(expected: Sequence[NodeArg]) -> Inputs:
+    """Return the first committed handwritten digit, for the built-in models."""
+    digits = data.samples()
+    return Inputs({expected[0].name: digits.images[:1]},
+                  f"digit 0 of models/{data.SAMPLES_FILE.name}, a handwritten {digits.labels[0]}")
+
+
+def picture(expected: Sequence[NodeArg]) -> Inputs:
+    """Return an image like those that the large built-in models are calibrated on, and none of them."""
+    side = expected[0].shape[-1]
+    return Inputs({expected[0].name: images(1, side, _PICTURE_SEED)},
+                  f"image of {side}×{side} with a natural spectrum, seed {_PICTURE_SEED}")
+
+
+def random_inputs(tensors: Sequence[TensorInfo]) -> Inputs:
+    """Return seeded random values for each of ``Network.inputs``.
+
+    They use the whole quantised range; floats that are not quantised are normal, other numbers of 0..127.
+    """
+    rng = np.random.default_rng(_SEED)
+    arrays: dict[str, np.ndarray] = {}
+    for tensor in tensors:
+        argument = node_arg(tensor)
+        if tensor.dtype != "int8":
+            shape, floats = argument.shape, tensor.dtype == "float32"
+            drawn = rng.normal(size=shape) if floats else rng.integers(0, np.iinfo(np.int8).max, shape)
+            arrays[argument.name] = drawn.astype(argument.dtype)
+            continue
+        levels = rng.integers(-128, 128, argument.shape)
+        if argument.dtype == np.float32:
+            arrays[argument.name] = ((levels - tensor.zero_point) * tensor.scale).astype(np.float32)
+        else:
+            arrays[argument.name] = (levels + 128 + np.iinfo(argument.dtype).min).astype(argument.dtype)
+    return Inputs(arrays, f"random values over the quantised range, seed {_SEED}")

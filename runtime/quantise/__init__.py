@@ -1,0 +1,1 @@
+"""Float models quantised after training."""

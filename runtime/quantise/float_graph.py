@@ -1,0 +1,223 @@
+"""A float ONNX model made ready for quantisation: fixed shapes, normalisation folded, only forms that integers have.
+
+ONNX Runtime's own basic optimisation folds constants and joins batch normalisation, scaling and padding with the
+convolution before them. What it leaves is brought into forms that its quantiser knows; none of the steps changes what
+the model computes.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import onnx  # noqa: TID251
+import onnxruntime
+from onnx import NodeProto, helper, numpy_helper  # noqa: TID251
+from onnxruntime.quantization.quant_utils import add_pre_process_metadata
+
+from tilewright.compiler.errors import ModelTooLargeError
+from tilewright.compiler.onnx.cleaning import clean
+from tilewright.compiler.onnx.faults import check_domains
+from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES, read_model
+from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
+from tilewright.errors import InputError
+from tilewright.tools.output_files import reason
+
+OPSET = 17
+"""To which older models are brought: quantisation per channel needs 13."""
+
+_LEAST_OPSET = 13
+_IR_VERSION = 8  # of OPSET; from 4 on constants need not be inputs
+_SOFTMAX = {"Softmax", "LogSoftmax"}
+_MOVEMENT = {"Flatten", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
+_QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "QGemm"}
+
+
+def is_float(model: Path) -> bool:
+    """Tell whether a model computes in float32 throughout: a float input, and no operator of quantisation.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model.
+    """
+    graph = read_model(model).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    floats = [value for value in graph.input
+              if value.name not in constants and value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT]
+    return bool(floats) and not any(
+        node.op_type in _QUANTISED or node.op_type.startswith("QLinear") for node in graph.node)
+
+
+def prepare(model: Path) -> onnx.ModelProto:
+    """Return a float model as the quantiser takes it; tensors that remain keep their names.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model, or has dynamic dimensions besides the batch.
+    InputError
+        If it cannot be brought to a newer opset, or ONNX Runtime refuses it.
+    """
+    proto = read_model(model)
+    check_domains(proto.graph)
+    fix_batch(proto)
+    proto = infer_shapes(clean(infer_shapes(proto)))
+    _check_sizes(proto)
+    proto = _optimise(_upgrade(proto))
+    for rules in (_NORMALISATION, _SCALING):
+        if _rewrite(proto, rules):
+            proto = _optimise(proto)
+    add_pre_process_metadata(proto)
+    return infer_shapes(proto)
+
+
+def _check_sizes(proto: onnx.ModelProto) -> None:
+    """Raise :exc:`ModelTooLargeError` for a tensor that ONNX Runtime would better not be asked to make."""
+    for value in (*proto.graph.input, *proto.graph.value_info, *proto.graph.output):
+        count = math.prod(extent.dim_value for extent in value.type.tensor_type.shape.dim)
+        if count > MAX_TENSOR_BYTES:
+            raise ModelTooLargeError(f"Tensor {value.name!r} must have at most {MAX_TENSOR_BYTES} elements, "
+                                     f"not {count}")
+
+
+def behind_softmax(proto: onnx.ModelProto) -> list[str]:
+    """Return the names of nodes that only move what a Softmax has computed.
+
+    They stay in float with it. All nodes get names.
+    """
+    names, moved = [], set()
+    for index, node in enumerate(proto.graph.node):
+        node.name = node.name or f"{node.op_type}_{index}"
+        if node.op_type in _MOVEMENT and node.input[0] in moved:
+            names.append(node.name)
+        elif node.op_type not in _SOFTMAX:
+            continue
+        moved |= set(node.output)
+    return names
+
+
+def _upgrade(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model in an opset that has quantisation per channel."""
+    opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), OPSET)
+    if opset >= _LEAST_OPSET:
+        return proto
+    proto.ir_version = max(proto.ir_version, _IR_VERSION)
+    try:
+        return onnx.version_converter.convert_version(proto, OPSET)
+    except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
+        raise InputError(f"Model of opset {opset} cannot be brought to opset {OPSET}, which quantisation needs: "
+                         f"{first_line(error)}; export it again with that opset, or give --float") from error
+
+
+def _optimise(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model after ONNX Runtime's basic optimisation, which writes standard operators only."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = 4  # what goes wrong is said once, below
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "optimised.onnx")
+        options.optimized_model_filepath = str(path)
+        try:
+            onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise InputError(f"Model cannot be quantised, as ONNX Runtime refuses it: {reason(error)}") from error
+        return onnx.load(path)
+
+
+Constants = Mapping[str, np.ndarray]
+Rewritten = tuple[list[NodeProto], dict[str, np.ndarray]] | None
+"""Nodes in place of one, and new constants by name; None where a rule does not apply."""
+
+
+def _rewrite(proto: onnx.ModelProto, rules: "Rules") -> bool:
+    """Apply ``rules`` to every node, in place; tell whether one applied."""
+    graph = proto.graph
+    shapes = {value.name: tuple(extent.dim_value for extent in value.type.tensor_type.shape.dim)
+              for value in (*graph.input, *infer_shapes(proto).graph.value_info)}
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    nodes: list[NodeProto] = []
+    changed = False
+    for node in graph.node:
+        rule = rules.get(node.op_type)
+        result = rule(node, shapes, constants) if rule else None
+        if result is None:
+            nodes.append(node)
+            continue
+        changed = True
+        nodes += result[0]
+        graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in result[1].items())
+    if changed:
+        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+    return changed
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def _chain_sum(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+    """Sum(a, b, c) → Add(Add(a, b), c)."""
+    first, *others = node.input
+    if not others:
+        return [helper.make_node("Identity", [first], node.output)], {}
+    names = [f"{node.output[0]}_sum{index}" for index in range(1, len(others))] + [node.output[0]]
+    return [helper.make_node("Add", [left, right], [name], name=f"{node.name or node.output[0]}_add{index}")
+            for index, (left, right, name) in enumerate(zip([first, *names], others, names, strict=False))], {}
+
+
+def _normalise(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+    """BatchNormalization behind no convolution → a depthwise 1×1 convolution."""
+    x, *parameters = node.input
+    if len(shapes.get(x, ())) != 4 or not all(name in constants for name in parameters):
+        return None
+    epsilon = next((each.f for each in node.attribute if each.name == "epsilon"), 1e-5)
+    gain, shift, mean, variance = (constants[name].astype(np.float64) for name in parameters)
+    factor = gain / np.sqrt(variance + epsilon)
+    return _depthwise(node, x, factor, shift - mean * factor)
+
+
+def _scale(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+    """Mul or Add by a constant for each channel → a depthwise 1×1 convolution."""
+    for x, other in (node.input, reversed(node.input)):
+        shape, constant = shapes.get(x, ()), constants.get(other)
+        if len(shape) != 4 or constant is None or constant.size != shape[1] or constant.size == 1:
+            continue
+        if constant.shape in ((shape[1], 1, 1), (1, shape[1], 1, 1)):
+            values = constant.ravel().astype(np.float64)
+            if node.op_type == "Mul":
+                return _depthwise(node, x, values, np.zeros_like(values))
+            return _depthwise(node, x, np.ones_like(values), values)
+    return None
+
+
+def _depthwise(node: NodeProto, x: str, factor: np.ndarray, shift: np.ndarray) -> Rewritten:
+    name = node.output[0]
+    weights, bias = f"{name}_factor", f"{name}_shift"
+    new = helper.make_node("Conv", [x, weights, bias], [name], name=node.name or name, group=len(factor),
+                           kernel_shape=[1, 1])
+    return [new], {weights: factor.astype(np.float32).reshape(-1, 1, 1, 1), bias: shift.astype(np.float32)}
+
+
+def _average(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+    """ReduceMean over rows and columns → GlobalAveragePool, and a Flatten where the axes are dropped."""
+    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    axes = constants[node.input[1]] if len(node.input) > 1 and node.input[1] in constants else attributes.get("axes")
+    shape = shapes.get(node.input[0], ())
+    if len(shape) != 4 or axes is None or sorted(int(axis) % 4 for axis in axes) != [2, 3]:
+        return None
+    name = node.name or node.output[0]
+    if attributes.get("keepdims", 1):
+        return [helper.make_node("GlobalAveragePool", node.input[:1], node.output, name=name)], {}
+    pooled = f"{node.output[0]}_pooled"
+    return [helper.make_node("GlobalAveragePool", node.input[:1], [pooled], name=name),
+            helper.make_node("Flatten", [pooled], node.output, name=f"{name}_flatten")], {}
+
+
+Rules = Mapping[str, Callable[[NodeProto, Shapes, Constants], Rewritten]]
+
+_NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average}
+# Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.
+_SCALING: Rules = {"Mul": _scale, "Add": _scale}

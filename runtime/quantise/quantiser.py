@@ -1,0 +1,167 @@
+"""Post-training quantisation: a float model and samples in, the int8 model that ONNX Runtime's quantiser makes out.
+
+Activations are symmetric int8 with a scale per tensor, weights symmetric int8 with a scale per output channel, as Q/DQ
+nodes: the form that the datapath computes exactly. The result is kept in the cache under a hash of model and samples,
+beside the float model that it was made of, and says in its metadata what its ranges are from.
+"""
+
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+from tilewright.errors import InputError
+from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
+from tilewright.runtime.quantise import float_graph
+from tilewright.runtime.quantise import samples as calibration_module
+from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
+from tilewright.runtime.quantise.samples import Calibration, noise, read_calibration, read_limited
+from tilewright.tools.output_files import reason, write_arrays
+from tilewright.tools.progress import Steps
+
+OPERATORS = (
+    "Add", "AveragePool", "Clip", "Concat", "Conv", "ConvTranspose", "Flatten", "Gemm", "GlobalAveragePool",
+    "LeakyRelu", "MatMul", "MaxPool", "Mul", "Pad", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Split", "Squeeze",
+    "Transpose", "Unsqueeze",
+)
+"""What is quantised. Softmax is not: of its values between 0 and 1 an int8 scale leaves 127. Other operators are
+computed in float between integer ones, and where they have one input they become a table of 256 values."""
+
+_KEPT_SAMPLES = 32
+_TOLERANCE = 1e-3
+_PROVIDERS = ["CPUExecutionProvider"]
+
+
+def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
+    """Return ``model`` quantised with the samples of a file, or with noise without one; made now unless it is cached.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model, or has dynamic dimensions besides the batch.
+    InputError
+        If the samples are not the model's, or ONNX Runtime cannot quantise it.
+    """
+    with steps.step(f"Preparing {model.name} for quantisation"):
+        result = quantised_files(_key(model, calibrate), model.stem)
+        if result.model.is_file():
+            return result
+        prepared = float_graph.prepare(model)
+        arguments = _arguments(prepared.SerializeToString())
+        calibration = read_calibration(calibrate, arguments) if calibrate else noise(arguments)
+    result.float_model.parent.mkdir(parents=True, exist_ok=True)
+    write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
+    prepared.metadata_props.add(key=METADATA_KEY, value=describe(calibration))
+    in_float = float_graph.behind_softmax(prepared)
+    with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
+        plain, made = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
+        plain.write_bytes(prepared.SerializeToString())
+        del prepared  # it may be half a gigabyte
+        _require_same(model, plain, next(calibration.feeds()))
+        with steps.count(f"Quantising {model.name}", len(calibration)) as advance:
+            _quantise(model.name, plain, made, _Reader(calibration, advance), in_float)
+        os.replace(plain, result.float_model)
+        os.replace(made, result.model)
+    return result
+
+
+def _key(model: Path, calibrate: Path | None) -> str:
+    """Return a hash of all that a quantised model is made of."""
+    made = hashlib.sha256(float_graph.read_model(model).SerializeToString(deterministic=True))
+    if calibrate is not None:
+        made.update(calibrate.name.encode())
+        made.update(read_limited(calibrate))
+    for module in (__file__, float_graph.__file__, calibration_module.__file__):
+        made.update(Path(module).read_bytes())
+    made.update(onnxruntime.__version__.encode())
+    return made.hexdigest()[:16]
+
+
+def _quantise(name: str, plain: Path, target: Path, reader: CalibrationDataReader, in_float: list[str]) -> None:
+    """Write the float model in ``plain`` as int8 to ``target``; nodes called ``in_float`` stay as they are."""
+    with _quiet():
+        try:
+            quantize_static(
+                plain, target, reader, quant_format=QuantFormat.QDQ, per_channel=True,
+                activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(OPERATORS),
+                nodes_to_exclude=in_float,
+                extra_options={"ActivationSymmetric": True, "WeightSymmetric": True,
+                               "ForceQuantizeNoInputCheck": True})
+        except Exception as error:
+            raise InputError(f"Model {name!r} cannot be quantised; ONNX Runtime's quantiser says: "
+                             f"{reason(error)}; give --float to compute it in float32 on the core") from error
+
+
+def describe(calibration: Calibration) -> str:
+    """Return what a report says of the ranges of a model quantised here."""
+    if calibration.noise:
+        return (f"QUICK LOOK: ranges are from noise ({calibration.origin}), not from data, and accuracy means nothing; "
+                f"give --calibrate FILE for real ones")
+    return f"quantised here, ranges from {calibration.origin}"
+
+
+def _silent() -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return options
+
+
+def _arguments(model: bytes) -> list[NodeArg]:
+    inputs = onnxruntime.InferenceSession(model, _silent(), providers=_PROVIDERS).get_inputs()
+    for each in inputs:
+        if each.type not in ONNX_TYPES.values():
+            raise InputError(f"Input {each.name!r} of a model to quantise must be one of {', '.join(ONNX_TYPES)}, not "
+                             f"{each.type}")
+    return [NodeArg(each.name, tuple(each.shape), each.type) for each in inputs]
+
+
+def _require_same(model: Path, prepared: Path, feed: Mapping[str, np.ndarray]) -> None:
+    """Raise :exc:`InputError` unless the prepared model computes what the original does."""
+    results = []
+    for file in (model, prepared):
+        try:
+            results.append(onnxruntime.InferenceSession(file, _silent(), providers=_PROVIDERS).run(None, dict(feed)))
+        except Exception as error:
+            raise InputError(f"Model {model.name!r} cannot be quantised, as ONNX Runtime cannot run it: "
+                             f"{reason(error)}") from error
+    for before, after in zip(*results, strict=True):
+        if not np.isfinite(before).all():
+            raise InputError(f"Model {model.name!r} cannot be quantised: of the first sample it makes numbers "
+                             f"that are not finite; give samples of its own kind with --calibrate, or --float")
+        scale = float(np.abs(before).max(initial=1e-9))
+        off = float(np.abs(before.astype(np.float64) - after).max(initial=0))
+        if not off <= _TOLERANCE * scale:
+            raise InputError(f"Model {model.name!r} cannot be quantised: made ready for it, its outputs change by "
+                             f"{off:.3g} of at most {scale:.3g}; give --float to compute it in float32 on the core")
+
+
+class _Reader(CalibrationDataReader):
+    """Hands the samples to ONNX Runtime one at a time."""
+
+    def __init__(self, calibration: Calibration, advance: Callable[[], None]) -> None:
+        self._rest, self._advance = calibration.feeds(), advance
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        feed = next(self._rest, None)
+        if feed is not None:
+            self._advance()
+        return feed
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the quantiser's remarks on its own working from standard error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,139 @@
+"""Samples that a float model's ranges are measured on: read from a file and checked, or noise that says so."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.errors import InputError
+from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg, read_arrays
+from tilewright.tools.output_files import reason
+
+NOISE_SAMPLES = 16
+"""Of the quick look that a model gets without samples of its own."""
+
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Samples by input name, the first axis counting them, each of the input's shape; and their origin in words."""
+
+    arrays: Mapping[str, np.ndarray]
+    origin: str
+    noise: bool
+
+    def __len__(self) -> int:
+        return len(next(iter(self.arrays.values())))
+
+    def feeds(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the inputs of each run."""
+        for index in range(len(self)):
+            yield {name: array[index] for name, array in self.arrays.items()}
+
+    def digest(self) -> str:
+        """Return a hash of the samples and of what is said of them."""
+        made = hashlib.sha256(self.origin.encode())
+        for name, array in sorted(self.arrays.items()):
+            made.update(f"{name} {array.dtype} {array.shape}".encode())
+            made.update(np.ascontiguousarray(array).tobytes())
+        return made.hexdigest()
+
+
+def read_limited(path: Path) -> bytes:
+    """Return what is in a calibration file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is too large to.
+    """
+    try:
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise InputError(f"Calibration file {str(path)!r} must have at most {MAX_FILE_BYTES} bytes, not {size}")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
+
+
+def read_calibration(path: Path, expected: Sequence[NodeArg]) -> Calibration:
+    """Return the samples in an ``.npz`` file (arrays by input name) or, for a model with one input, an ``.npy`` file.
+
+    An ``.npz`` with one array serves a model with one input whatever its name.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or an array has another type or shape, no samples, or values that are no numbers.
+    """
+    if path.suffix not in (".npz", ".npy"):
+        raise InputError(f"Calibration file must end in .npz or .npy, not {path.name!r}")
+    try:
+        arrays = read_arrays(path)
+    except UNREADABLE as error:
+        raise InputError(f"Calibration file {str(path)!r} cannot be read: {reason(error)}") from error
+    names = [argument.name for argument in expected]
+    if len(arrays) == len(names) == 1:
+        arrays = {names[0]: next(iter(arrays.values()))}
+    if set(arrays) != set(names):
+        raise InputError(f"Calibration file {str(path)!r} must hold the arrays {', '.join(names)}, not "
+                         f"{', '.join(arrays) or 'none'}")
+    checked = {argument.name: _samples(argument, arrays[argument.name]) for argument in expected}
+    counts = {name: len(array) for name, array in checked.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
+        raise InputError(f"Calibration arrays must hold as many samples each; {listed}")
+    return Calibration(checked, f"{len(next(iter(checked.values())))} samples of {path.name}", noise=False)
+
+
+def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
+    """Return ``array`` as (samples, *shape of the input)."""
+    shape = argument.shape
+    batched = len(shape) > 1 and shape[0] == 1
+    wanted = f"(samples, {', '.join(map(str, shape[1:] if batched else shape))})"
+    if array.dtype != argument.dtype:
+        raise InputError(f"Calibration array {argument.name!r} must be {argument.dtype}, not {array.dtype}")
+    if batched and array.ndim == len(shape) and array.shape[1:] == shape[1:]:
+        array = array[:, np.newaxis]
+    if array.ndim != len(shape) + 1 or array.shape[1:] != shape:
+        raise InputError(f"Calibration array {argument.name!r} must have the shape {wanted}, not {array.shape}")
+    if not len(array):
+        raise InputError(f"Calibration array {argument.name!r} must hold at least one sample, not none")
+    for index, sample in enumerate(array):
+        if not np.isfinite(sample).all():
+            raise InputError(f"Calibration array {argument.name!r} must hold finite numbers, unlike sample {index}")
+    return array
+
+
+def noise(expected: Sequence[NodeArg]) -> Calibration:
+    """Return seeded noise for every input, ``NOISE_SAMPLES`` of it: images are smooth, as `models.images` has them.
+
+    Raises
+    ------
+    InputError
+        If an input is not float32, of which nothing sensible can be made up.
+    """
+    rng = np.random.default_rng(_SEED)
+    for argument in expected:
+        if argument.dtype != np.float32:
+            raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be made up; give "
+                             f"samples with --calibrate FILE")
+    arrays = {argument.name: np.stack([_smooth(argument.shape, rng) for _ in range(NOISE_SAMPLES)])
+              for argument in expected}
+    return Calibration(arrays, f"{NOISE_SAMPLES} samples of smooth noise, seed {_SEED}", noise=True)
+
+
+def _smooth(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Return float32 noise of zero mean and unit variance; in images its amplitude falls as 1 / frequency."""
+    if len(shape) < 3 or min(shape[-2:]) < 4:
+        return rng.standard_normal(shape, np.float32)
+    height, width = shape[-2:]
+    frequency = np.hypot(np.fft.fftfreq(height)[:, np.newaxis], np.fft.rfftfreq(width))
+    frequency[0, 0] = 1 / max(height, width)
+    size = (*shape[:-1], width // 2 + 1)
+    spectrum = (rng.standard_normal(size) + 1j * rng.standard_normal(size)) / frequency
+    picture = np.fft.irfft2(spectrum, s=(height, width))
+    picture -= picture.mean()
+    return (picture / picture.std()).astype(np.float32)

@@ -1,0 +1,1 @@
+"""RTL runs by ranges of layers, in parallel and resumable."""

@@ -1,0 +1,141 @@
+"""Run ranges of a model's layers in RTL and hold them to ONNX Runtime: ``--layers`` and ``--jobs``."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tilewright.compiler.compile import fit_network
+from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
+from tilewright.compiler.network.layers import Network
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.errors import InputError
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.runtime.evaluate import Evaluation, ranges_note, require_folder, run_reference
+from tilewright.runtime.model_files import choose_inputs
+from tilewright.runtime.oracle.comparison import compare
+from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
+from tilewright.runtime.oracle.inexact import inexact_tensors
+from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.oracle.placed import with_parts
+from tilewright.runtime.oracle.value_ranges import tensor_statistics
+from tilewright.runtime.ranges.finished_runs import StoredRuns
+from tilewright.runtime.ranges.ranges import balance, parse_range
+from tilewright.runtime.ranges.runner import RangeRunner, describe, merge_reports
+from tilewright.tools.progress import Steps
+from tilewright.tools.toolchain import cache_folder
+
+RANGES_PER_JOB = 4
+"""So many ranges for each process: what an interruption can lose, against starts and borders."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to simulate.
+
+    Attributes
+    ----------
+    layers : str or None
+        ``A:B``, or None for all.
+    jobs : int or None
+        Simulate so many ranges of about equal length at a time; None for all layers in one range.
+    fresh : bool
+        Simulate again what an earlier run has finished.
+    pricing : Pricing
+    """
+
+    layers: str | None = None
+    jobs: int | None = None
+    fresh: bool = False
+    pricing: Pricing = DEFAULT
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise InputError(f"Jobs must be one or more, not {self.jobs}")
+
+
+def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, request: Request, *,
+                    options: Options = BEST, steps: Steps) -> Evaluation:
+    """Simulate layers of an ONNX file in RTL, by ranges, and compare every tensor with ONNX Runtime.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or not supported.
+    InputError
+        If there are no such layers, or the input file does not hold the model's inputs.
+    RunError
+        If a program does not end as it must.
+    """
+    with steps.step(f"Planning {model.name}"):
+        planned = _Planned.of(model, model.stem, machine, options)
+    return _evaluate(planned, model, input_file, request, steps)
+
+
+def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Request, *, steps: Steps) -> Evaluation:
+    """Do so with the layers of a compiled model: each range is compiled as the whole was.
+
+    Raises
+    ------
+    ArtifactError
+        If the folder holds no compiled model, or one whose layers are not those that its ONNX file has now.
+    CompileError, InputError, RunError
+        As :func:`evaluate_ranges` does.
+    """
+    artifact = load_artifact(require_folder(folder))
+    manifest = artifact.manifest
+    with steps.step(f"Planning {manifest.model}"):
+        planned = _Planned.of(artifact.model, manifest.model, manifest.machine, manifest.options)
+    if [(layer.name, layer.writes) for layer in planned.network.layers] != [(layer.name, layer.outputs)
+                                                                            for layer in manifest.layers]:
+        raise ArtifactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
+                            f"simulate some of them, and has others: compile the model again")
+    return _evaluate(planned, artifact.model, input_file, request, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A network as it fits a machine, for whom and how it is compiled, and the predicted cycles of its layers."""
+
+    network: Network
+    machine: Machine
+    options: Options
+    predicted: list[int]
+
+    @classmethod
+    def of(cls, model: Path, name: str, machine: Machine, options: Options) -> "_Planned":
+        network, plans = fit_network(replace(compile_network(model, options), name=name), machine, options)
+        return cls(network, machine, options, [plan.cost.cycles for plan in plans])
+
+
+def _evaluate(planned: _Planned, model: Path, input_file: Path | None, request: Request, steps: Steps) -> Evaluation:
+    network, machine, predicted = planned.network, planned.machine, planned.predicted
+    chosen = parse_range(request.layers or ":", len(network.layers))
+    inputs = choose_inputs(network.inputs, model, input_file)
+    tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
+    with steps.step("Computing what the layers read"):
+        values = run_network(network, tensors)
+    runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine),
+                         options=planned.options, values=values, predicted=predicted,
+                         runs=StoredRuns(cache_folder() / "runs"), fresh=request.fresh,
+                         pricing=request.pricing)
+    jobs = request.jobs
+    ranges = [chosen] if jobs is None else balance(chosen, predicted, RANGES_PER_JOB * jobs)
+    runs = runner.run(ranges, jobs or 1, steps)
+    computed = {name: tensor for run in runs for name, tensor in run.tensors.items()}
+    outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]
+    computed = {name: computed[name] for _, name in outputs}
+    with steps.step("Comparing with ONNX Runtime"):
+        expected = with_parts(run_reference(model, inputs.arrays), network.tensors)
+        inexact = inexact_tensors([(layer.reads, layer.writes, layer.exact) for layer in network.layers],
+                                  network.tensors)
+        comparison = compare(outputs, computed, expected, inexact)
+    report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
+                     notes=(*ranges_note(model), f"input: {inputs.origin}", describe(runs), str(comparison)))
+    zero_points = {name: info.zero_point for name, info in network.tensors.items()}
+    return Evaluation(
+        report=report, comparison=comparison,
+        outputs={node_arg(info).name: dequantize_output(info, computed[info.name]) for info in network.outputs
+                 if info.name in computed},
+        statistics=tensor_statistics(outputs, computed, zero_points))

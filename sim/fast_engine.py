@@ -1,0 +1,185 @@
+"""The fast engine: a program's values by NumPy and its time by the cycle model, in one pass over its commands.
+
+Results are those of the RTL bit for bit; cycles are a prediction, held to it by tests/sim/test_fast_vs_rtl.py.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.isa.assembler import Command
+from tilewright.isa.counters import FAULTS
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.program import Call, Program
+from tilewright.sim.timing.host import Host
+from tilewright.sim.timing.model import CycleModel
+from tilewright.sim.values.core_calls import CoreKernel, execute_call, instructions_of, no_kernel
+from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.memory import MainMemory, Permission, WindowError
+from tilewright.sim.values.operand_samples import Operands, OperandSampler
+
+START_CYCLES = 40
+"""Cycles from reset to the first command's operands: start-up code, and main saving 0 to 13 registers."""
+
+END_CYCLES = 10
+"""Cycles from the last fence to the end of the program, registers restored."""
+
+START_INSTRUCTIONS = 20
+"""Instructions of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why the coprocessor would have stopped: a code of `isa.counters.FAULTS` and the address of the request."""
+
+    code: int
+    address: int
+
+    def __str__(self) -> str:
+        return f"{FAULTS[self.code]} at {self.address:#010x}"
+
+
+@dataclass(frozen=True, slots=True)
+class FastResult:
+    """What a run has shown; fields are named like those of `sim.verilator.run.RtlResult`.
+
+    Attributes
+    ----------
+    cycles : int
+        From the release of reset to the end of the program; predicted.
+    instructions : int
+        Instructions that the host core retires; predicted.
+    stop_reason : str
+        ``exit`` or ``fault``.
+    exit_code : int
+        What ``main`` returned.
+    fault : Fault or None
+        Of the coprocessor. What was to be done after it has not been done, and cycles end with it.
+    dumps : list of bytes
+        Memory at the end, as asked for.
+    words_read, words_written : int
+        Bus words that the coprocessor moved.
+    commands : int
+        Commands that the host has sent.
+    operands : tuple of Operands
+        What the array's operands were like in each function of the program.
+    wall_seconds, cycles_per_second : float
+        Of the simulation.
+    """
+
+    cycles: int
+    instructions: int
+    stop_reason: str
+    exit_code: int
+    fault: Fault | None
+    dumps: list[bytes]
+    words_read: int
+    words_written: int
+    commands: int
+    operands: tuple[Operands, ...]
+    wall_seconds: float
+    cycles_per_second: float
+
+
+def run_fast(
+    machine: Machine,
+    program: Program,
+    images: Iterable[tuple[int, bytes]] = (),
+    windows: Sequence[Permission] = (),
+    dumps: Iterable[tuple[int, int]] = (),
+    timing: MemoryTiming | None = None,
+    memory_bytes: int = 1 << 20,
+    core: CoreKernel = no_kernel,
+) -> FastResult:
+    """Run ``program`` on ``machine``.
+
+    Parameters
+    ----------
+    images
+        Pairs of address and content, put into memory first.
+    windows
+        What the coprocessor may reach.
+    dumps
+        Pairs of address and size in bytes, read at the end.
+    timing
+        Of main memory; ``MemoryTiming.default(machine)`` if None.
+    memory_bytes
+        Size of main memory.
+    core
+        Computes what the host core does itself, and says how long it takes.
+
+    Raises
+    ------
+    ExecutionError
+        If the program does what no hardware could: waits for what nobody signals, or leaves a buffer.
+    ValueError
+        If an image, a dump or a window lies outside memory.
+    """
+    began = time.perf_counter()
+    memory = MainMemory(memory_bytes, windows)
+    for address, content in images:
+        memory.put(address, content)
+    run = _Run(machine, program, memory, timing or MemoryTiming.default(machine), core)
+    cycles = run.model.run() + END_CYCLES
+    fault = run.fault
+    seconds = time.perf_counter() - began
+    return FastResult(
+        cycles=cycles,
+        instructions=START_INSTRUCTIONS + run.instructions,
+        stop_reason="fault" if fault else "exit",
+        exit_code=0,
+        fault=fault,
+        dumps=[memory.get(address, size) for address, size in dumps],
+        words_read=memory.words_read,
+        words_written=run.model.words_written,
+        commands=run.commands,
+        operands=run.operands.means(len(program.functions)),
+        wall_seconds=seconds,
+        cycles_per_second=cycles / seconds,
+    )
+
+
+class _Run:
+    """A program on its way through both halves of the engine."""
+
+    def __init__(self, machine: Machine, program: Program, memory: MainMemory, timing: MemoryTiming,
+                 core: CoreKernel) -> None:
+        self.machine = machine
+        self.program = program
+        self.memory = memory
+        self.timing = timing
+        self.core = core
+        self.functional = Functional(machine, memory)
+        self.operands = OperandSampler(self.functional)
+        self.commands = 0
+        self.instructions = 0
+        self.fault: Fault | None = None
+        self.model = CycleModel(machine, timing, self._send(), self._store_record)
+
+    def _send(self) -> Iterator[tuple[int, Command]]:
+        """Yield the commands as the host sends them; each has been executed, and so is known to be possible."""
+        host, gap = Host(), START_CYCLES
+        for function, command in self.program.actions():
+            if isinstance(command, Call):
+                cycles = execute_call(command, self.memory, self.timing, self.core)
+                gap += cycles
+                self.instructions += instructions_of(command, cycles)
+                continue
+            try:
+                self.functional.execute(command)
+            except WindowError as error:
+                self.fault = Fault(error.code, error.address)
+                return
+            self.operands.see(function, command)
+            instructions = host.instructions(command)
+            self.commands += 1
+            self.instructions += instructions
+            yield gap + instructions, command
+            gap = 0
+
+    def _store_record(self, address: int, record: NDArray[np.uint32]) -> None:
+        """Replace the zeros that the command has stored: only the model knows what the counters show."""
+        self.memory.put(address, record.astype("<u4").tobytes())

@@ -1,0 +1,1 @@
+"""Time: the cycle model of coprocessor, bus and host core."""

@@ -1,0 +1,128 @@
+"""The array and post-processing in step: who waits for whom, tile group by tile group.
+
+The array may be ``ring`` tile groups ahead of post-processing: it begins the last step of group j, in which the
+sums leave, only when post-processing is done with group j - ring. Post-processing begins a group when its sums have
+come through the array's pipeline. With m and p the cycles of a group, and ends being the cycles after them:
+
+    end[j]  = max(end[j-1] + m[j] - last[j], done[j-ring]) + last[j]
+    done[j] = max(done[j-1], end[j] + delay) + p[j]
+
+Without a wait for the ring both are running sums and maxima over whole arrays; with one, a loop.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.sim.timing.processes import Event, Scheduler
+
+Cycles = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Job:
+    """A command's part in it: cycles of each group, of the array's last step in it; when it may begin.
+
+    ``scheduled`` is called when its end becomes known, ahead of the end.
+    """
+
+    start: int
+    cycles: Cycles
+    last: Cycles | None = None
+    scheduled: Callable[[], None] | None = None
+    done: Event = field(default_factory=Event)
+    position: int = 0
+
+
+class Coupling:
+    """Schedules the groups of mac commands and of the act commands that drain them, as far as both are known."""
+
+    def __init__(self, scheduler: Scheduler, ring: int, delay: int) -> None:
+        self.scheduler = scheduler
+        self.ring = ring
+        self.delay = delay
+        self.macs: deque[Job] = deque()
+        self.posts: deque[Job] = deque()
+        self.ends: deque[int] = deque()       # of groups that are not drained yet
+        self.released: deque[int] = deque([0] * ring, ring)  # when post-processing was done with the last groups
+        self.mac_time = 0
+        self.post_time = 0
+
+    def issue(self, start: int, cycles: Cycles, last: Cycles) -> Event:
+        """Begin a mac command at ``start``; the event is the cycle after its last slot."""
+        return self._add(self.macs, Job(start, cycles, last))
+
+    def hold(self, start: int, cycles: int) -> Event:
+        """Begin one that keeps its sums in the array."""
+        self.mac_time = max(self.mac_time, start) + cycles
+        event = Event()
+        self.scheduler.fire(event, self.mac_time)
+        return event
+
+    def drain(self, start: int, cycles: Cycles, scheduled: Callable[[], None]) -> Event:
+        """Begin an act command; the event is the cycle after its last request."""
+        return self._add(self.posts, Job(start, cycles, scheduled=scheduled))
+
+    def _add(self, queue: deque[Job], job: Job) -> Event:
+        queue.append(job)
+        while self._whole() or self._groups():
+            pass
+        return job.done
+
+    def _finish(self, queue: deque[Job], time: int) -> None:
+        job = queue.popleft()
+        self.scheduler.fire(job.done, time)
+        if job.scheduled is not None:
+            self.scheduler.at(self.scheduler.now, job.scheduled)
+
+    def _whole(self) -> bool:
+        """Schedule a pair of commands at once if the array never waits for it; return whether that was so."""
+        if self.ends or not (self.macs and self.posts) or self.macs[0].position or self.posts[0].position:
+            return False
+        mac, post = self.macs[0], self.posts[0]
+        assert mac.last is not None
+        if len(mac.cycles) < 2 * self.ring:
+            return False
+        ends = max(self.mac_time, mac.start) + np.cumsum(mac.cycles)
+        drained = np.cumsum(post.cycles)
+        ready = np.maximum(ends + self.delay - (drained - post.cycles), max(self.post_time, post.start))
+        done = drained + np.maximum.accumulate(ready)
+        freed = np.concatenate([np.array(self.released, np.int64), done[:-self.ring]])
+        if (ends - mac.last < freed).any():
+            return False
+        self.mac_time, self.post_time = int(ends[-1]), int(done[-1])
+        self.released.extend(done[-self.ring:].tolist())
+        self._finish(self.macs, self.mac_time)
+        self._finish(self.posts, self.post_time)
+        return True
+
+    def _groups(self) -> bool:
+        """Schedule group by group as far as possible; return whether that was any."""
+        moved = False
+        while True:
+            if self.macs and len(self.ends) < self.ring:
+                mac = self.macs[0]
+                assert mac.last is not None
+                here = mac.position
+                last = int(mac.last[here])
+                begin = max(self.mac_time, mac.start) + int(mac.cycles[here]) - last
+                # The group that must be gone is the ring-th before this one; the oldest undrained are in `ends`.
+                self.mac_time = max(begin, self.released[len(self.ends)]) + last
+                self.ends.append(self.mac_time)
+                mac.position += 1
+                if mac.position == len(mac.cycles):
+                    self._finish(self.macs, self.mac_time)
+            elif self.posts and self.ends:
+                post = self.posts[0]
+                ready = max(self.post_time, post.start, self.ends.popleft() + self.delay)
+                self.post_time = ready + int(post.cycles[post.position])
+                self.released.append(self.post_time)
+                post.position += 1
+                if post.position == len(post.cycles):
+                    self._finish(self.posts, self.post_time)
+            else:
+                return moved
+            moved = True

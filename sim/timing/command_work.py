@@ -1,0 +1,219 @@
+"""How much work a command is: bus words, writes, slots and requests, in closed form from its operands.
+
+Everything depends on few numbers that recur from command to command, so results are cached.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.isa.machine import TILE_BYTES, Machine
+
+Cycles = NDArray[np.int64]
+
+
+def _spanned(start: int, size: int, bus_bytes: int) -> int:
+    """Return the bus words that ``size`` bytes from ``start`` touch."""
+    return -(-(start % bus_bytes + size) // bus_bytes)
+
+
+def _alignments(address: int, rows: int, chunks: int, row_step: int, chunk_step: int, bus_bytes: int) -> dict[int, int]:
+    """Return how many runs start at each lane of a bus word."""
+    counts: dict[int, int] = {}
+    for row in range(min(rows, bus_bytes)):      # lanes recur with this period
+        times_row = -(-(rows - row) // bus_bytes)
+        for chunk in range(min(chunks, bus_bytes)):
+            lane = (address + row * row_step + chunk * chunk_step) % bus_bytes
+            counts[lane] = counts.get(lane, 0) + times_row * -(-(chunks - chunk) // bus_bytes)
+    return counts
+
+
+def _parts(start: int, size: int, pixel: int, bus_bytes: int) -> int:
+    """Return the writes of ``size`` bytes that start at lane ``start``: a write is bytes of one word and one pixel."""
+    borders = start + pixel * np.arange(1, -(-size // pixel))
+    return _spanned(start, size, bus_bytes) + int(np.count_nonzero(borders % bus_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A command of the load or the store unit.
+
+    Attributes
+    ----------
+    words : int
+        Bus words that cross the bus; of a copy within the coprocessor, words all the same.
+    cycles : int
+        Least cycles of the unit for them and for the padding.
+    segments : int
+        Runs, and paddings beside them.
+    lead : int
+        Cycles of the padding before the first word.
+    bytes : int
+        Bytes written at the destination.
+    outside : int
+        Paddings before the first word and behind the last.
+    """
+
+    words: int
+    cycles: int
+    segments: int
+    lead: int
+    bytes: int
+    outside: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """Segments from the first that waits for a word to the last."""
+        return self.segments - self.outside
+
+
+@lru_cache(maxsize=4096)
+def load_rows(lane: int, rows: int, chunks: int, chunk_bytes: int, row_step: int, chunk_step: int, pixel: int,
+              left: int, right: int, *, blocked: bool, fill: bool, bus_bytes: int) -> Move:
+    """Return the work of an lda command; ``row_step`` and ``chunk_step`` are those in memory.
+
+    ``left`` and ``right`` are pixels of ``pixel`` bytes.
+    """
+    unit = pixel if blocked else 1 << 20
+    sides = [(side * pixel, _parts(0, side * pixel, unit, bus_bytes)) for side in (left, right) if side]
+    if fill:
+        words, parts = 0, rows * chunks * _parts(0, chunk_bytes, unit, bus_bytes)
+    else:
+        lanes = _alignments(lane, rows, chunks, row_step, chunk_step, bus_bytes)
+        words = sum(count * _spanned(each, chunk_bytes, bus_bytes) for each, count in lanes.items())
+        parts = sum(count * _parts(each, chunk_bytes, unit, bus_bytes) for each, count in lanes.items())
+    padding = sum(each for _, each in sides)
+    return Move(
+        words=words,
+        cycles=parts + rows * padding,
+        segments=rows * (chunks + len(sides)),
+        lead=sides[0][1] if left else 0,
+        bytes=rows * (chunks * chunk_bytes + sum(size for size, _ in sides)),
+        outside=len(sides),
+    )
+
+
+@lru_cache(maxsize=4096)
+def store_rows(lane: int, rows: int, chunks: int, chunk_bytes: int, row_step: int, chunk_step: int, *,
+               to_memory: bool, bus_bytes: int) -> Move:
+    """Return the work of a sta command; steps are those at the target."""
+    runs = rows * chunks
+    if to_memory:
+        lanes = _alignments(lane, rows, chunks, row_step, chunk_step, bus_bytes)
+        words = sum(count * _spanned(each, chunk_bytes, bus_bytes) for each, count in lanes.items())
+    else:
+        words = runs * _spanned(0, chunk_bytes, bus_bytes)
+    return Move(words=words, cycles=words, segments=runs, lead=0, bytes=runs * chunk_bytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MacWork:
+    """A command of the array: cycles of each tile group and of the last step in it, and what it counts."""
+
+    cycles: Cycles
+    last: Cycles
+    total: int
+    tiles: int
+    tile_slots: int
+    activation_read: int
+    weight_read: int
+
+
+@lru_cache(maxsize=1024)
+def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: int, steps: int, *,
+             reuse: bool) -> MacWork:
+    """Return the work of a mac command; ``kind`` is its mnemonic, ``steps`` the turns of its inner loops."""
+    tiles, count, lanes = machine.tiles, tiles_x * tiles_y, machine.lanes_per_cluster
+    sizes = np.full(-(-count // tiles), tiles, np.int64)
+    sizes[-1] = count - tiles * (len(sizes) - 1)
+    slots = np.maximum(sizes, lanes)
+    index = np.arange(count)
+    reused = int(np.count_nonzero((index % tiles != 0) & (index % tiles_x != 0))) if reuse else 0
+    fetch = {"conv23": 9, "conv": TILE_BYTES, "pool": 0}[kind] * machine.clusters * lanes
+    return MacWork(
+        cycles=np.tile(slots * steps, groups),
+        last=np.tile(slots, groups),
+        total=int(slots.sum()) * steps * groups,
+        tiles=count,
+        tile_slots=count * steps * groups,
+        activation_read=(TILE_BYTES * count - TILE_BYTES // 2 * reused) * steps * groups,
+        weight_read=len(sizes) * steps * groups * fetch,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Pooling along one axis: as the operands of pool.window, for one of the two directions."""
+
+    kernel: int = 1
+    stride: int = 1
+    padding: int = 0
+    count: int = 0
+
+    def over(self, size: int) -> Cycles:
+        """Return for each of ``size`` pixels how many windows cover it."""
+        first = np.arange(self.count) * self.stride - self.padding
+        return np.array([np.count_nonzero((first <= pixel) & (pixel < first + self.kernel)) for pixel in range(size)],
+                        np.int64)
+
+    def touched(self, size: int) -> int:
+        """Return how many windows cover a pixel at all."""
+        first = np.arange(self.count) * self.stride - self.padding
+        return int(np.count_nonzero((first < size) & (first + self.kernel > 0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PostWork:
+    """An act command: cycles of each tile group; what it counts; cycles in which it uses the result buffer's ports.
+
+    ``read`` and ``written`` are bytes of the result buffer.
+    """
+
+    cycles: Cycles
+    requantized: int
+    read: int
+    written: int
+    read_cycles: int
+    write_cycles: int
+
+
+def residual_interval(machine: Machine) -> int:
+    """Return the cycles between vectors with residual: one adder for four lanes (rtl/post/residual_stage.py)."""
+    return machine.post_lanes // max(1, machine.post_lanes // 4)
+
+
+@lru_cache(maxsize=1024)
+def post_work(machine: Machine, rows: int, width: int, channels: int, windows: tuple[Windows, Windows] | None, *,
+              winograd: bool, residual: bool) -> PostWork:
+    """Return the work of an act.run; ``windows`` along y and x if it pools."""
+    lanes, vector = machine.lanes, machine.post_lanes
+    pixels = rows * width
+    steps = np.ones((rows, width), np.int64)
+    read, written = pixels if residual else 0, pixels
+    if windows is not None:
+        over_y, over_x = windows[0].over(rows), windows[1].over(width)
+        covering = over_y[:, None] * over_x
+        steps = np.maximum(covering, 1)
+        written = int(covering.sum())
+        read = written - windows[0].touched(rows) * windows[1].touched(width)
+    if winograd:
+        padded = np.zeros((rows + rows % 2, width + width % 2), np.int64)
+        padded[:rows, :width] = steps
+        steps = padded[0::2, 0::2] + padded[0::2, 1::2] + padded[1::2, 0::2] + padded[1::2, 1::2]
+    by_group = np.zeros(-(-steps.size // machine.tiles) * machine.tiles, np.int64)
+    by_group[:steps.size] = steps.ravel()
+    by_group = by_group.reshape(-1, machine.tiles).sum(axis=1)
+    interval = residual_interval(machine) if residual else 1
+    groups = -(-channels // lanes)
+    tail = channels - lanes * (groups - 1)
+    slices = [lanes // vector] * (groups - 1) + [-(-tail // vector)]
+    return PostWork(
+        cycles=np.concatenate([by_group * each * interval for each in slices]),
+        requantized=pixels * channels,
+        read=read * channels,
+        written=written * channels,
+        read_cycles=read * sum(slices),
+        write_cycles=written * sum(slices),
+    )

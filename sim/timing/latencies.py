@@ -1,0 +1,69 @@
+"""Latencies of the components in rtl/, in cycles: by value, since sim/ imports nothing from there; held by a test."""
+
+from tilewright.isa.counters import COUNTERS
+
+QUEUE_LATENCY = 2
+"""rtl.stream.commands.CommandQueue.LATENCY."""
+
+RING_SUMS = 16
+"""rtl.array.lane.DEPTH: sums that a lane keeps; over `tiles` it is how many tile groups wait for post-processing."""
+
+MAC_LATENCY = 14
+"""rtl.array.mac.MacUnit.LATENCY: with lanes_per_cluster, from a group's last slot to sums_available."""
+
+READS_MADE = 6
+"""From a command's last slot until act_free and wgt_free can be taken: rtl.array.sequencer, its two stages and
+rtl.buffers.activation_buffer.READ_LATENCY, and the semaphore."""
+
+COMMAND_GAP = 4
+"""rtl.post.post.PostUnit.COMMAND_GAP."""
+
+POST_LATENCY = 24
+"""rtl.post.post.PostUnit.latency, the signal's register and the semaphore: from a vector's request to out_ready."""
+
+RESIDUAL_LATENCY = 50
+"""The same with residual, less rtl.post.residual_stage.ResidualStage.interval."""
+
+TABLE_LATENCY = 3
+"""rtl.post.post.PostUnit.TABLE_LATENCY: how much later with a value table."""
+
+FRONT_TO_BUS = 5
+"""From a load command's start to its first burst: rtl.load.load_front, two queues, rtl.port.window_check,
+rtl.bus.axi."""
+
+WORD_TO_SIGNAL = 3
+"""From the last word on the bus until its semaphore can be taken: rtl.load.row_writer, the signal's register."""
+
+SEGMENTS = 16
+"""rtl.load.load.LoadUnit.SEGMENTS: how far its front may be ahead of the data."""
+
+STORE_TO_BUS = 11
+"""From a store command's start to its first word on the bus: rtl.store.store_front, result buffer, queue, register."""
+
+STORE_WORDS = 16
+"""rtl.store.store.StoreUnit.WORDS: how far its reads may be ahead of the bus."""
+
+READ_TO_BUS = 7
+"""From a read of the result buffer to its word on the bus."""
+
+READ_TO_SIGNAL = 7
+"""From the last read of the result buffer until out_free can be taken."""
+
+READ_TO_LOCAL = 9
+"""From the last read of the result buffer until act_ready can be taken."""
+
+RECORD_TO_WALK = 1
+"""From a status command, when all stores are complete, until the counters are asked for."""
+
+WALK_CYCLES = 1 + len(COUNTERS)
+"""rtl.port.performance_counters.Counters: from the beginning of a walk until another can begin."""
+
+WALK_INTERVAL = 63
+"""rtl.port.performance_counters.INTERVAL: from the beginning of a walk to that of the next, if nobody asks for one
+before."""
+
+WALK_TO_BUS = 7
+"""From the beginning of a walk to a record's first word on the bus, less the cycles in which its counters come."""
+
+QUIET_CYCLES = 5
+"""rtl.port.dispatcher.Dispatcher.QUIET_CYCLES, and the cycle in which the fence is taken."""

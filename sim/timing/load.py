@@ -1,0 +1,104 @@
+"""The load unit in time: a front that takes commands and asks for words, and the data that follow."""
+
+from dataclasses import dataclass
+
+from tilewright.sim.timing.command_work import Move, load_rows
+from tilewright.sim.timing.latencies import FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGNAL
+from tilewright.sim.timing.ledger import Share
+from tilewright.sim.timing.processes import Event, Fifo, Process
+from tilewright.sim.timing.shared import Shared, Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command whose words have been asked for, and when its first burst left."""
+
+    taken: Taken
+    move: Move
+    time: int
+
+
+class LoadTiming:
+    """Processes of the load unit (rtl/load/load.py)."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self._asked: Fifo[Asked] = Fifo(shared.scheduler, 1 << 30, 0)
+        self._ahead = 0                 # segments between front and data
+        self._moved = Event()           # there are fewer of them
+        self._share: Share | None = None    # of the command whose words cross the bus
+        shared.scheduler.at(0, self._front())
+        shared.scheduler.at(0, self._data())
+
+    def count(self) -> None:
+        """Count the events of the command under way in proportion to its progress."""
+        bus, move = self.shared.bus, self._asked.items[0][1].move if self._asked.items else None
+        if self._share is not None and move is not None:
+            self.shared.ledger.count(self._share, move.words - bus.left(bus.read), move.words)
+
+    def _front(self) -> Process:
+        shared = self.shared
+        while True:
+            yield from shared.head("load")
+            taken = shared.take("load")
+            if taken.sets:
+                yield from shared.configure(taken)
+                continue
+            yield from shared.wait(taken, "act_free", "res_free", "wgt_free", "par_free", "mem_ready")
+            shared.begin("load")
+            start, move = shared.now, self._move(taken)
+            self._ahead += move.segments
+            yield from self._asked.put(Asked(taken, move, start + FRONT_TO_BUS))
+            yield start + 1 + move.segments
+            while self._ahead > max(SEGMENTS, move.segments):
+                yield self._moved
+
+    def _move(self, taken: Taken) -> Move:
+        bus, operands = self.shared.machine.bus_bytes, taken.operands
+        if taken.mnemonic == "ldw":
+            words = operands["words"]
+            return Move(words=words, cycles=words, segments=1, lead=0, bytes=words * bus)
+        cfg = self.shared.config["lda"]
+        padded = taken.variant != "residual"
+        return load_rows(
+            operands.get("address", 0) % bus, operands["rows"], cfg["chunks"], cfg["chunk_bytes"],
+            cfg["memory_row_step"] % bus, cfg["memory_chunk_step"] % bus, max(1, cfg["channels"]),
+            cfg["left"] * padded, cfg["right"] * padded, blocked=taken.variant.endswith("blocked"),
+            fill=taken.variant.startswith("fill"), bus_bytes=bus)
+
+    def _data(self) -> Process:
+        shared = self.shared
+        while True:
+            yield from self._asked.head()
+            asked = self._asked.items[0][1]
+            taken, move = asked.taken, asked.move
+            target = {"ldw": "weight_written", "residual": "result_written"}.get(
+                taken.mnemonic if taken.mnemonic == "ldw" else taken.variant, "activation_written")
+            share = Share({"memory_read": move.words * shared.machine.bus_bytes, target: move.bytes})
+            if move.words:
+                yield asked.time + max(move.lead, shared.timing.latency_cycles)
+                shared.load_residual(taken.variant == "residual")
+                self._share = share
+                yield shared.bus.move(shared.bus.read, move.words, self._least_cycles(move))
+                self._share = None
+            else:
+                yield asked.time
+                yield shared.now + move.cycles
+            self._asked.pop()
+            self._ahead -= move.segments
+            event, self._moved = self._moved, Event()
+            shared.scheduler.fire(event, shared.now)
+            shared.ledger.count(share, 1, 1)
+            done = shared.now - 1 + WORD_TO_SIGNAL
+            shared.signal(done, taken, "act_ready", "wgt_ready", "res_ready")
+            shared.end("load", done)
+
+    def _least_cycles(self, move: Move) -> int:
+        """Return the cycles of a command's data if the bus were free.
+
+        A segment is under way for the latency of memory, and there are no more than SEGMENTS and one; padding before
+        the first word and behind the last does not wait for memory.
+        """
+        rounds, last = divmod(move.waiting - 1, SEGMENTS + 1)
+        trip = self.shared.timing.latency_cycles + FRONT_TO_BUS - 1
+        return max(move.cycles, rounds * trip + move.cycles * (last + 1) // move.waiting)

@@ -1,0 +1,78 @@
+"""The array in time: one command issues its slots, the next is prepared and waits for its semaphores."""
+
+from tilewright.sim.timing.command_work import MacWork, mac_work
+from tilewright.sim.timing.latencies import READS_MADE
+from tilewright.sim.timing.ledger import IDLE
+from tilewright.sim.timing.processes import Event, Process
+from tilewright.sim.timing.shared import Shared, Taken
+
+EVENTS = ("tile_slots", "activation_read", "weight_read")
+
+
+class MacTiming:
+    """Processes of the array (rtl/array/sequencer.py, rtl/array/mac.py)."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self._pending = IDLE            # what the array does while no command issues
+        self._end: Event | None = None  # of the command that issues, or has issued last
+        shared.scheduler.at(0, self._commands())
+
+    @property
+    def end(self) -> int | None:
+        """The cycle after the last slot of the command that issues, if that is known."""
+        return self._end.time if self._end is not None else None
+
+    def _commands(self) -> Process:
+        shared = self.shared
+        while True:
+            yield from shared.head("mac")
+            self._show("mac_setup")
+            taken = shared.take("mac")
+            if taken.sets:
+                yield from shared.configure(taken)
+                self._show(IDLE)
+                continue
+            work = self._work(taken)
+            # rtl.array.sequencer.Sequencer: tiles + 2 cycles from taking a command to its first slot in an idle array.
+            listed = shared.now + min(shared.machine.tiles, work.tiles) + 2
+            yield shared.now + 1
+            self._show("mac_wait_activations")
+            yield from shared.wait(taken, "act_ready")
+            self._show("mac_wait_weights")
+            yield from shared.wait(taken, "wgt_ready")
+            self._show("mac_setup")
+            earliest = max(shared.now + 1, listed)
+            if self._end is not None:
+                yield self._end
+            yield earliest
+            self._issue(taken, work)
+
+    def _work(self, taken: Taken) -> MacWork:
+        cfg, operands = self.shared.config["conv"], taken.operands
+        steps = cfg["runs"] * cfg["kernel_x"] * cfg["kernel_y"]
+        return mac_work(self.shared.machine, taken.mnemonic, cfg["tiles_x"], operands["tiles_y"], operands["groups"],
+                        steps, reuse=taken.mnemonic == "conv23" and taken.variant == "run")
+
+    def _issue(self, taken: Taken, work: MacWork) -> None:
+        shared = self.shared
+        self._pending = IDLE
+        shared.ledger.begin(work.total, {name: getattr(work, name) for name in EVENTS})
+        if taken.operands["hold"]:
+            self._end = shared.coupling.hold(shared.now, work.total)
+        else:
+            self._end = shared.coupling.issue(shared.now, work.cycles, work.last)
+        shared.scheduler.at(shared.now, self._finish(taken, self._end))
+
+    def _finish(self, taken: Taken, end: Event) -> Process:
+        yield end
+        shared = self.shared
+        shared.ledger.end(self._pending)
+        shared.signal(shared.now - 1 + READS_MADE, taken, "act_free", "wgt_free")
+        shared.finished()
+
+    def _show(self, state: str) -> None:
+        """Note what the array waits for; it shows only while no command issues."""
+        self._pending = state
+        if self._end is None or (self._end.time is not None and self._end.time <= self.shared.now):
+            self.shared.ledger.enter(state)

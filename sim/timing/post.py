@@ -1,0 +1,74 @@
+"""Post-processing in time: act commands drain the array's sums into the result buffer, one after the other."""
+
+from functools import partial
+
+from tilewright.sim.timing.command_work import PostWork, Windows, post_work, residual_interval
+from tilewright.sim.timing.latencies import COMMAND_GAP, POST_LATENCY, RESIDUAL_LATENCY, TABLE_LATENCY
+from tilewright.sim.timing.ledger import Share
+from tilewright.sim.timing.processes import Event, Process
+from tilewright.sim.timing.shared import Shared, Taken
+
+
+class PostTiming:
+    """Processes of the post-processing unit (rtl/post/post.py)."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self._share: Share | None = None    # events of the command under way
+        self._begun = 0                     # when its end became known, and it began or is about to
+        self._end = Event()                 # it has made its last request
+        self._drained = 0                   # when the last value will be in the result buffer
+        shared.scheduler.at(0, self._commands())
+
+    def count(self) -> None:
+        """Count the events of the command under way in proportion to its progress."""
+        if self._share is not None and self._end.time is not None:
+            self.shared.ledger.count(self._share, self.shared.now - self._begun, max(1, self._end.time - self._begun))
+
+    def _commands(self) -> Process:
+        shared, before = self.shared, (0, 0, 0)
+        while True:
+            yield from shared.head("post")
+            taken = shared.peek("post")
+            if taken.sets:
+                if taken.variant not in ("window", "set_output"):
+                    yield self._drained
+                yield from shared.configure(shared.take("post"))
+                continue
+            yield from shared.wait(taken, "out_free", "res_ready")
+            kind = taken.operands["residual"], taken.operands["table"], taken.operands["table_slot"]
+            if kind != before:
+                yield self._drained
+                before = kind
+            shared.begin("post")
+            shared.take("post")
+            yield from self._run(taken)
+
+    def _run(self, taken: Taken) -> Process:
+        shared, cfg, operands = self.shared, self.shared.config["act"], taken.operands
+        residual, table = bool(operands["residual"]), bool(operands["table"])
+        windows = self._windows() if operands["pooled"] else None
+        seek = max(window.padding // window.stride for window in windows) if windows is not None else 0
+        work = post_work(shared.machine, operands["rows"], cfg["width"], operands["channels"], windows,
+                         winograd=bool(operands["winograd"]), residual=residual)
+        self._share = Share({"requantized": work.requantized, "residual_added": work.requantized * residual,
+                             "table_read": work.requantized * table,
+                             "result_read": work.read, "result_written": work.written})
+        self._end = shared.coupling.drain(shared.now + COMMAND_GAP + seek, work.cycles, partial(self._scheduled, work))
+        yield self._end
+        shared.ledger.count(self._share, 1, 1)
+        self._share = None
+        shared.leave_ports(None, None)
+        latency = RESIDUAL_LATENCY + residual_interval(shared.machine) if residual else POST_LATENCY
+        self._drained = shared.now - 1 + latency + TABLE_LATENCY * table
+        shared.signal(self._drained, taken, "out_ready", "par_free")
+        shared.end("post", self._drained)
+
+    def _windows(self) -> tuple[Windows, Windows]:
+        pool = self.shared.config["pool"]
+        return (Windows(pool["kernel_y"], pool["stride_y"], pool["top"], pool["rows"]),
+                Windows(pool["kernel_x"], pool["stride_x"], pool["left"], pool["width"]))
+
+    def _scheduled(self, work: PostWork) -> None:
+        self._begun = self.shared.now
+        self.shared.leave_ports(work, self._end.time)

@@ -1,0 +1,151 @@
+"""What the units of the cycle model share: queues, semaphores, counters, the bus, and where commands have ended."""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from tilewright.isa.assembler import Command
+from tilewright.isa.encoding import SEMAPHORES
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.sim.timing.array import Coupling
+from tilewright.sim.timing.bus import Bus
+from tilewright.sim.timing.command_work import PostWork
+from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
+from tilewright.sim.timing.ledger import Ledger
+from tilewright.sim.timing.processes import Event, Fifo, Process, Scheduler, Semaphore
+
+QUEUED_UNITS = ("load", "mac", "post", "store")
+
+LEAST_SHARE = 1 / 64
+"""Of a port of the result buffer that is left to others: post-processing pauses between commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A command by its names."""
+
+    mnemonic: str
+    variant: str
+    operands: dict[str, int]
+    flags: tuple[str, ...]
+
+    @classmethod
+    def of(cls, command: Command) -> "Taken":
+        """Return ``command`` decoded."""
+        return cls(command.instruction.mnemonic, command.variant.name, command.operands, command.flags)
+
+    @property
+    def sets(self) -> bool:
+        """Whether it does no more than set the unit's configuration."""
+        return self.variant.startswith("set_") or self.variant == "window"
+
+
+@dataclass
+class Shared:
+    """The coprocessor without its units.
+
+    Attributes
+    ----------
+    config : dict
+        What the set variants of each mnemonic have set.
+    working : int
+        Commands that are queued or under way.
+    """
+
+    machine: Machine
+    timing: MemoryTiming
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    working: int = 0
+
+    def __post_init__(self) -> None:
+        machine, scheduler = self.machine, self.scheduler
+        self.semaphores = {semaphore.name: Semaphore(scheduler) for semaphore in SEMAPHORES}
+        self.queues: dict[str, Fifo[Command]] = {
+            unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in QUEUED_UNITS}
+        self.config: dict[str, dict[str, int]] = {name: {} for name in ("lda", "conv", "act", "pool", "sta")}
+        self.ledger = Ledger(scheduler)
+        self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles, MAC_LATENCY + machine.lanes_per_cluster - 1)
+        self.bus = Bus(scheduler, self.timing.bytes_per_cycle / machine.bus_bytes)
+        self.copies = Bus(scheduler, 1.0)   # from the result buffer to the activation buffer
+        self._residual_share = 1.0
+        self._loads_residual = False
+        self._idle = Event()
+
+    @property
+    def now(self) -> int:
+        """The cycle the simulation has come to."""
+        return self.scheduler.now
+
+    # ---- commands
+
+    def head(self, unit: str) -> Process:
+        """Wait for a command of ``unit``; :meth:`peek` and :meth:`take` give it."""
+        yield from self.queues[unit].head()
+
+    def peek(self, unit: str) -> Taken:
+        """Return the command at the head of the queue."""
+        return Taken.of(self.queues[unit].items[0][1])
+
+    def take(self, unit: str) -> Taken:
+        """Remove it and return it."""
+        return Taken.of(self.queues[unit].pop())
+
+    def configure(self, taken: Taken) -> Process:
+        """Carry out a set variant, in one cycle."""
+        # conv23, conv and pool.sum share what conv sets.
+        self.config[taken.mnemonic].update(taken.operands)
+        self.finished()
+        yield self.now + 1
+
+    def begin(self, unit: str) -> None:
+        """Note that ``unit`` has begun to work on a command."""
+        self.ledger.work(unit, 1)
+
+    def end(self, unit: str, time: int) -> None:
+        """Note that it will have ended at ``time``."""
+        self.scheduler.at(time, partial(self._end, unit))
+
+    def _end(self, unit: str) -> None:
+        self.ledger.work(unit, -1)
+        self.finished()
+
+    def finished(self) -> None:
+        """Count a command as done."""
+        self.working -= 1
+        if not self.working:
+            event, self._idle = self._idle, Event()
+            self.scheduler.fire(event, self.now)
+
+    def idle(self) -> Process:
+        """Wait until no command is queued or under way."""
+        while self.working:
+            yield self._idle
+
+    # ---- semaphores
+
+    def wait(self, taken: Taken, *names: str) -> Process:
+        """Take those of the semaphores that the command waits for."""
+        for name in names:
+            if f"wait_{name}" in taken.flags:
+                yield self.semaphores[name].take()
+
+    def signal(self, time: int, taken: Taken, *names: str) -> None:
+        """Let those of the semaphores that the command signals be there at ``time``."""
+        for name in names:
+            if f"signal_{name}" in taken.flags:
+                self.scheduler.at(time, self.semaphores[name].signal)
+
+    # ---- ports of the result buffer: post-processing goes first (rtl/buffers/result_buffer.py)
+
+    def leave_ports(self, work: PostWork | None, end: int | None) -> None:
+        """Leave the store and the load of residuals what ``work``, spread evenly until ``end``, leaves of the ports."""
+        cycles = max(1, end - self.now) if end is not None else 1
+        reads, writes = (work.read_cycles / cycles, work.write_cycles / cycles) if work is not None else (0.0, 0.0)
+        self.bus.limit(self.bus.write, max(LEAST_SHARE, 1 - reads))
+        self.copies.limit(self.copies.write, max(LEAST_SHARE, 1 - reads))
+        self._residual_share = max(LEAST_SHARE, 1 - writes)
+        self.load_residual(self._loads_residual)
+
+    def load_residual(self, loads: bool) -> None:
+        """Note whether what is being loaded is a residual."""
+        self._loads_residual = loads
+        self.bus.limit(self.bus.read, self._residual_share if loads else 1.0)

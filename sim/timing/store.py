@@ -1,0 +1,136 @@
+"""The store unit in time: words from the result buffer to memory or the activation buffer, and status records."""
+
+from collections.abc import Callable
+
+from tilewright.isa.counters import COUNTERS, RECORD_WORDS
+from tilewright.sim.timing.command_work import Move, store_rows
+from tilewright.sim.timing.latencies import (
+    READ_TO_BUS,
+    READ_TO_LOCAL,
+    READ_TO_SIGNAL,
+    RECORD_TO_WALK,
+    STORE_TO_BUS,
+    STORE_WORDS,
+    WALK_CYCLES,
+    WALK_INTERVAL,
+    WALK_TO_BUS,
+)
+from tilewright.sim.timing.processes import Event, Process
+from tilewright.sim.timing.shared import Shared, Taken
+
+
+class StoreTiming:
+    """Processes of the store unit (rtl/store/store.py).
+
+    ``record`` is called with the address when the snapshot for a status record is taken.
+    """
+
+    def __init__(self, shared: Shared, record: Callable[[int], None]) -> None:
+        self.shared = shared
+        self.record = record
+        self.words_written = 0
+        self.settles = 0                # when memory has acknowledged all words, and the buffer has them
+        self._last = Event()            # the words of the last store are all sent
+        self._last.time = 0
+        self._walk = 0                  # when the counters began a walk
+        self._read, self._target = self._last, "memory"     # those of that command have left the result buffer
+        shared.scheduler.at(0, self._commands())
+
+    def _commands(self) -> Process:
+        shared = self.shared
+        while True:
+            yield from shared.head("store")
+            taken = shared.take("store")
+            if taken.sets:
+                yield from shared.configure(taken)
+                continue
+            yield from shared.wait(taken, "out_ready")
+            shared.begin("store")
+            if taken.variant == "status":
+                yield from self._status(taken)
+                continue
+            start, move, self._last = shared.now, self._move(taken), Event()
+            words = self._to_memory if taken.variant == "memory" else self._to_buffer
+            # All words pass one queue: those for another place come behind.
+            target = "memory" if taken.variant == "memory" else "buffer"
+            before, self._read, self._target = self._read if target != self._target else None, Event(), target
+            shared.scheduler.at(start, words(taken, move, start, self._last, before, self._read))
+            yield start + 1 + move.segments
+            if "signal_mem_ready" in taken.flags:
+                yield from self._settled()
+                shared.signal(shared.now + 1, taken, "mem_ready")
+                yield shared.now + 1
+
+    def _move(self, taken: Taken) -> Move:
+        bus, cfg = self.shared.machine.bus_bytes, self.shared.config["sta"]
+        return store_rows(taken.operands.get("address", 0) % bus, taken.operands["rows"], cfg["chunks"],
+                          cfg["chunk_bytes"], cfg["target_row_step"] % bus, cfg["target_chunk_step"] % bus,
+                          to_memory=taken.variant == "memory", bus_bytes=bus)
+
+    def _to_memory(self, taken: Taken, move: Move, start: int, done: Event, before: Event | None,
+                   gone: Event) -> Process:
+        shared = self.shared
+        yield start + STORE_TO_BUS
+        if before is not None:
+            yield before
+            start = max(start, shared.now - STORE_TO_BUS)
+        yield shared.bus.move(shared.bus.write, move.words, move.words)
+        shared.ledger.counts["result_read"] += move.words * shared.machine.bus_bytes
+        # If the bus held them up, the reads were ahead of it by what the queue holds.
+        read = max(start + STORE_TO_BUS - READ_TO_BUS + move.words, shared.now - STORE_WORDS)
+        shared.signal(read - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
+        shared.scheduler.fire(gone, shared.now)
+        self._sent(move, done)
+
+    def _to_buffer(self, taken: Taken, move: Move, start: int, done: Event, before: Event | None,
+                   gone: Event) -> Process:
+        shared, counts = self.shared, self.shared.ledger.counts
+        yield start + STORE_TO_BUS - READ_TO_BUS
+        if before is not None:
+            yield before
+        yield shared.copies.move(shared.copies.write, move.words, move.words)
+        counts["activation_written"] += move.bytes
+        counts["result_read"] += move.words * shared.machine.bus_bytes
+        shared.scheduler.fire(gone, shared.now)
+        written = shared.now - 1 + READ_TO_LOCAL
+        shared.signal(shared.now - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
+        shared.signal(written, taken, "act_ready")
+        self.settles = max(self.settles, written)
+        shared.scheduler.fire(done, written)
+        shared.end("store", written)
+
+    def _sent(self, move: Move, done: Event) -> None:
+        """Note that the words of a command have crossed the bus."""
+        shared = self.shared
+        shared.ledger.counts["memory_written"] += move.bytes
+        self.words_written += move.words
+        self.settles = max(self.settles, shared.now + shared.timing.latency_cycles)
+        shared.scheduler.fire(done, shared.now)
+        shared.end("store", shared.now)
+
+    def _settled(self) -> Process:
+        """Wait until every store is complete and acknowledged."""
+        yield self._last
+        yield max(self.settles, self.shared.now + 1)
+
+    def _status(self, taken: Taken) -> Process:
+        yield from self._settled()
+        yield self._walk_begins(self.shared.now + RECORD_TO_WALK)
+        self.record(taken.operands["address"])
+        self._last = Event()
+        self.shared.scheduler.at(self.shared.now, self._record_words(self.shared.now, self._last))
+        yield self.shared.now + 1
+
+    def _walk_begins(self, asked: int) -> int:
+        """Return when the walk begins that is asked for in cycle ``asked``: behind one that is under way."""
+        since = (asked - self._walk) % WALK_INTERVAL
+        self._walk = asked if since == 0 or since >= WALK_CYCLES else asked - since + WALK_CYCLES
+        return self._walk
+
+    def _record_words(self, start: int, done: Event) -> Process:
+        size = 4 * RECORD_WORDS
+        each = self.shared.machine.bus_bytes // 4       # counters per word; they come one per cycle
+        words, counted = size // (4 * each), -(-len(COUNTERS) // each)
+        yield start + WALK_TO_BUS + each
+        yield self.shared.bus.move(self.shared.bus.write, words, each * (counted - 1) + 1 + words - counted)
+        self._sent(Move(words=words, cycles=words, segments=1, lead=0, bytes=size), done)

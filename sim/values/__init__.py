@@ -1,0 +1,1 @@
+"""Values: programs executed on arrays, instruction by instruction."""

@@ -1,0 +1,226 @@
+"""How the operands of the array change from slot to slot: a few slots of each layer, as the hardware would see them.
+
+What a register toggles hangs on the data: quiet images, zero weights and depthwise layers can take half of what dense
+ones do. So a sample of every mac command's slots goes through the array's registers in NumPy: patch, its transform, the
+operands and products of each lane, the inverse transform; and bits that differ between neighbouring slots are counted.
+"""
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.isa.assembler import Command
+from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.sim.values.executor import Functional, blocked_places
+
+MNEMONICS = ("conv23", "conv", "pool")
+STEPS = 8
+"""Steps of a command that are looked at, one after the other: each takes as many slots as there are tiles in flight."""
+
+FIRST, EVERY = 8, 32
+"""Of a layer's commands the first so many are looked at, and then every so manyth."""
+
+WEIGHT_BITS, PRODUCT_BITS, ROW_BITS, SUM_BITS, DATA_BITS = 12, 21, 22, 20, 10
+"""Widths of the array's registers, as in rtl/arithmetic/winograd.py."""
+
+ADDRESS_BITS = 16
+"""More than a bank's address has."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Bits that change in a tile slot, on average.
+
+    Attributes
+    ----------
+    patch : float
+        Of the 128 bits of the patch or run.
+    data : float
+        Of its 160 bits after the transform, which every lane passes on.
+    array : float
+        Of the registers of all lanes that a slot goes through: operands, products, inverse transform.
+    weights : float
+        Of the 128 bits of weights, from one lane's to the next one's, all that the clusters fetch.
+    banks : float
+        Of the 128 bits that the banks of the activation buffer put out, had each of them read.
+    addresses : float
+        Of the banks' word addresses.
+    """
+
+    patch: float = 0.0
+    data: float = 0.0
+    array: float = 0.0
+    weights: float = 0.0
+    banks: float = 0.0
+    addresses: float = 0.0
+
+
+@dataclass
+class _Sum:
+    """Changes seen in a layer, weighted by the slots of the commands they stand for."""
+
+    commands: int = 0
+    slots: int = 0
+    changes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(fields(Operands))))
+
+    def mean(self) -> Operands:
+        return Operands(*(self.changes / self.slots).tolist()) if self.slots else Operands()
+
+
+class OperandSampler:
+    """Looks at mac commands that have just been executed; ``functional`` still holds what they have read."""
+
+    def __init__(self, functional: Functional) -> None:
+        self._functional = functional
+        self._layers: dict[int, _Sum] = {}
+        self._random = np.random.default_rng(0)
+
+    def see(self, layer: int, command: Command) -> None:
+        """Note ``command`` of the program's function ``layer``."""
+        mnemonic, variant = command.instruction.mnemonic, command.variant.name
+        if mnemonic not in MNEMONICS or variant == "window" or variant.startswith("set_"):
+            return
+        seen = self._layers.setdefault(layer, _Sum())
+        seen.commands += 1
+        if seen.commands > FIRST and seen.commands % EVERY:
+            return
+        sample = _Sample.draw(self._functional, mnemonic, command.operands, self._random)
+        seen.slots += sample.slots
+        seen.changes += sample.slots * sample.changes()
+
+    def means(self, layers: int) -> tuple[Operands, ...]:
+        """Return what was seen in each of the first ``layers`` functions."""
+        return tuple(self._layers.get(index, _Sum()).mean() for index in range(layers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Neighbouring slots of a command.
+
+    Attributes
+    ----------
+    slots : int
+        Of the whole command.
+    places : int64, (steps, tiles, 16)
+        Where in the activation buffer each slot reads: byte ``16 * word + bank``.
+    patches : int64, (steps, tiles, 16)
+        What it reads there.
+    weights : int64, (steps, 16, lanes)
+        int8 values; of a kernel the nine, then zeros.
+    dot : bool
+    machine : Machine
+    """
+
+    slots: int
+    places: Ints
+    patches: Ints
+    weights: Ints
+    dot: bool
+    machine: Machine
+
+    @classmethod
+    def draw(cls, functional: Functional, mnemonic: str, op: dict[str, int], random: np.random.Generator) -> "_Sample":
+        machine, cfg = functional.machine, functional.config["conv"]
+        winograd = mnemonic == "conv23"
+        steps = cfg["runs"] if winograd else cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
+        tiles = cfg["tiles_x"] * op["tiles_y"]
+        first = int(random.integers(-(-tiles // machine.tiles))) * machine.tiles
+        tile = np.arange(first, min(first + machine.tiles, tiles))
+        step = int(random.integers(max(1, steps - STEPS + 1))) + np.arange(min(STEPS, steps))
+        group = int(random.integers(op["groups"]))
+        places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % functional.activations.size
+        weights = np.zeros((len(step), TILE_BYTES, machine.lanes), np.int64)
+        if mnemonic == "pool":
+            weights[:, np.arange(machine.lanes), np.arange(machine.lanes)] = 1
+        else:
+            all_weights = functional.weights(mnemonic, op["weight_base"], op["groups"], steps)
+            lanes = slice(group * machine.lanes, (group + 1) * machine.lanes)
+            if winograd:
+                weights[:, :9] = all_weights[:, :, step, lanes].reshape(9, len(step), -1).transpose(1, 0, 2)
+            else:
+                weights[:] = all_weights.reshape(steps, TILE_BYTES, -1)[step, :, lanes]
+        return cls(op["groups"] * steps * tiles, places, functional.activations[places].astype(np.int64), weights,
+                   not winograd, machine)
+
+    def changes(self) -> NDArray[np.float64]:
+        """Return the bits that change per slot, in the order of `Operands`."""
+        steps, tiles, _ = self.patches.shape
+        count = steps * tiles
+        patches = self.patches.reshape(count, 4, 4)
+        data = patches if self.dot else _transform_data(patches)
+        weights = self.weights if self.dot else _transform_weights(self.weights[:, :9])
+        products = data.reshape(steps, tiles, 16, 1) * weights[:, None]          # (steps, tiles, 16, lanes)
+        rows, sums = _inverse(products.reshape(count, 4, 4, -1), dot=self.dot)
+        between = max(1, count - 1)
+        passed = _differing(data, DATA_BITS) / between
+        lanes = sum(_differing(each, bits) / between for each, bits in (
+            (products.reshape(count, -1), PRODUCT_BITS), (rows, ROW_BITS), (sums, SUM_BITS)))
+        # A lane takes its weights once in a step, in whose slots it keeps them.
+        operands = _differing(weights, WEIGHT_BITS) / max(1, steps - 1) / tiles
+        in_lanes = self.weights.transpose(0, 2, 1).reshape(steps, self.machine.clusters, -1, TILE_BYTES)
+        fetches = in_lanes.transpose(0, 2, 1, 3).reshape(steps * self.machine.lanes_per_cluster, -1)
+        fetched = _differing(fetches, 8) / max(1, len(fetches) - 1)
+        by_bank = np.argsort(self.places % TILE_BYTES, axis=2)
+        banks, words = (np.take_along_axis(each, by_bank, axis=2).reshape(count, -1)
+                        for each in (self.patches, self.places // TILE_BYTES))
+        return np.array([_differing(patches, 8) / between, passed, passed * self.machine.lanes + lanes + operands,
+                         fetched * self.machine.lanes_per_cluster / tiles, _differing(banks, 8) / between,
+                         _differing(words, ADDRESS_BITS) / between])
+
+
+def _patches(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
+    """Return the places of the 4x4 patches of ``tile`` in the channels ``step``: (steps, tiles, 16)."""
+    first = group * cfg.get("group_step", 0) // TILE_BYTES
+    found = []
+    for number in tile.tolist():
+        ty, tx = divmod(number, cfg["tiles_x"])
+        places = blocked_places(op["base"], 2 * tx + np.arange(4), 2 * (op["y_half"] + ty) + np.arange(4), step + first,
+                                cfg["x_step"], cfg["y_step"])
+        found.append(places.reshape(TILE_BYTES, -1).T)
+    return np.stack(found, axis=1)
+
+
+def _runs(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
+    """Return the places of the 16-byte runs of ``tile`` in each of the steps ``step``: (steps, tiles, 16)."""
+    ty, tx = np.divmod(tile, cfg["tiles_x"])
+    kernel, run = np.divmod(step, cfg["runs"])
+    ky, kx = np.divmod(kernel, cfg["kernel_x"])
+    start = op["base"] + group * cfg.get("group_step", 0)
+    of_tile = ty * cfg["y_step"] + tx * cfg["x_step"]
+    of_step = ky * cfg["kernel_y_step"] + kx * cfg["kernel_x_step"] + run * TILE_BYTES
+    byte = np.arange(TILE_BYTES)
+    of_byte = byte + TILE_BYTES * cfg.get("pair_words", 0) * (byte >= TILE_BYTES // 2)
+    return start + of_step[:, None, None] + of_tile[None, :, None] + of_byte
+
+
+def _transform_data(d: Ints) -> Ints:
+    """Return Bᵀ d B of patches (n, 4, 4)."""
+    for _ in range(2):
+        d = np.stack([d[:, 0] - d[:, 2], d[:, 1] + d[:, 2], d[:, 2] - d[:, 1], d[:, 1] - d[:, 3]], axis=1)
+        d = d.transpose(0, 2, 1)
+    return d
+
+
+def _transform_weights(g: Ints) -> Ints:
+    """Return 2G g 2Gᵀ of kernels (n, 9, lanes): (n, 16, lanes)."""
+    g = g.reshape(len(g), 3, 3, -1)
+    for _ in range(2):
+        outer = g[:, 0] + g[:, 2]
+        g = np.stack([2 * g[:, 0], outer + g[:, 1], outer - g[:, 1], 2 * g[:, 2]], axis=1).transpose(0, 2, 1, 3)
+    return g.reshape(len(g), 16, -1)
+
+
+def _inverse(p: Ints, *, dot: bool) -> tuple[Ints, Ints]:
+    """Return the registers of the inverse transform of products (n, 4, 4, lanes): rows (n, 8 · lanes) and sums."""
+    rows = np.stack([p[:, 0] + p[:, 1] + p[:, 2], (0 if dot else p[:, 1] - p[:, 2]) - p[:, 3]], axis=1)
+    sums = np.stack([rows[:, :, 0] + rows[:, :, 1] + rows[:, :, 2],
+                     (0 if dot else rows[:, :, 1] - rows[:, :, 2]) - rows[:, :, 3]], axis=2)
+    return rows.reshape(len(p), -1), (sums if dot else sums >> 2).reshape(len(p), -1)
+
+
+def _differing(values: Ints, bits: int) -> int:
+    """Return how many of the lowest ``bits`` differ between each of ``values`` and the next, along the first axis."""
+    return int(np.bitwise_count((values[1:] ^ values[:-1]) & ((1 << bits) - 1)).sum())

@@ -1,0 +1,1 @@
+"""The RTL simulator: its build, its harness, and runs on it."""

@@ -1,0 +1,1 @@
+"""Verilog from the gateware, and the sources of the host cores."""

@@ -1,0 +1,86 @@
+"""Amaranth to Verilog: the one door between the simulators and the gateware."""
+
+import hashlib
+import os
+import re
+import subprocess
+
+from amaranth.back import rtlil  # noqa: TID251 -- this file is the door
+from amaranth.lib.wiring import Component  # noqa: TID251
+
+from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.toggle_probes import with_probes
+from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.toolchain import cache_folder, yosys_executable
+
+# What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
+YOSYS_SCRIPT = """\
+read_rtlil <<rtlil
+{rtlil}
+rtlil
+proc -nomux -norom
+memory_collect
+write_verilog -norename
+"""
+
+# One line per word of every memory, tens of thousands of them; memories start at zero in Verilator anyway.
+_ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
+
+
+class ElaborationError(RuntimeError):
+    """Yosys did not accept a component."""
+
+
+def verilog(component: Component, name: str) -> str:
+    """Return ``component`` as Verilog whose top module is ``name``; see `verilog_of`."""
+    return verilog_of(rtlil.convert(component, name=name, emit_src=False), name)
+
+
+def verilog_of(design: str, name: str, script: str = YOSYS_SCRIPT) -> str:
+    """Return ``design``, RTLIL as Amaranth writes it, as Verilog; ``name`` is its top module.
+
+    Ports are the members of the component's signature, joined by ``__``: ``i__payload``, ``i__valid``. Memory
+    words that start at zero are left unmentioned. The text is kept in the cache, keyed by the component's
+    RTLIL, because Yosys compiled to WebAssembly takes seconds. ``script`` is what Yosys does, ``{rtlil}`` the design.
+
+    Raises
+    ------
+    ElaborationError
+        If Yosys fails.
+    ToolMissingError
+        If there is no Yosys.
+    """
+    yosys = yosys_executable()
+    script = script.format(rtlil=design)
+    installed = f"{yosys} {os.stat(yosys).st_mtime_ns}\n"
+    kept = cache_folder() / "verilog" / f"{hashlib.sha256((installed + script).encode()).hexdigest()}.v"
+    if kept.exists():
+        return kept.read_text()
+    done = subprocess.run([yosys, "-q", "-"], input=script, capture_output=True, text=True, check=False)
+    # Yosys in WebAssembly has been seen to stop half-way with exit status 0, and what is kept must be whole.
+    if done.returncode != 0 or not done.stdout.endswith("endmodule\n"):
+        raise ElaborationError(f"Yosys could not turn {name} into Verilog: {done.stderr.strip()}")
+    text = _ZERO_WORD.sub("", done.stdout)
+    write_if_changed(kept, text)
+    return text
+
+
+def coprocessor_rtlil(machine: Machine) -> str:
+    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter as RTLIL, top module ``coprocessor``."""
+    # Here, because the benches of single units must not need all the others.
+    from tilewright.rtl.xif_coprocessor import XifCoprocessor
+
+    return rtlil.convert(XifCoprocessor(machine), name="coprocessor", emit_src=False)
+
+
+def coprocessor_verilog(machine: Machine, *, probes: bool = False) -> str:
+    """Return the same as Verilog (see `verilog_of`); ``probes`` adds those of sim/verilog/toggle_probes.py."""
+    design = coprocessor_rtlil(machine)
+    return verilog_of(with_probes(design) if probes else design, "coprocessor")
+
+
+def wishbone_rtlil(data_bytes: int) -> str:
+    """Return the bridge from AXI4 to Wishbone as RTLIL, top module ``wishbone_bridge``."""
+    from tilewright.rtl.bus.wishbone import WishboneBridge
+
+    return rtlil.convert(WishboneBridge(data_bytes), name="wishbone_bridge", emit_src=False)

@@ -1,0 +1,355 @@
+"""The benchmarks: the matrix of cases, figures that are kept and found again, and the page."""
+
+import dataclasses
+import re
+import shutil
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support.stacks import Stack
+from tilewright.bench import runs
+from tilewright.bench.baselines import TITLES, BaselineFigures, baselines_of
+from tilewright.bench.bench import bench, host
+from tilewright.bench.benchmarks_page import page
+from tilewright.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, VARIANTS, Case, matrix
+from tilewright.bench.counted_work import energy_of
+from tilewright.bench.runs import FILES, Depthwise, Figures, Store, depthwise_of, run_case, source_digest
+from tilewright.bench.table_rows import energy
+from tilewright.cli.app import app
+from tilewright.compiler.errors import CompileError
+from tilewright.compiler.network.options import BEST
+from tilewright.energy.estimate import Amount, Energy
+from tilewright.energy.pricing import Pricing
+from tilewright.errors import InputError
+from tilewright.isa.machine import PRESETS, preset
+from tilewright.tools.markdown import cut
+from tilewright.tools.progress import Silence
+
+CASE = Case(network="lenet5_accel", machine=preset("base"), engine="fast")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "store")
+
+
+def test_matrix_has_every_machine_and_each_option_once():
+    cases = matrix(["lenet5"], ["nano", "base"], "fast")
+    assert [(case.machine.name, case.options) for case in cases] == [
+        ("nano", BEST), ("base", BEST), *(("base", options) for options in VARIANTS)]
+
+
+def test_what_runs_in_rtl_is_predicted_too():
+    cases = matrix(["lenet5"], ["nano"], "rtl")
+    assert [(case.engine, case.options) for case in cases] == [
+        ("fast", BEST), ("rtl", BEST), *(("rtl", options) for options in VARIANTS)]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    ((["alexnet"], ["base"], "fast"), r"^Networks to bench must be of lenet5, .*, not 'alexnet'$"),
+    ((["lenet5"], ["huge"], "fast"), r"^Machines to bench must be of nano, base, large, not 'huge'$"),
+    (([], ["base"], "fast"), r"^Networks to bench must be at least one of lenet5, "),
+    ((["lenet5"], ["base"], "slow"), r"^Engine must be one of rtl, fast, not 'slow'$")])
+def test_unknown_names_are_refused(arguments, sentence):
+    with pytest.raises(InputError, match=sentence):
+        matrix(*arguments)
+
+
+def test_large_images_run_in_rtl_on_one_machine_unless_more_are_named():
+    def machines(network, named, engine, options=BEST):
+        return [case.machine.name for case in matrix([network], named, "rtl")
+                if (case.engine, case.options) == (engine, options)]
+
+    assert machines("vgg16-224", None, "rtl") == ["base"]
+    assert machines("vgg16-224", None, "fast") == machines("vgg16-32", None, "rtl") == list(PRESETS)
+    assert machines("vgg16-224", ["nano", "large"], "rtl") == ["nano", "large"]
+    assert machines("vgg16-224", None, "fast", UNFUSED) == machines("vgg16-32", None, "rtl", UNFUSED) == ["base"]
+    assert not machines("vgg16-224", None, "rtl", UNFUSED)
+
+
+def test_every_network_has_a_name_and_an_input():
+    assert set(FULL) <= set(SIDES)
+    assert len(matrix(FULL, None, "fast")) == len(FULL) * (len(PRESETS) + len(VARIANTS))
+
+
+def test_an_option_that_changes_nothing_is_not_run(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
+    asked = []
+    monkeypatch.setattr("tilewright.bench.bench.run_case",
+                        lambda case, *_: asked.append(case.options) or figures(winograd_layers=0))
+    bench(matrix(["lenet5"], ["base"], "fast"), tmp_path / "page.md", Silence(), store=store)
+    assert asked == [BEST, UNFUSED]
+
+
+def test_baselines_are_those_of_the_main_networks_unless_all_are_asked_for(store, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda name, *_: asked.append(name) or ())
+    monkeypatch.setattr("tilewright.bench.bench.run_case", lambda *_: figures())
+    cases = matrix(["lenet5", "squeezenet-64"], ["base"], "fast")
+    bench(cases, tmp_path / "page.md", Silence(), store=store)
+    assert asked == ["lenet5"]
+    bench(cases, tmp_path / "page.md", Silence(), store=store, all_baselines=True)
+    assert asked[1:] == ["lenet5", "squeezenet-64"]
+
+
+def test_what_would_simulate_too_long_is_only_predicted(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
+    asked = []
+    monkeypatch.setattr("tilewright.bench.bench.run_case",
+                        lambda case, *_: asked.append(case.engine) or figures(cycles=1000))
+    cases = matrix(["lenet5"], ["base"], "rtl")
+    bench(cases, tmp_path / "page.md", Silence(), store=store, rtl_cycles=999)
+    assert asked == ["fast"]
+    bench(cases, tmp_path / "page.md", Silence(), store=store, rtl_cycles=1000)
+    assert asked[1:] == ["fast", *["rtl"] * 4]
+
+
+def test_what_the_compiler_refuses_is_named_and_the_rest_runs(store, tmp_path, monkeypatch):
+    def run(case, *_):
+        if case.machine.name == "nano":
+            raise CompileError("Layer must fit")
+        return figures()
+
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
+    monkeypatch.setattr("tilewright.bench.bench.run_case", run)
+    output = tmp_path / "page.md"
+    assert not bench(matrix(["lenet5"], ["nano", "base"], "fast"), output, Silence(), store=store)
+    text = output.read_text()
+    assert "## Not run\n\n- lenet5 on nano: Layer must fit\n" in text
+    assert "| lenet5, 1×32×32 | base |" in text
+    assert "| lenet5, 1×32×32 | nano |" not in text
+
+
+def test_an_interrupted_bench_goes_on_where_it_was(store, tmp_path, monkeypatch):
+    cases = matrix(["lenet5"], ["base"], "fast")
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
+    real, done = runs.evaluate_model, []
+
+    def evaluate(model, machine, engine, input_file, *, options, steps):
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        done.append(options)
+        return real(model, machine, engine, input_file, options=options, steps=steps)
+
+    monkeypatch.setattr(runs, "evaluate_model", evaluate)
+    with pytest.raises(KeyboardInterrupt):
+        bench(cases, tmp_path / "page.md", Silence(), store=store)
+    monkeypatch.setattr(runs, "evaluate_model", real)
+    assert bench(cases, tmp_path / "page.md", Silence(), store=store)
+    assert done == [BEST]
+    assert len(list(store.folder.iterdir())) == 2  # fused and apart
+
+
+def test_figures_are_of_the_run_and_its_plan(store):
+    figures = run_case(CASE, store, Silence())
+    assert figures.matches
+    assert figures.compared == figures.layers == 8
+    assert (figures.macs, figures.multipliers) == (953_472, 64)
+    assert figures.macs_per_multiplier_cycle == pytest.approx(953_472 / 64 / figures.cycles)
+    assert figures.roofline_share == figures.roofline_cycles / figures.cycles
+    assert figures.energy_low_uj < figures.energy_uj < figures.energy_high_uj
+    assert 0 < figures.winograd_layers < figures.layers
+    assert 0 < sum(figures.layer_cycles) < figures.cycles
+    assert (figures.core_cycles, figures.depthwise) == (0, ())
+
+
+def test_depthwise_convolutions_are_counted_by_stride():
+    stack = Stack((16, 10, 10))
+    for stride in (1, 2, 1, 1):
+        stack.conv(16, 3, stride=stride, pad=1)
+    network = stack.network("separable")
+    layers = [dataclasses.replace(layer, groups=16, weights=layer.weights[:, :1]) for layer in network.layers[:3]]
+    network = dataclasses.replace(network, layers=(*layers, network.layers[3]))
+    costs = [cost(macs=layer.macs, cycles=10 ** index) for index, layer in enumerate(network.layers)]
+    assert depthwise_of(network, cost(layers=costs)) == (
+        Depthwise(stride=1, layers=2, macs=9 * 16 * (100 + 25), cycles=101),
+        Depthwise(stride=2, layers=1, macs=9 * 16 * 25, cycles=10))
+
+
+cost = SimpleNamespace
+"""Of a report what the figures look at."""
+
+
+def test_layers_that_the_machine_needs_in_parts_are_counted_as_such(store):
+    whole = dataclasses.replace(CASE, network="squeezenet-64", machine=preset("nano"))
+    small = dataclasses.replace(whole, machine=dataclasses.replace(preset("nano"), activation_bytes=8192))
+    figures, parts = (run_case(case, store, Silence()) for case in (whole, small))
+    assert parts.layers > figures.layers == figures.compared
+    assert parts.compared == parts.layers
+
+
+def test_what_is_stored_is_priced_as_the_run_was_and_in_any_technology(store, tmp_path):
+    model = runs.model_file("lenet5_accel", Silence())
+    for pricing in (Pricing(), Pricing(technology="sky130", dram="ddr3")):
+        report = runs.evaluate_model(model, CASE.machine, "fast", None, pricing=pricing,
+                                     steps=Silence()).report
+        again = energy_of(run_case(CASE, store, Silence()).work, CASE.machine, pricing)
+        assert again.total_uj == pytest.approx(report.energy.total_uj, rel=1e-9)
+        assert again.total.relative_high_uj == pytest.approx(report.energy.total.relative_high_uj, rel=1e-9)
+
+
+def test_a_change_of_prices_runs_nothing_again(tmp_path, monkeypatch):
+    for name, same in (("energy/technology/generic45.toml", True), ("energy/estimate.py", True),
+                       ("rtl/array/lane.py", False)):
+        before = source_digest()
+        real = runs.Path.read_bytes
+        monkeypatch.setattr(runs.Path, "read_bytes", lambda path, name=name, real=real: real(path) + (
+            b"#" if path.as_posix().endswith(name) else b""))
+        assert (source_digest() == before) is same
+        monkeypatch.undo()
+
+
+def test_options_show_in_the_figures(store):
+    best, apart, dots, whole = (run_case(dataclasses.replace(CASE, options=options), store, Silence())
+                                for options in (BEST, UNFUSED, NO_WINOGRAD, NO_REUSE))
+    assert apart.layers > best.layers
+    assert apart.bytes_moved > best.bytes_moved
+    assert (dots.winograd_layers, dots.tile_cycles) == (0, None)
+    assert whole.buffer_bytes_read > best.buffer_bytes_read
+    assert whole.cycles == best.cycles
+
+
+def test_a_run_is_done_once(store, monkeypatch):
+    first = run_case(CASE, store, Silence())
+
+    def never(*_, **__):
+        raise AssertionError("a stored run must not be done again")
+
+    monkeypatch.setattr(runs, "evaluate_model", never)
+    assert run_case(CASE, store, Silence()) == first
+    assert run_case(CASE, Store.open(store.folder), Silence()) == first
+    with pytest.raises(AssertionError):
+        run_case(CASE, dataclasses.replace(store, fresh=True), Silence())
+    with pytest.raises(AssertionError):
+        run_case(CASE, dataclasses.replace(store, sources="others"), Silence())
+
+
+@pytest.mark.parametrize("name", ["isa/numerics.py", "sim/verilator/harness/obi.h", "runtime/session.py"])
+def test_figures_are_of_the_sources_as_they_are(tmp_path, monkeypatch, name):
+    for each in (*FILES, "isa/numerics.py", "sim/verilator/harness/obi.h"):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(runs.SOURCES / each, tmp_path / each)
+    monkeypatch.setattr(runs, "SOURCES", tmp_path)
+    before = source_digest()
+    assert source_digest() == before
+    with (tmp_path / name).open("a") as file:
+        file.write(" ")
+    assert source_digest() != before
+
+
+def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
+    output = tmp_path / "benchmarks.md"
+    assert bench(matrix(["lenet5_accel"], ["nano", "base"], "fast"), output, Silence(), store=store)
+    text = output.read_text()
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert titles == ["Networks", "Convolution and max pooling fused", "conv23 and conv", "Column reuse",
+                      "Simulation", "Beside the paper"]
+    for line in text.splitlines():
+        if line.startswith("| lenet5_accel"):
+            assert re.match(r"\| lenet5_accel, 1×32×32 \| (nano \| 20 \+ 4|base \| 20 \+ 8) B \| fast \| ", line)
+        if line.startswith("| "):
+            assert line.endswith(" |")
+    assert "| 21 | paper, CONV23 | |" in text
+    assert "| LeNet-5 | 76.6 % |" in text
+    assert f"made by one command, `tilewright bench`,\non {host()}." in text
+
+
+def figures(**changes):
+    usual = Figures(cycles=1000, macs=64_000, multipliers=64, roofline_cycles=900, memory_bytes=1, bytes_moved=1,
+                    buffer_bytes_read=1, work=(), energy=Energy({"array": Amount(2.0, 1.5, 3.0, 1.0, 4.0)}),
+                    seconds=1.0, cycles_per_second=1000.0, matches=True, compared=2, nearly=0, loose=0, tile_cycles=1.0,
+                    winograd_layers=1, fused_pools=1, layer_cycles=(100, 800), core_cycles=0, depthwise=())
+    return dataclasses.replace(usual, **changes)
+
+
+def test_the_page_shows_how_far_predictions_are_off_and_what_differs_from_onnx_runtime():
+    simulated = dataclasses.replace(CASE, engine="rtl")
+    predicted = figures(cycles=1010, layer_cycles=(100, 19_000, 52_000))
+    text = page({CASE: predicted, simulated: figures(matches=False, layer_cycles=(50, 20_000, 50_000))},
+                {"lenet5_accel": ()})
+    assert "| fast | 1,010 | +1.0 % | -5.0 % |" in text
+    networks = text.split("## Networks")[1].split("\n## ")[0]
+    assert "| rtl | 64,000 | 1,000 | 1.00 | 900 | 90.0 % | 0.0 % |" in networks
+    assert "| fast |" not in networks
+    assert networks.rstrip().endswith("| **no** |")
+
+
+def test_the_page_says_how_many_layers_were_compared():
+    for found, text in ((figures(), "| 2 of 2 |"), (figures(compared=1), "| 1 of 2 |"),
+                        (figures(nearly=1), "| 2 of 2, 1 of floats nearly |"),
+                        (figures(loose=1), "| 1 of 2, 1 rounded in float there |"),
+                        (figures(matches=False), "| **no** |")):
+        networks = page({CASE: found}, {"lenet5_accel": ()}).split("## Networks")[1].split("\n## ")[0]
+        assert networks.rstrip().endswith(text)
+
+
+def test_the_page_shows_depthwise_convolutions_and_what_the_core_computes():
+    text = page({CASE: figures(core_cycles=250, depthwise=(Depthwise(stride=2, layers=3, macs=9600, cycles=300),))},
+                {"lenet5_accel": ()})
+    assert "| 90.0 % | 25.0 % |" in text
+    assert "| base | 20 + 8 B | fast | 2 | 3 | 9,600 | 300 | 0.50 | 30.0 % |" in text
+
+
+PLAIN = BaselineFigures(core="cv32e40x", cycles=200_000, instructions=100_000, macs=64_000, measured_layers=2, layers=2,
+                        matches=True)
+SIMD = BaselineFigures(core="cv32e40p", cycles=40_000, instructions=30_000, macs=64_000, measured_layers=1, layers=2,
+                       matches=True)
+
+
+def test_both_baselines_stand_on_the_page_and_what_is_saved_over_each():
+    text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
+    cuts = " | ".join(cut(2.0, each.energy_uj) for each in (PLAIN, SIMD))
+    assert f"| fast | 1,000 | 200,000 | 200.0 × | 99.500 % | ~40,000 | 40.0 × | 97.50 % | {cuts} |" in text
+    assert (f"| {TITLES['cv32e40x']} | rtl | 2 of 2 | 200,000 | 100,000 | 3.12 | {energy(PLAIN)} | yes |") in text
+    assert f"| {TITLES['cv32e40p']}, in parts | rtl | 1 of 2 | 40,000 | 30,000 | 0.62 | {energy(SIMD)} | yes |" in text
+
+
+def test_cuts_stand_beside_those_of_the_paper():
+    text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
+    assert ("| LeNet-5 | 76.6 % | 99.500 % | 97.50 % | 74.8 % | "
+            f"{cut(2.0, PLAIN.energy_uj)} | lenet5_accel, 1×32×32, base, engine fast |" in text)
+    assert "without a clock assumed" in text
+    text = page({CASE: figures()}, {"lenet5_accel": (SIMD,)})
+    assert "| LeNet-5 | 76.6 % | – | 97.50 % | 74.8 % | – | lenet5_accel, 1×32×32, base, engine fast |" in text
+
+
+def test_a_baseline_that_differs_from_the_reference_fails_the_bench(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilewright.bench.bench.run_case", lambda *_: figures())
+    for matches in (True, False):
+        monkeypatch.setattr("tilewright.bench.bench.baselines_of",
+                            lambda *_, found=matches: (PLAIN, dataclasses.replace(SIMD, matches=found)))
+        done = bench(matrix(["lenet5"], ["base"], "fast"), tmp_path / "page.md", Silence(), store=store)
+        assert done is matches
+
+
+def test_baselines_are_run_once_on_both_cores(store, tmp_path, monkeypatch):
+    first = baselines_of("lenet5", store, Silence())
+    assert [each.core for each in first] == ["cv32e40x", "cv32e40p"]
+    assert all(each.matches and each.measured_layers == each.layers == 5 for each in first)
+    plain, simd = first
+    assert plain.macs == simd.macs == 416_520
+    assert 3 * simd.cycles < plain.cycles
+    assert plain.energy_low_uj < plain.energy_uj < plain.energy_high_uj
+    assert simd.energy_uj < plain.energy_uj
+    monkeypatch.setattr("tilewright.bench.baselines.evaluate_baseline", None)
+    assert baselines_of("lenet5", store, Silence()) == first
+
+
+def test_the_command_writes_the_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
+    monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
+    output = tmp_path / "page.md"
+    done = CliRunner().invoke(app, ["bench", "--only", "lenet5", "--machines", "base", "--engine", "fast", "-o",
+                                    str(output)])
+    assert done.exit_code == 0, done.output
+    assert "| lenet5, 1×32×32 | base |" in output.read_text()
+    assert "`tilewright bench --engine fast --only lenet5 --machines base`" in output.read_text()
+
+
+def test_quick_and_only_together_are_refused():
+    done = CliRunner().invoke(app, ["bench", "--quick", "--only", "lenet5"])
+    assert done.exit_code == 2
+    assert "Networks to bench must be given by --quick or by --only, not both" in done.stderr

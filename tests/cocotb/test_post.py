@@ -1,0 +1,23 @@
+"""Random commands through the post-processing unit's Verilator model."""
+
+import pytest
+
+from tests.support.bench import run_bench
+from tilewright.isa.machine import preset
+from tilewright.rtl.post.post import PostUnit
+
+SUMS_LATENCY = {"nano": 2, "base": 3, "large": 6}
+
+
+@pytest.mark.parametrize("name", [pytest.param("nano", marks=pytest.mark.slow), "base",
+                                  pytest.param("large", marks=pytest.mark.slow)])
+def test_random_commands(name):
+    machine = preset(name)
+    latency = SUMS_LATENCY[machine.name]
+    run_bench(
+        PostUnit(machine, sums_latency=latency),
+        module="tests.cocotb.bench_post",
+        toplevel="post",
+        environment={"MACHINE": machine.name, "SUMS_LATENCY": latency, "LAYERS": 12},
+        seed=1,
+    )

@@ -1,0 +1,17 @@
+"""The requantiser and the residual adder in bulk, on their Verilator models."""
+
+import pytest
+
+from tests.cocotb.bench_requantize import BATCHES, META_BITS
+from tests.support.bench import run_bench
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_matches_reference_in_bulk(name):
+    unit, _ = BATCHES[name]
+    run_bench(
+        unit(META_BITS),
+        module="tests.cocotb.bench_requantize",
+        toplevel=name,
+        environment={"UNIT": name, "COUNT": 50_000},
+    )

@@ -1,0 +1,68 @@
+"""Quantised ConvTranspose runs on the datapath, at most one level from ONNX Runtime, which computes it in float."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.support.exactness import assert_layers
+from tests.support.onnx_models import ModelBuilder
+from tilewright.compiler.network.layers import CoreLayer
+
+CASES = {
+    "2x2 stride 2": ((2, 2), {"strides": (2, 2)}),
+    "3x3 stride 2": ((3, 3), {"strides": (2, 2), "pads": (1, 1, 1, 1), "output_padding": (1, 1)}),
+    "4x4 stride 2": ((4, 4), {"strides": (2, 2), "pads": (1, 1, 1, 1)}),
+    "3x2 strides 1, 3": ((3, 2), {"strides": (1, 3), "pads": (1, 0, 0, 1)}),
+    "dilated": ((3, 3), {"strides": (2, 2), "dilations": (2, 1)}),
+    "grouped": ((3, 3), {"strides": (2, 2), "group": 2}),
+}
+
+
+def transposed(model, x, outputs, kernel, per_channel=True, clip="", **attrs):
+    """Add a quantised ConvTranspose."""
+    groups, channels = attrs.get("group", 1), x.shape[1]
+    weights = model.rng.integers(-127, 128, (channels, outputs // groups, *kernel)).astype(np.int8)
+    size = outputs if per_channel and groups == 1 else ()
+    scale = model.rng.uniform(0.004, 0.01, size).astype(np.float32)
+    w = [model.constant(weights), model.constant(scale), model.constant(np.zeros(size, np.int8))]
+    bias = model.constant(model.rng.integers(-9000, 9000, outputs).astype(np.int32))
+    bias_scale = np.broadcast_to(x.scale * scale, outputs).astype(np.float32)
+    b = [bias, model.constant(bias_scale), model.constant(np.zeros(outputs, np.int32))]
+    inputs = [model.dequantized(x), model.node("DequantizeLinear", w, f"weights{len(model.nodes)}", axis=1),
+              model.node("DequantizeLinear", b, f"bias{len(model.nodes)}", axis=0)]
+    real = model.node("ConvTranspose", inputs, f"float{len(model.nodes)}", kernel_shape=kernel, **attrs)
+    if clip:
+        real = model.node(clip, [real], f"float{len(model.nodes)}")
+    strides, dilations = attrs.get("strides", (1, 1)), attrs.get("dilations", (1, 1))
+    pads, extra = attrs.get("pads", (0,) * 4), attrs.get("output_padding", (0, 0))
+    shape = tuple(strides[i] * (x.shape[2 + i] - 1) + extra[i] + dilations[i] * (kernel[i] - 1) + 1
+                  - pads[i] - pads[i + 2] for i in range(2))
+    y = model.value((1, outputs, *shape), np.float32(x.scale * 0.007 * np.sqrt(channels / groups) * 74**2 / 40))
+    model.quantized(real, y)
+    return y
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), [(np.int8, 0), (np.int8, None), (np.uint8, None)])
+@pytest.mark.parametrize("case", CASES)
+def test_any_transposed_convolution(case, dtype, zero_point):
+    kernel, attrs = CASES[case]
+    model = ModelBuilder("qdq", seed=len(case), dtype=dtype, zero_point=zero_point)
+    network = assert_layers(model.finish(transposed(model, model.input((1, 4, 5, 6)), 6, kernel, **attrs)))
+    assert not any(isinstance(layer, CoreLayer) or layer.exact for layer in network.layers)
+
+
+def test_what_follows_joins():
+    model = ModelBuilder("qdq", seed=1)
+    y = transposed(model, model.conv(model.input((1, 3, 6, 6)), 4), 6, (2, 2), clip="Relu", strides=(2, 2))
+    network = assert_layers(model.finish(model.conv(y, 4)), levels=2)
+    assert [layer.kind for layer in network.layers] == ["conv"] * 6
+
+
+def test_padding_that_follows_from_the_size_is_the_cores():
+    model = ModelBuilder("qdq", seed=2)
+    y = transposed(model, model.input((1, 4, 5, 6)), 6, (3, 3), pads=(1, 1, 1, 1))
+    node = next(node for node in model.nodes if node.op_type == "ConvTranspose")
+    node.attribute.remove(next(attribute for attribute in node.attribute if attribute.name == "pads"))
+    node.attribute.append(helper.make_attribute("auto_pad", "SAME_UPPER"))
+    network = assert_layers(model.finish(y))
+    assert [layer.op for layer in network.layers] == ["DequantizeLinear", "ConvTranspose", "QuantizeLinear"]

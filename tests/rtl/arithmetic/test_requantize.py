@@ -1,0 +1,119 @@
+# amaranth: UnusedElaboratable=no
+"""Does the requantiser give what isa.numerics gives, at its stated rate and latency?"""
+
+import math
+import random
+from collections import deque
+
+import pytest
+from amaranth import unsigned
+from amaranth.lib.data import StructLayout
+from amaranth.sim import Simulator
+
+from tilewright.isa import numerics
+from tilewright.rtl.arithmetic.requantize import Requantize
+
+META = StructLayout({"tag": unsigned(5), "last": unsigned(1)})
+
+# Around every power of two a sum changes its shift, or starts to be rounded (24 bits), or wraps (32).
+SUMS = [sign * (1 << place) + near for place in (0, 1, 7, 8, 16, 23, 24, 25, 30, 31) for sign in (1, -1)
+        for near in (-1, 0, 1)]  # fmt: skip
+
+
+def request(rng: random.Random) -> dict[str, int]:
+    """Draw a request whose result is mostly not saturated; one in four has a corner for its sum."""
+    bits = rng.randrange(1, 32)
+    total = rng.choice(SUMS) if rng.random() < 0.25 else rng.randrange(-(1 << bits), 1 << bits)
+    bias = rng.choice((0, rng.randrange(-(1 << 31), 1 << 31), rng.randrange(-1000, 1000)))
+    near = 23 + abs(total).bit_length() - rng.randrange(-2, 10)
+    shift = rng.choice((near, near, near, rng.randrange(128)))
+    low, high = sorted(rng.choice(((-128, 127), (rng.randrange(-128, 128), rng.randrange(-128, 128)))))
+    return {
+        "acc": numerics.wrap(total - bias, 32),
+        "bias": bias,
+        "mantissa": rng.choice((1 << 23, (1 << 24) - 1, rng.randrange(1 << 23, 1 << 24))),
+        "shift": numerics.clamp(shift, 0, 127),
+        "zero_point": rng.choice((0, -128, 127, rng.randrange(-128, 128))),
+        "low": low,
+        "high": high,
+    }
+
+
+def tie(rng: random.Random) -> dict[str, int]:
+    """Draw a request whose product lies exactly between two integers."""
+    place = rng.randrange(1, 22)
+    acc = (2 * rng.randrange(-130, 130) + 1) << (place - 1)
+    config = {"mantissa": 1 << 23, "shift": 23 + place, "zero_point": 0, "low": -128, "high": 127}
+    return {"acc": acc, "bias": 0} | config
+
+
+def near_tie(rng: random.Random) -> dict[str, int]:
+    """Draw a request that every rounding on the way decides: its product is an ulp or less from k + 1/2.
+
+    A sum of more than 24 bits lies halfway between two float32 numbers.
+    """
+    bits = rng.randrange(6, 32)
+    total = rng.randrange(1 << (bits - 1), 1 << bits)
+    if bits > 24:
+        cut = bits - 24
+        total = total >> cut << cut | 1 << (cut - 1)
+    ratio = (rng.randrange(120) + 0.5) / numerics.round_float32(total)
+    shift = 24 - math.frexp(ratio)[1]
+    config = {"mantissa": min(round(math.ldexp(ratio, shift)), (1 << 24) - 1), "shift": shift, "zero_point": 0}
+    return {"acc": rng.choice((-total, total)), "bias": 0} | config | {"low": -128, "high": 127}
+
+
+DRAWS = (request, tie, near_tie)
+
+
+def check(dut, requests, expected, gap, rng):
+    """Send ``requests``, with a gap before each of probability ``gap``; compare value, metadata and cycle."""
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    due: deque[tuple[int, int, dict[str, int]]] = deque()
+    received = 0
+
+    async def bench(ctx):
+        nonlocal received
+        waiting = deque(zip(requests, expected, strict=True))
+        cycle = 0
+        while waiting or due:
+            send = bool(waiting) and rng.random() >= gap
+            ctx.set(dut.i.valid, send)
+            if send:
+                payload, value = waiting.popleft()
+                meta = {"tag": rng.randrange(32), "last": rng.randrange(2)}
+                ctx.set(dut.i.payload, payload | {"meta": meta})
+                due.append((cycle + dut.LATENCY, value, meta))
+            arrives = bool(due) and due[0][0] == cycle
+            assert ctx.get(dut.o.valid) == arrives
+            if arrives:
+                _, value, meta = due.popleft()
+                result = ctx.get(dut.o.payload)
+                assert result.value == value, requests[received]
+                assert {"tag": result.meta.tag, "last": result.meta.last} == meta
+                received += 1
+            await ctx.tick()
+            cycle += 1
+
+    sim.add_testbench(bench)
+    sim.run()
+    assert received == len(requests)
+
+
+@pytest.mark.parametrize("gap", [0, 0.5])
+@pytest.mark.parametrize("draw", DRAWS)
+def test_matches_reference_at_exactly_its_latency(draw, gap):
+    rng = random.Random(f"{draw.__name__} {gap}")
+    requests = [draw(rng) for _ in range(1500)]
+    check(Requantize(META), requests, [numerics.requantize(**fields) for fields in requests], gap, rng)
+
+
+def test_draws_reach_what_they_are_for():
+    """The random requests are worth little if nearly all results saturate, or none is rounded first."""
+    rng = random.Random(0)
+    requests = [request(rng) for _ in range(2000)]
+    inside = sum(q["low"] < numerics.requantize(**q) < q["high"] for q in requests)
+    inexact = sum(abs(q["acc"] + q["bias"]) >= 1 << 24 for q in requests)
+    assert inside > 500
+    assert inexact > 300

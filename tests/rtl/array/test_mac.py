@@ -1,0 +1,115 @@
+"""Machines beyond the presets give the sums of plain convolutions, too."""
+
+import numpy as np
+import pytest
+
+from tests.support.mac_layers import Place, conv, conv23, pool_sum
+from tests.support.streams import put, simulate
+from tilewright.isa.assembler import pack
+from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.machine import Machine
+from tilewright.rtl.array.mac import MacUnit
+
+SHAPES = [  # lanes, clusters, tiles, post_lanes, bus_bytes
+    (1, 1, 1, 1, 4), (2, 2, 1, 1, 8), (2, 1, 2, 2, 16), (4, 4, 2, 2, 4), (8, 4, 4, 1, 8), (4, 1, 4, 1, 16)]
+
+
+def machine(lanes, clusters, tiles, post_lanes, bus_bytes):
+    return Machine(lanes=lanes, clusters=clusters, tiles=tiles, post_lanes=post_lanes, bus_bytes=bus_bytes,
+                   activation_bytes=8192, weight_bytes=4096 * clusters)
+
+
+def layers_for(machine, seed):
+    place, rng = Place(machine), np.random.default_rng(seed)
+    return [
+        conv23(place, rng, channels=3, tiles_x=3, tiles_y=2, groups=2, grouped=True, y_half=1),
+        conv(place, rng, channels=5, kernel=(2, 3), tiles_x=5, tiles_y=1, stride=2, groups=2),
+        pool_sum(place, rng, kernel=(2, 2), tiles_x=3, tiles_y=2, groups=2),
+        conv23(place, rng, channels=1, tiles_x=1, tiles_y=3, reuse=False),
+    ]
+
+
+async def fill(ctx, dut, layers):
+    size = len(dut.weight_write.data) // 8
+    for layer in layers:
+        for blocked, address, content in layer.writes:
+            ctx.set(dut.activation_write.valid, 1)
+            ctx.set(dut.activation_write.blocked, blocked)
+            ctx.set(dut.activation_write.address, address)
+            ctx.set(dut.activation_write.count, len(content))
+            ctx.set(dut.activation_write.data, int.from_bytes(content, "little"))
+            assert ctx.get(dut.activation_written_bytes) == len(content)
+            await ctx.tick()
+        ctx.set(dut.activation_write.valid, 0)
+        for ninth, words in ((0, layer.main), (1, layer.ninths)):
+            for index, content in words:
+                for part in range(16 // size):
+                    ctx.set(dut.weight_write.valid, 1)
+                    ctx.set(dut.weight_write.ninth, ninth)
+                    ctx.set(dut.weight_write.index, index * (16 // size) + part)
+                    ctx.set(dut.weight_write.data,
+                            int.from_bytes(content[size * part:size * (part + 1)], "little"))
+                    assert ctx.get(dut.weight_written_bytes) == size
+                    await ctx.tick()
+        ctx.set(dut.weight_write.valid, 0)
+
+
+async def command(ctx, dut, mnemonic, variant, fields):
+    chosen = BY_MNEMONIC[mnemonic].variant(variant)
+    await put(ctx, dut.commands, {
+        "funct3": BY_MNEMONIC[mnemonic].funct3, "variant": chosen.code, "flags": 0,
+        "rs1": pack(chosen.rs1, {field.name: fields[field.name] for field in chosen.rs1}),
+        "rs2": pack(chosen.rs2, {field.name: fields[field.name] for field in chosen.rs2})})
+
+
+async def read_group(ctx, dut, machine, layer, tiles):
+    """Request every sum of the oldest group, and release it with the last request; return (tiles, pixels, lanes)."""
+    await ctx.tick().until(dut.sums_available)
+    slices = machine.lanes // machine.post_lanes
+    places = [(tile, pixel, part) for tile in range(tiles) for pixel in range(layer.sums.shape[2])
+              for part in range(slices)]
+    values = []
+    for cycle in range(len(places) + dut.SUMS_LATENCY):
+        asks = cycle < len(places)
+        ctx.set(dut.sums_request.valid, asks)
+        if asks:
+            tile, pixel, part = places[cycle]
+            ctx.set(dut.sums_request.tile, tile)
+            ctx.set(dut.sums_request.pixel, pixel)
+            ctx.set(dut.sums_request.slice, part)
+            ctx.set(dut.sums_request.winograd, layer.winograd)
+        ctx.set(dut.sums_done, cycle == len(places) - 1)
+        assert ctx.get(dut.sums_response.valid) == (cycle >= dut.SUMS_LATENCY)
+        if cycle >= dut.SUMS_LATENCY:
+            values += [ctx.get(dut.sums_response.values[lane]) for lane in range(machine.post_lanes)]
+        await ctx.tick()
+    return np.array(values).reshape(tiles, layer.sums.shape[2], machine.lanes)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+def test_any_machine_gives_the_sums_of_plain_convolutions(shape):
+    chosen = machine(*shape)
+    layers = layers_for(chosen, seed=sum(shape))
+    dut = MacUnit(chosen)
+    filled = []
+
+    async def program(ctx):
+        await fill(ctx, dut, layers)
+        filled.append(True)
+        for layer in layers:
+            for variant, fields in layer.settings.items():
+                await command(ctx, dut, "conv", variant, fields)
+            await command(ctx, dut, layer.mnemonic, layer.variant, layer.operands)
+
+    async def post(ctx):
+        for layer in layers:
+            groups, tiles = layer.sums.shape[:2]
+            for group in range(groups):
+                for first in range(0, tiles, chosen.tiles):
+                    count = min(chosen.tiles, tiles - first)
+                    values = await read_group(ctx, dut, chosen, layer, count)
+                    assert np.array_equal(values, layer.sums[group, first:first + count])
+        assert filled
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, program, post, deadline=20_000)

@@ -1,0 +1,154 @@
+# amaranth: UnusedElaboratable=no
+"""Commands reach their unit in order, a full queue holds up the port, and a fence waits for quiet."""
+
+import random
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.sim import Simulator
+
+from tests.support.streams import get_all, put, put_all, simulate
+from tilewright.isa.assembler import command as make
+from tilewright.isa.assembler import decode_variant
+from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, EncodingError
+from tilewright.isa.machine import preset
+from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher, legal
+from tilewright.rtl.stream.commands import Command
+
+NANO = preset("nano")
+
+
+def hardware(command):
+    return Command.const({"funct3": command.funct3, "variant": command.funct7 >> 4, "flags": command.funct7 & 15,
+                          "rs1": command.rs1, "rs2": command.rs2})
+
+
+FENCE = hardware(make("sta", "fence"))
+PLAIN = [(instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants
+         if variant.unit in QUEUED_UNITS]
+
+
+def random_commands(count, seed=0):
+    """Return pairs (unit, command), each command told apart by its rs2."""
+    rng = random.Random(seed)
+    pairs = []
+    for number in range(count):
+        instruction, variant = rng.choice(PLAIN)
+        pairs.append((variant.unit, Command.const({"funct3": instruction.funct3, "variant": variant.code,
+                                                   "rs1": rng.getrandbits(32), "rs2": number})))
+    return pairs
+
+
+def test_legal_is_what_the_assembler_decodes():
+    m, funct3, funct7, result = Module(), Signal(3), Signal(7), Signal()
+    m.d.comb += result.eq(legal(funct3, funct7))
+    by_funct3 = {instruction.funct3: instruction for instruction in INSTRUCTIONS}
+
+    def expected(f3, f7):
+        try:
+            decode_variant(by_funct3[f3], f7)
+        except (KeyError, EncodingError):
+            return False
+        return True
+
+    async def check(ctx):
+        for f3 in range(8):
+            ctx.set(funct3, f3)
+            for f7 in range(128):
+                ctx.set(funct7, f7)
+                assert bool(ctx.get(result)) == expected(f3, f7), (f3, f7)
+
+    sim = Simulator(m)
+    sim.add_testbench(check)
+    sim.run()
+
+
+@pytest.mark.parametrize("stall", [0, 0.5, 0.9])
+def test_each_unit_gets_its_commands_in_order(stall):
+    dut, sent, received = Dispatcher(NANO), random_commands(200), {}
+
+    def consumer(unit, seed):
+        async def take(ctx):
+            count = sum(each == unit for each, _ in sent)
+            received[unit] = [p for _, p in await get_all(ctx, getattr(dut, unit), count, stall=stall, seed=seed)]
+        return take
+
+    async def producer(ctx):
+        await put_all(ctx, dut.commands, [command for _, command in sent])
+
+    simulate(dut, producer, *(consumer(unit, seed) for seed, unit in enumerate(QUEUED_UNITS)))
+    assert received == {unit: [c for each, c in sent if each == unit] for unit in QUEUED_UNITS}
+
+
+def test_takes_a_command_per_cycle_until_one_queue_is_full():
+    dut = Dispatcher(NANO)
+    load, mac = hardware(make("lda", "linear")), hardware(make("conv", "run"))
+
+    async def check(ctx):
+        ctx.set(dut.commands.payload, load)
+        ctx.set(dut.commands.valid, 1)
+        for _ in range(NANO.queue_depth):
+            assert ctx.get(dut.commands.ready)
+            await ctx.tick()
+        await ctx.tick().repeat(10)
+        assert not ctx.get(dut.commands.ready)
+        ctx.set(dut.commands.payload, mac)
+        assert ctx.get(dut.commands.ready)
+
+    simulate(dut, check)
+
+
+def test_fence_waits_for_queues_and_busy():
+    dut = Dispatcher(NANO)
+
+    async def check(ctx):
+        await ctx.tick().repeat(10)
+        assert ctx.get(dut.idle)
+        await put(ctx, dut.commands, hardware(make("lda", "linear")))
+        ctx.set(dut.commands.payload, FENCE)
+        ctx.set(dut.commands.valid, 1)
+        for _ in range(20):
+            assert not ctx.get(dut.commands.ready)   # the command is still queued
+            await ctx.tick()
+        ctx.set(dut.load.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.load.ready, 0)
+        await ctx.tick()                             # a unit may rise one cycle after it has taken a command
+        ctx.set(dut.busy, 1)
+        for _ in range(20):
+            assert not ctx.get(dut.commands.ready)
+            await ctx.tick()
+        ctx.set(dut.busy, 0)
+        waited = 0
+        while not ctx.get(dut.commands.ready):
+            waited += 1
+            await ctx.tick()
+        assert waited == Dispatcher.QUIET_CYCLES
+        assert ctx.get(dut.taken)
+        assert not any(ctx.get(getattr(dut, unit).valid) for unit in QUEUED_UNITS)
+
+    simulate(dut, check)
+
+
+def test_after_a_fault_everything_is_taken_and_nothing_passed_on():
+    dut = Dispatcher(NANO)
+
+    async def check(ctx):
+        ctx.set(dut.drop, 1)
+        ctx.set(dut.busy, 1)
+        for payload in [FENCE] + [hardware(make("lda", "linear"))] * (2 * NANO.queue_depth):
+            ctx.set(dut.commands.payload, payload)
+            ctx.set(dut.commands.valid, 1)
+            assert ctx.get(dut.commands.ready)
+            await ctx.tick()
+        ctx.set(dut.commands.valid, 0)
+        await ctx.tick().repeat(5)
+        assert not ctx.get(dut.load.valid)
+
+    simulate(dut, check)
+
+
+def test_fence_is_the_only_command_of_the_host():
+    hosts = [(i.mnemonic, v.name) for i in INSTRUCTIONS for v in i.variants if v.unit == "host"]
+    assert hosts == [("sta", "fence")]
+    assert BY_MNEMONIC["sta"].variant("fence").flags == (None,) * 4

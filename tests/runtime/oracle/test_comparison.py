@@ -1,0 +1,69 @@
+"""The first layer that differs from the reference is found, with its place and both values."""
+
+import numpy as np
+
+from tilewright.compiler.network.layers import Place, TensorInfo
+from tilewright.runtime.oracle.comparison import compare
+from tilewright.runtime.oracle.inexact import inexact_tensors
+
+LAYERS = [("conv1", "a"), ("conv2", "b"), ("fc", "c")]
+REFERENCE = {"a": np.arange(24, dtype=np.int8).reshape(1, 2, 3, 4), "b": np.full((1, 4), 130, np.uint8),
+             "c": np.zeros((1, 2), np.int8)}
+OURS = {"a": REFERENCE["a"].reshape(2, 3, 4), "b": np.full((4, 1, 1), 2, np.int8), "c": np.zeros((2, 1, 1), np.int8)}
+
+
+def test_equal_tensors_match_whatever_their_type_in_the_model():
+    comparison = compare(LAYERS, OURS, REFERENCE)
+    assert comparison.matches is True
+    assert str(comparison) == "3 of 3 layers compared with ONNX Runtime: every element is equal"
+
+
+def test_the_first_difference_is_told_with_index_and_values():
+    wrong = {name: tensor.copy() for name, tensor in OURS.items()}
+    wrong["b"][2:] = -7
+    wrong["c"][0] = 1
+    comparison = compare(LAYERS, wrong, REFERENCE)
+    assert comparison.matches is False
+    assert str(comparison) == ("Layer 1 (conv2) is the first to differ from ONNX Runtime: b at (2, 0, 0) (channel, "
+                               "row, column) is -7, not 2; 2 of its elements differ")
+
+
+def test_only_what_both_have_is_compared():
+    assert compare(LAYERS, {"c": OURS["c"]}, REFERENCE).compared == 1
+    nothing = compare(LAYERS, {}, REFERENCE)
+    assert nothing.matches is None
+    assert str(nothing) == "No tensor was compared with ONNX Runtime"
+
+
+def test_floats_need_only_be_near():
+    ours = np.array([1.0, -2.0, np.nan, np.inf], np.float32)
+    near, far = ours + np.float32([1e-4, 0, 0, 0]), ours + np.float32([0, 0.1, 0, 0])
+    comparison = compare([("tanh", "t")], {"t": ours}, {"t": near})
+    assert (comparison.matches, comparison.floats) == (True, 1)
+    assert str(comparison).endswith("every element is equal but for 1 float tensors, which differ by 5e-05 of their "
+                                    "range at most")
+    for wrong in (far, np.float32([1, -2, 0, np.inf]), np.float32([1, -2, np.nan, 3])):
+        assert compare([("tanh", "t")], {"t": ours}, {"t": wrong}).matches is False
+
+
+def test_what_onnx_runtime_rounds_in_float_may_be_off():
+    wrong = {"a": OURS["a"], "b": OURS["b"] + np.int8(3), "c": OURS["c"]}
+    comparison = compare(LAYERS, wrong, REFERENCE, {"b"})
+    assert comparison.matches is True
+    assert str(comparison).startswith("2 of 3 layers compared with ONNX Runtime: every element is equal; ")
+    assert str(comparison).endswith("; 1 more come from what ONNX Runtime rounds in float, and are up to 3 levels "
+                                    "off (tilewright compare holds each by itself)")
+    assert compare(LAYERS, wrong | {"c": OURS["c"] + np.int8(1)}, REFERENCE, {"b"}).matches is False
+
+
+def test_what_follows_from_rounding_in_float_is_inexact():
+    def info(name: str, dtype: str = "int8", parent: str | None = None) -> TensorInfo:
+        place = parent and Place(parent=parent, offset=0, row_step=1, pixel_step=1)
+        return TensorInfo(name=name, shape=(1, 1, 1), scale=np.float32(1), zero_point=0, dtype=dtype, place=place)
+
+    infos = {each.name: each for each in (info("in"), info("sum"), info("float", "float32"), info("rounded"),
+                                          info("whole"), info("part", parent="whole"), info("behind", "float32"))}
+    layers = [(("in",), ("sum",), True), (("sum",), ("float",), False), (("float",), ("rounded",), True),
+              (("rounded",), ("part",), True), (("whole",), ("behind",), True)]
+    assert inexact_tensors(layers, infos) == {"rounded", "part", "whole", "behind"}
+    assert inexact_tensors([(("in",), ("sum",), False)], infos) == {"sum"}

@@ -1,0 +1,111 @@
+"""What no hardware could do is a sentence: missing semaphores and settings, overrun buffers, breached windows."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.sim.values.test_executor import CLAMP, CONV, OUTPUT, SIZE, engine_of, run, set_conv, set_store
+from tilewright.isa.machine import preset
+from tilewright.sim.values.executor import ExecutionError
+from tilewright.sim.values.memory import MAIN_BASE, WindowError
+
+READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
+         ("lda.set_layout", {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}))
+END = preset("base").activation_bytes
+RESULT_END = preset("base").result_bytes
+OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
+
+
+@pytest.mark.parametrize(("commands", "message"), [
+    ([("lda.linear", {"address": MAIN_BASE, "rows": 1}, "wait_act_free"), ],
+     r"waits for act_free, which no command before it has signalled$"),
+    ([("sta.memory", {"address": MAIN_BASE, "rows": 1}, "wait_out_ready")], r"waits for out_ready, which no command "),
+    ([("lda.linear", {"address": MAIN_BASE, "rows": 1})], r"must find everything set before it, not use lda$"),
+    ([*READY, ("lda.linear", {"address": MAIN_BASE})], r"must have rows of at least 1, not 0$"),
+    ([*READY, ("lda.linear", {"address": MAIN_BASE, "rows": 2, "base": END - 30})],
+     rf"must stay inside its buffers, not reach activation byte {END - 30 + 16 + 24} of {END}$"),
+    ([*READY, ("lda.fill_blocked", {"rows": 1, "base": END - 16})],
+     r"not use chunk_bytes 16, which is no multiple of channels 3$"),
+    ([*READY, ("lda.residual", {"address": MAIN_BASE, "rows": 1, "base": RESULT_END - 15})],
+     rf"not reach result byte {RESULT_END} of {RESULT_END}$"),
+    ([("ldw.main", {"address": MAIN_BASE, "base": 8190, "words": 3})], r"not reach main byte 65543 of 65536$"),
+    ([("ldw.ninths", {"address": MAIN_BASE, "base": 1023, "words": 2})], r"not reach ninths byte 8199 of 8192$"),
+    ([("ldw.parameters", {"address": MAIN_BASE, "base": 1024, "words": 1})],
+     r"not reach parameters byte 8199 of 8192$"),
+    ([("ldw.table", {"address": MAIN_BASE, "base": 127, "words": 2})], r"not reach table byte 1031 of 1024$"),
+    ([("ldw.main", {"address": MAIN_BASE})], r"must have words of at least 1, not 0$"),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1, "weight_base": 4090})],
+     r"not reach weight word 4137 of 4096$"),
+    ([*set_conv(CONV), ("conv23.run", {"tiles_y": 1, "groups": 1, "weight_base": 4})],
+     r"not reach weight_base 4, which is no multiple of 8$"),
+    ([*set_conv(CONV), ("conv23.run", {"tiles_y": 1, "groups": 1, "weight_base": 4088, "base": 0}),
+      ("conv23.run", {"tiles_y": 1, "groups": 9, "weight_base": 4088})],
+     r"not reach kernel 71 from word 4088 of 4096$"),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1, "hold": 1})],
+     r"not reach tile 4 of the 4 whose sums can be held, of one lane group$"),
+    ([*set_conv(CONV | {"tiles_x": 4}), ("conv.run", {"tiles_y": 1, "groups": 1, "accumulate": 1})],
+     r"not use sums held by an earlier command$"),
+    ([*set_conv(CONV | {"runs": 0}), ("conv.run", {"tiles_y": 1, "groups": 1})], r"not use runs, which is zero$"),
+    ([*OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1})], r"not use sums that no mac command has left$"),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1}), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 5})],
+     r"not use sums of shape \(1, 5, 8\) \(there are \(1, 5, 4\), winograd 0\)$"),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 2, "groups": 1}), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 4})],
+     r"not use sums of shape \(1, 5, 4\) \(there are \(2, 5, 4\), winograd 0\)$"),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1}), *OUTPUT_SET,
+      ("act.run", {"rows": 1, "channels": 4, "base": RESULT_END - 50})],
+     rf"not reach result byte {RESULT_END + 5} of "),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1}), *OUTPUT_SET,
+      ("act.run", {"rows": 1, "channels": 4, "residual": 1, "pooled": 1})], r"residual and pooled together"),
+    ([*set_store(9, 100), ("sta.linear", {"rows": 1, "base": 0, "target": END - 24})],
+     rf"not reach activation byte {END} of {END}$"),
+    ([*set_store(640, 640), ("sta.blocked", {"rows": 1, "base": 0, "target": END - 16})],
+     r"must stay inside its buffers, not reach activation byte "),
+    ([*set_store(9, 100), ("sta.memory", {"rows": 1, "address": MAIN_BASE, "base": RESULT_END - 46})],
+     rf"not reach result byte {RESULT_END} of {RESULT_END}$"),
+])
+def test_what_no_hardware_could_do(commands, message):
+    engine = engine_of(preset("base"))
+    with pytest.raises(ExecutionError, match=message) as caught:
+        run(engine, *commands)
+    assert str(caught.value).startswith(f"Command {commands[-1][0]} ")
+
+
+def test_a_semaphore_counts_to_63():
+    engine = engine_of(preset("base"))
+    signal = ("ldw.main", {"address": MAIN_BASE, "words": 1}, "signal_wgt_ready")
+    run(engine, *[signal] * 63)
+    with pytest.raises(ExecutionError, match=r"^Semaphore wgt_ready must stay below 64; ldw\.main .* overflows it$"):
+        run(engine, signal)
+
+
+def test_waits_take_and_signals_add():
+    engine = engine_of(preset("base"))
+    fill = ("lda.fill_linear", {"rows": 1})
+    run(engine, *READY, (*fill, "signal_act_ready"), (*fill, "signal_act_ready"))
+    assert engine.semaphores["act_ready"] == 2
+    cfg = CONV | {"tiles_x": 1}
+    run(engine, *set_conv(cfg), ("conv.run", {"tiles_y": 1, "groups": 1}, "wait_act_ready", "signal_act_free"))
+    assert (engine.semaphores["act_ready"], engine.semaphores["act_free"]) == (1, 1)
+
+
+@pytest.mark.parametrize("commands", [
+    [*READY, ("lda.linear", {"address": MAIN_BASE + SIZE - 8, "rows": 1})],
+    [("ldw.main", {"address": MAIN_BASE + SIZE - 8, "words": 2})],
+    [*set_store(9, 100), ("sta.memory", {"rows": 1, "address": MAIN_BASE + SIZE - 10})],
+    [("sta.status", {"address": 0})],
+], ids=lambda commands: commands[-1][0])
+def test_a_breach_of_the_windows(commands):
+    message = "^" + re.escape("A DMA request must stay inside a window (0x80000000..0x80010000), not ")
+    with pytest.raises(WindowError, match=message):
+        run(engine_of(preset("base")), *commands)
+
+
+def test_a_run_may_reach_beyond_the_buffer_and_wraps():
+    machine = replace(preset("base"), activation_bytes=4096)
+    engine = engine_of(machine)
+    run(engine, *set_conv({"tiles_x": 1, "runs": 1, "kernel_x": 1, "kernel_y": 1}),
+        ("conv.run", {"base": 4090, "tiles_y": 1, "groups": 1}))
+    data = np.concatenate([engine.activations[4090:], engine.activations[:10]]).astype(int)
+    assert engine.sums[0].sums[0, 0, 0] == int(data @ engine.main[0, 0].astype(int))

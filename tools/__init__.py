@@ -1,0 +1,1 @@
+"""Finding and running external tools; caches, files, progress and Markdown."""

