@@ -8,8 +8,10 @@ import math
 from dataclasses import replace
 
 from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.isa.limits import MAX_ROWS
 
-_MAX_CHANNELS, _MAX_WIDTH, _MAX_HEIGHT = 256, 1024, 1023
+_MAX_CHANNELS, _MAX_WIDTH = 256, 1024
+"""Small enough that a few rows of the image fit the buffers of every machine."""
 _LANES = 16
 
 
@@ -19,7 +21,7 @@ def image_of(elements: int) -> tuple[int, int, int, int] | None:
              for channels in range(1, min(elements, _MAX_CHANNELS) + 1) if elements % channels == 0
              for rest in (elements // channels,)
              for width in [max(w for w in range(1, min(rest, _MAX_WIDTH) + 1) if rest % w == 0)]
-             if rest // width <= _MAX_HEIGHT]
+             if rest // width <= MAX_ROWS]
     return max(found, key=lambda shape: (shape[1] % _LANES == 0, shape[1]), default=None)
 
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS
 from tilewright.compiler.passes.recognise.function_tables import BINARY, UNARY
-from tilewright.compiler.plan.forms import MAX_WINDOW_STRIDE
-from tilewright.compiler.plan.planner import MAX_KERNEL, MAX_PADDING, MAX_WINDOW
+from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.plan.tiles import Tile
 from tilewright.compiler.plan.walk import PAIR_BYTES, Walk
+from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 BLOCK_ROWS = 4
@@ -87,5 +88,5 @@ def block_words(block: Block, walk: Walk, machine: Machine) -> int:
 
 
 def usable_words(machine: Machine) -> int:
-    """Return the words per cluster that ``ldw``, which counts 65,536 bus words, can reach."""
-    return min(machine.weight_words, (1 << 16) * machine.bus_bytes // (TILE_BYTES * machine.clusters))
+    """Return the words per cluster that ``ldw``, whose addresses count bus words, can reach."""
+    return min(machine.weight_words, WEIGHT_BUS_WORDS * machine.bus_bytes // (TILE_BYTES * machine.clusters))

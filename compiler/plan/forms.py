@@ -10,9 +10,7 @@ from dataclasses import replace
 from tilewright.compiler.network.layers import Layer, MaxPool
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.walk import Algorithm
-
-MAX_CHANNELS, MAX_WINDOW_STRIDE = 4095, 7
-"""What the operands of the commands can hold (isa/encoding.py)."""
+from tilewright.isa.limits import MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
 
 
 def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
@@ -35,7 +33,7 @@ def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algori
 
 def fits_winograd(layer: Layer) -> bool:
     """Tell whether kernel and channels are those of ``conv23``, whatever the stride."""
-    return layer.kernel == (3, 3) and layer.dilations == (1, 1) and layer.in_shape[0] <= MAX_CHANNELS
+    return layer.kernel == (3, 3) and layer.dilations == (1, 1) and layer.in_shape[0] <= MAX_PIXEL_BYTES
 
 
 def at_stride_one(layer: Layer) -> Layer:

@@ -25,16 +25,24 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
     weight_words,
 )
-from tilewright.compiler.plan.forms import MAX_CHANNELS, MAX_WINDOW_STRIDE, algorithms, forms
+from tilewright.compiler.plan.forms import algorithms, forms
 from tilewright.compiler.plan.strips import can_stay
 from tilewright.compiler.plan.tiles import Axis, Slice, Tile, axes
 from tilewright.compiler.plan.walk import Walk, walk, walks
+from tilewright.isa.limits import (
+    MAX_BLOCK_CHANNELS,
+    MAX_CHUNKS,
+    MAX_COLUMNS,
+    MAX_KERNEL,
+    MAX_PADDING,
+    MAX_PAIR_WORDS,
+    MAX_PIXEL_BYTES,
+    MAX_ROWS,
+    MAX_RUNS,
+    MAX_WINDOW,
+    MAX_WINDOW_STRIDE,
+)
 from tilewright.isa.machine import TILE_BYTES, Machine
-
-MAX_ROWS, MAX_COLUMNS, MAX_RUNS, MAX_KERNEL, MAX_PADDING = 1023, 4095, 16383, 63, 63
-MAX_WINDOW, MAX_PAIR_WORDS = 15, 4095
-"""What the operands of the commands can hold (isa/encoding.py)."""
-
 
 FIRST_ROWS = 2
 """Output rows of a first tile that is made smaller than the others."""
@@ -214,7 +222,7 @@ def block_sizes(layer: Layer, walk: Walk, machine: Machine) -> list[tuple[int, i
     """Return (lane groups, parts of the kernel) of the blocks that fit the weight and parameter memories."""
     total = -(-layer.conv_shape[0] // machine.lanes)
     usable = usable_words(machine)
-    most = min(total, min(machine.parameter_channels, MAX_CHANNELS) // machine.lanes)
+    most = min(total, min(machine.parameter_channels, MAX_BLOCK_CHANNELS) // machine.lanes)
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
     if walk.section:
         lengths = {length for length in lengths | {walk.section} if walk.section % length == 0} | {1}
@@ -297,9 +305,9 @@ def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, layouts: LayerLayo
             and result_bytes(tile, block.channels) <= machine.result_bytes
             and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
             and len(tile.columns.conv) <= MAX_COLUMNS
-            and (layouts.input.rows_whole or len(tile.columns.image) <= MAX_COLUMNS)
+            and (layouts.input.rows_whole or len(tile.columns.image) <= MAX_CHUNKS)
             and max(tile.columns.before, tile.columns.after) <= MAX_PADDING
-            and (layer.in_shape[0] <= MAX_CHANNELS or tile.columns.before == tile.columns.after == 0)
+            and (layer.in_shape[0] <= MAX_PIXEL_BYTES or tile.columns.before == tile.columns.after == 0)
             and max(tile.rows.window_before, tile.columns.window_before) <= MAX_WINDOW)
 
 

@@ -11,7 +11,8 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.strips import whole_tile
 from tilewright.compiler.plan.tiles import Tile
 from tilewright.compiler.schedule.rings import Region
-from tilewright.compiler.schedule.step_commands import MAX_PIXEL_BYTES, Access, Draft, chunks_of
+from tilewright.compiler.schedule.step_commands import Access, Draft, chunks_of
+from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 BLOCK = 4

@@ -24,10 +24,9 @@ from tilewright.compiler.plan.tiles import Tile, axes
 from tilewright.compiler.plan.walk import PAIR_BYTES
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import Span
+from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale, residual_offset
-
-MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES, MAX_BURST_WORDS = 65535, 4095, 4095, 65535
 
 
 @dataclass(frozen=True, slots=True)

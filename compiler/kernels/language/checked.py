@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tilewright.compiler.kernels.language.kernel import Kernel
-from tilewright.isa.program import Call, Operand
+from tilewright.isa.program import MAX_RANK, Call, Operand
 
 Dims = tuple[int, ...]
 
@@ -15,8 +15,6 @@ ALL = ("float32", *INTEGERS, "bool")
 
 NEWEST_OPSET = 1000
 """Stands for the newest operator set where a call names none."""
-
-MAX_RANK = 8
 
 
 class Refused(ValueError):

@@ -13,7 +13,7 @@ from tilewright.compiler.graph.integer_ops import INTEGER
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.scales import with_constants
 from tilewright.compiler.passes.recognise.remove_identity import rename
-from tilewright.compiler.plan.planner import MAX_KERNEL
+from tilewright.isa.limits import MAX_KERNEL
 
 
 class FlattenToKernel(Pass):

@@ -15,8 +15,7 @@ from tilewright.compiler.graph.integer_moves import move_shape
 from tilewright.compiler.graph.integer_ops import INTEGER, ONNX_NAMES, PLACED
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
-from tilewright.compiler.plan.forms import MAX_WINDOW_STRIDE
-from tilewright.compiler.plan.planner import MAX_KERNEL, MAX_PADDING, MAX_WINDOW
+from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 _WINDOWS = ("QConv", "QAverage", "QMaxPool")
 _Shape = tuple[int, ...]
