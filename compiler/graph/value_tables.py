@@ -21,6 +21,18 @@ _DEFAULT_OPSET = 17
 _GELU_OPSET = 20
 _IR_VERSION = 9
 
+UNARY = {
+    "Abs", "Ceil", "Celu", "Clip", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
+    "Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign",
+    "Sqrt", "Swish", "Tanh", "ThresholdedRelu", "Sin", "Cos"}
+"""Operators that compute each element of their first input by itself."""
+
+BINARY = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "PRelu"}
+"""Operators that compute each pair of elements by itself."""
+
+COMPUTED_IN_TABLES = frozenset(UNARY | BINARY)
+"""ONNX operators that may become part of a table."""
+
 
 class TableError(Exception):
     """ONNX Runtime does not compute the chain."""

@@ -25,11 +25,11 @@ from tilewright.compiler.errors import (
 from tilewright.compiler.graph.graph import Graph, Node, Tensor
 from tilewright.compiler.graph.integer_moves import MOVES
 from tilewright.compiler.graph.integer_ops import RECOGNISED
+from tilewright.compiler.graph.value_tables import COMPUTED_IN_TABLES
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
-from tilewright.compiler.passes.recognise.function_tables import COMPUTED_IN_TABLES
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS
-from tilewright.compiler.passes.recognise.function_tables import BINARY, UNARY
+from tilewright.compiler.graph.value_tables import BINARY, UNARY
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]

@@ -14,19 +14,7 @@ from tilewright.compiler.graph.flat_views import viewed
 from tilewright.compiler.graph.graph import Graph, Node, Tensor
 from tilewright.compiler.graph.integer_ops import with_bounds
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.graph.value_tables import TableError, table_of
-
-UNARY = {
-    "Abs", "Ceil", "Celu", "Clip", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
-    "Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign",
-    "Sqrt", "Swish", "Tanh", "ThresholdedRelu", "Sin", "Cos"}
-"""Operators that compute each element of their first input by itself."""
-
-BINARY = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "PRelu"}
-"""Operators that compute each pair of elements by itself."""
-
-COMPUTED_IN_TABLES = frozenset(UNARY | BINARY)
-"""ONNX operators that may become part of a table."""
+from tilewright.compiler.graph.value_tables import BINARY, UNARY, TableError, table_of
 
 _CLAMPS = {"Relu", "Clip"}
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Node, Tensor
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.passes.recognise.function_tables import BINARY, UNARY, same_parameters
+from tilewright.compiler.graph.value_tables import BINARY, UNARY
+from tilewright.compiler.passes.recognise.function_tables import same_parameters
 from tilewright.compiler.passes.recognise.remove_identity import rename
 
 _Perm = tuple[int, ...]
