@@ -17,10 +17,10 @@ import numpy as np
 
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
+from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
 from tilewright.compiler.network.layout import Layout, layout_of
 from tilewright.compiler.network.reference import residual_table
-from tilewright.compiler.plan.core_plan import call_of
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 from tilewright.isa.program import Call
 
@@ -140,7 +140,7 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     pooled = memory.take(max((int(np.prod(layer.conv_shape)) for layer in datapath), default=0))
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
     addresses = constants | {name: MAIN_MEMORY + offset for name, offset in tensors.items()}
-    calls = {layer.name: call_of(layer, network.tensors, network.constants, addresses)
+    calls = {layer.name: core_call(layer, network.tensors, network.constants, addresses)
              for layer in network.layers if isinstance(layer, CoreLayer)}
     names, functions = [], shared_functions(calls.values())
     for index, layer in enumerate(network.layers):

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tilewright.compiler.kernels.execute import run_call
+from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
 from tilewright.compiler.network.values import Values
-from tilewright.compiler.plan.core_plan import call_of
 from tilewright.isa.numerics import pack_scale, residual_offset
 
 _EXACT_TERMS = 1023
@@ -60,7 +60,7 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
 
 def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """Evaluate a layer of the host core, as its kernel does, on the tensors ``values`` of ``network``."""
-    call = call_of(layer, network.tensors, network.constants)
+    call = core_call(layer, network.tensors, network.constants)
     arrays = [None if not operand.present else
               (network.constants[name] if name in network.constants else values[name]).reshape(operand.dims)
               for name, operand in zip(layer.inputs, call.inputs, strict=True)]

@@ -10,9 +10,10 @@ from tilewright.compiler.graph.graph import Graph, Node, Tensor
 from tilewright.compiler.graph.integer_ops import INTEGER
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.kernels.mac_counts import macs_of
+from tilewright.compiler.kernels.refusal import WAY_OUT, refusal_of
 from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
-from tilewright.compiler.plan.core_plan import WAY_OUT, call_of, refusal_of
 
 _ROUNDED_ONCE = frozenset({"Add", "Mul", "Div", "Sub", "AveragePool", "GlobalAveragePool", "Where", "LeakyRelu"})
 """Operators that ONNX Runtime fuses with what quantises their operands and result, with fewer roundings."""
@@ -86,7 +87,7 @@ def check_core(layers: Iterable[CoreLayer], tensors: Mapping[str, TensorInfo],
     """
     refusals = []
     for layer in layers:
-        if (refusal := refusal_of(call_of(layer, tensors, constants))) is not None:
+        if (refusal := refusal_of(core_call(layer, tensors, constants))) is not None:
             refusals.append(UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op,
                                                  f"{layer.reason}, and on the core: {refusal}", WAY_OUT))
     raise_all(refusals)

@@ -16,11 +16,11 @@ from tilewright.compiler.emit.manifest import ArtifactError, from_json, to_json
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.explain import explain
 from tilewright.compiler.kernels.staging import can_be_staged, stage_of, staged_if_quicker
+from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import Place
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
 from tilewright.compiler.network.part_of_network import slice_network
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.plan.core_plan import call_of
 from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.compiler.schedule.step_commands import Access, Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
@@ -387,6 +387,6 @@ def test_parameters_become_attributes():
     stack.constants["low"] = np.float32(0)
     stack.tensor("x", (5,))
     stack.core("Clip", ("x", "low"), (5,))
-    call = call_of(stack.layers[-1], stack.tensors, stack.constants)
+    call = core_call(stack.layers[-1], stack.tensors, stack.constants)
     assert call.inputs[0].present
     assert ("min" in call.attrs) != call.inputs[1].present

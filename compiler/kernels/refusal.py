@@ -1,0 +1,23 @@
+"""Why the host core cannot run a call, if it cannot: an operator, a type or a rank that no kernel takes."""
+
+from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.isa.program import DTYPES, MAX_RANK, Call
+
+WAY_OUT = "compute that part of the model outside, or replace the node by one that is supported"
+"""What to do about a node that the host core refuses, as the end of a sentence."""
+
+
+def refusal_of(call: Call) -> str | None:
+    """Return why the host core cannot run ``call``, or None if it can."""
+    kernel = KERNELS.get(call.kernel)
+    if kernel is None:
+        return "the host core has no kernel for this operator"
+    for operand in call.operands:
+        if operand.dtype not in DTYPES:
+            return f"the host core has no numbers of type {operand.dtype}"
+        if len(operand.dims) > MAX_RANK:
+            return f"the host core takes tensors of up to {MAX_RANK} dimensions, not {len(operand.dims)}"
+    for index, name in kernel.parameters.items():
+        if index < len(call.inputs) and call.inputs[index].present:
+            return f"its input {name} must be a constant"
+    return kernel.refusal(call)
