@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx  # noqa: TID251
-import onnx.backend.base  # noqa: TID251
-from onnx import ModelProto, NodeProto, helper, numpy_helper  # noqa: TID251
+import onnx
+import onnx.backend.base
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.graph.integer_ops import RECOGNISED

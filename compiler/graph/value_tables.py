@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper  # noqa: TID251
+from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.graph.graph import Node
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Collection, Mapping
 
-import onnx  # noqa: TID251
-import onnx.inliner  # noqa: TID251
+import onnx
+import onnx.inliner
 import onnx_ir as ir
 import onnxscript.optimizer
 from onnx_ir.passes.common import (

@@ -6,8 +6,8 @@ Each function raises a :exc:`BadModelError` or :exc:`UnsupportedModelError`, or 
 import re
 from collections.abc import Mapping
 
-import onnx  # noqa: TID251
-from onnx import helper  # noqa: TID251
+import onnx
+from onnx import helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.isa.program import DTYPES

@@ -11,9 +11,9 @@ from typing import Any
 
 import google.protobuf.message
 import numpy as np
-import onnx  # noqa: TID251
-import onnx.external_data_helper  # noqa: TID251
-from onnx import TensorProto, helper, numpy_helper  # noqa: TID251
+import onnx
+import onnx.external_data_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import (
     BadModelError,

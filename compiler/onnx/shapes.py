@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-import onnx  # noqa: TID251
-from onnx import TensorProto, helper  # noqa: TID251
+import onnx
+from onnx import TensorProto, helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx.faults import contradiction

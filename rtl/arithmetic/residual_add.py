@@ -12,16 +12,15 @@ from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.arithmetic.product import append_products
-from tilewright.rtl.arithmetic.requantize import (
+from tilewright.rtl.arithmetic.requantise import (
     MANTISSA_BITS,
-    Pipeline,
     coarse_zeros,
-    flow,
     leading_zeros,
-    normalize_product,
+    normalise_product,
     round_and_clamp,
     round_mantissa,
 )
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 WORD_BITS = 32
 POINT_BITS = 9
@@ -70,7 +69,7 @@ def multiply(m: Module, name: str, pipe: Pipeline, mantissa: Value, shift: Value
     append_products(m, pipe, {lower: (factor, mantissa[:18]), upper: (factor, mantissa[18:])}, point=shift + zeros)
     lower, upper = getattr(pipe, lower), getattr(pipe, upper)
     pipe.step(product=Cat(lower[:18], (lower[18:] + upper)[:14]))
-    word, zero = normalize_product(pipe.product)
+    word, zero = normalise_product(pipe.product)
     is_zero = ~pipe.product[-2:].any()
     pipe.step(word=word, point=signed_point(Mux(is_zero, FAR, pipe.point + zero)))
 

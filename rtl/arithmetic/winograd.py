@@ -11,7 +11,7 @@ from amaranth import Module, Mux, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.arithmetic.requantize import Pipeline, flow
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 VALUE = signed(8)
 DATA = signed(10)

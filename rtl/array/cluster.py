@@ -4,10 +4,10 @@ from amaranth import Module
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.arithmetic.winograd import DATA, WeightTransform
 from tilewright.rtl.array.lane import SUM, Lane, Slot
 from tilewright.rtl.buffers.weight_buffer import FETCH, WeightBuffer, weight_write_signature
+from tilewright.rtl.stream.pipeline import flow
 
 
 class Cluster(Component):

@@ -5,8 +5,8 @@ from amaranth.lib.data import ArrayLayout, Struct, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.arithmetic.winograd import DATA, PRODUCT, WEIGHT, InverseTransform
+from tilewright.rtl.stream.pipeline import flow
 
 SUM = signed(32)
 DEPTH = 16

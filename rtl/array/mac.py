@@ -4,13 +4,13 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.wiring import Component, In, Out, Signature, connect, flipped
 
-from tilewright.rtl.arithmetic.requantize import Pipeline
 from tilewright.rtl.arithmetic.winograd import InputTransform
 from tilewright.rtl.array.cluster import Cluster
 from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
+from tilewright.rtl.stream.pipeline import Pipeline
 
 __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signature"]
 

@@ -8,12 +8,12 @@ from amaranth.lib.data import Struct
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.isa.machine import TILE_BYTES
-from tilewright.rtl.arithmetic.requantize import Pipeline, flow
 from tilewright.rtl.array.lane import DEPTH, Slot
 from tilewright.rtl.array.tile_walker import Loop, TileWalker
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
 from tilewright.rtl.buffers.weight_buffer import FETCH
 from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 KERNEL_BYTES = 9
 

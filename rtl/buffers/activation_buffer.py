@@ -13,8 +13,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.isa.machine import TILE_BYTES
-from tilewright.rtl.arithmetic.requantize import Pipeline, flow
 from tilewright.rtl.arithmetic.winograd import VALUE
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 BANKS = TILE_BYTES
 

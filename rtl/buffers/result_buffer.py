@@ -6,8 +6,8 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.buffers.byte_banks import ByteBanks
+from tilewright.rtl.stream.pipeline import flow
 
 ADDRESS_WIDTH = 20
 """Bits of a buffer address in a command; the buffers take as many as they need."""

@@ -6,8 +6,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.isa.machine import TILE_BYTES
-from tilewright.rtl.arithmetic.requantize import Pipeline, flow
 from tilewright.rtl.arithmetic.winograd import VALUE
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 FETCH = StructLayout({"pointer": 17, "lane": 2, "fresh": 1, "winograd": 1, "pool": 1})
 """A request for weights.

@@ -12,13 +12,13 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
 from tilewright.rtl.bus.axi import Request, read_beat
 from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, Target
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.stream.commands import Command
+from tilewright.rtl.stream.pipeline import flow
 
 SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 REQUESTS = 2

@@ -9,15 +9,14 @@ from math import gcd
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.data import StructLayout
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out, Signature
+from amaranth.lib.wiring import In
 from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import TILE_BYTES
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.array.sequencer import KERNEL_BYTES, MacState
+from tilewright.rtl.stream.counter_walk import walk_signature
 
 INTERVAL = 63
 """Cycles from the beginning of a walk to that of the next, at most: what a counter of 6 bits counts."""
@@ -58,26 +57,6 @@ def event_steps(machine):
         "commands": range(2),
         "table_read": values,
     }
-
-
-def walk_signature():
-    """Return the signature with which one asks for the counts.
-
-    Members
-    -------
-    request : ``Out(1)``
-        A walk shall begin as soon as none is under way; held until ``begins``.
-    begins : ``In(1)``
-        A walk begins in this cycle, on request or not.
-    sums : ``In(flow)``
-        From the second cycle after ``begins`` on, the walk's counts: ``index`` in the table, from 0 on, a counter per
-        cycle, and its ``count``.
-    """
-    return Signature({
-        "request": Out(1),
-        "begins": In(1),
-        "sums": In(flow(StructLayout({"index": range(len(COUNTERS)), "count": 32}))),
-    })
 
 
 class Counters(wiring.Component):

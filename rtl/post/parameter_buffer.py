@@ -6,7 +6,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.arithmetic.requantize import MANTISSA_BITS, flow
+from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS
+from tilewright.rtl.stream.pipeline import flow
 
 CHANNEL = StructLayout({"bias": 32, "mantissa": MANTISSA_BITS, "shift": 8})
 """The parameters of a channel as they lie in memory, little-endian."""

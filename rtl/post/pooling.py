@@ -6,9 +6,9 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.arithmetic.requantize import Pipeline, flow
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.output_walker import Axis, Output, vector_layout
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 
 def step_layout(machine):

@@ -16,7 +16,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.arithmetic.requantize import Pipeline, Requantize, flow
+from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
@@ -26,6 +26,7 @@ from tilewright.rtl.post.pooling import MaxPool, WindowSteps
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
@@ -90,7 +91,7 @@ class PostUnit(Component):
             raise ValueError(f"PostUnit sums_latency must be at least {ParameterBuffer.LATENCY}, not {sums_latency!r}")
         self.machine = machine
         self.sums_latency = sums_latency
-        self.value_latency = sums_latency + Requantize.LATENCY + 1
+        self.value_latency = sums_latency + Requantise.LATENCY + 1
         self.latency = self.value_latency + MaxPool.LATENCY - MaxPool.VALUE
         self._residual = ResidualStage(machine)
         self.interval = self._residual.interval
@@ -313,7 +314,7 @@ class PostUnit(Component):
         response = self.sums_response
         value = Signal(ArrayLayout(signed(8), self.machine.post_lanes), reset_less=True)
         for lane in range(self.machine.post_lanes):
-            m.submodules[f"requantize_{lane}"] = unit = Requantize(unsigned(0))
+            m.submodules[f"requantize_{lane}"] = unit = Requantise(unsigned(0))
             channel = parameters.data[lane]
             m.d.comb += [
                 unit.i.valid.eq(response.valid & (lane < count)),

@@ -5,9 +5,9 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.arithmetic.residual_add import SETTINGS, ResidualAdd
 from tilewright.rtl.post.pooling import slot_layout
+from tilewright.rtl.stream.pipeline import flow
 
 
 class ResidualStage(Component):

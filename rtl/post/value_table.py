@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS
-from tilewright.rtl.arithmetic.requantize import flow
+from tilewright.rtl.stream.pipeline import flow
 
 
 class ValueTables(Component):

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
-from tilewright.rtl.port.performance_counters import walk_signature
+from tilewright.rtl.stream.counter_walk import walk_signature
 
 
 class StatusRecord(wiring.Component):

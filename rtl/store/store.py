@@ -13,14 +13,14 @@ from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import FAULTS
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.buffers.activation_port import activation_write_stream
 from tilewright.rtl.bus.axi import Request, write_beat
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
-from tilewright.rtl.port.performance_counters import walk_signature
 from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store_front import StoreFront, run_layout
 from tilewright.rtl.stream.commands import Command
+from tilewright.rtl.stream.counter_walk import walk_signature
+from tilewright.rtl.stream.pipeline import flow
 
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx  # noqa: TID251
+import onnx
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 

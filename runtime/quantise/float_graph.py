@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-import onnx  # noqa: TID251
+import onnx
 import onnxruntime
-from onnx import NodeProto, helper, numpy_helper  # noqa: TID251
+from onnx import NodeProto, helper, numpy_helper
 from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 
 from tilewright.compiler.errors import ModelTooLargeError

@@ -5,8 +5,8 @@ import os
 import re
 import subprocess
 
-from amaranth.back import rtlil  # noqa: TID251 -- this file is the door
-from amaranth.lib.wiring import Component  # noqa: TID251
+from amaranth.back import rtlil
+from amaranth.lib.wiring import Component
 
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.toggle_probes import with_probes

@@ -9,7 +9,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.program import Function, Program, issue
-from tilewright.rtl.arithmetic.requantize import Requantize
+from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.arithmetic.residual_add import ResidualAdd
 from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.mac import MacUnit
@@ -125,7 +125,7 @@ def test_images_and_dumps_must_fit_memory():
 
 def test_latencies_are_those_of_the_rtl():
     # As PostUnit and ResidualStage add them up; then a register for the signal, and the semaphore.
-    value = MacUnit.SUMS_LATENCY + Requantize.LATENCY + 1
+    value = MacUnit.SUMS_LATENCY + Requantise.LATENCY + 1
     expected = {
         "QUEUE_LATENCY": CommandQueue.LATENCY,
         "RING_SUMS": DEPTH,

@@ -10,8 +10,8 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.arithmetic.requantize import flow
 from tilewright.rtl.array.lane import DEPTH, SUM, Slot
+from tilewright.rtl.stream.pipeline import flow
 
 VALUES = 16
 VALUE = signed(8)

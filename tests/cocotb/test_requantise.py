@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cocotb.bench_requantize import BATCHES, META_BITS
+from tests.cocotb.bench_requantise import BATCHES, META_BITS
 from tests.support.bench import run_bench
 
 
@@ -11,7 +11,7 @@ def test_matches_reference_in_bulk(name):
     unit, _ = BATCHES[name]
     run_bench(
         unit(META_BITS),
-        module="tests.cocotb.bench_requantize",
+        module="tests.cocotb.bench_requantise",
         toplevel=name,
         environment={"UNIT": name, "COUNT": 50_000},
     )

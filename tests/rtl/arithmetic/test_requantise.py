@@ -11,7 +11,7 @@ from amaranth.lib.data import StructLayout
 from amaranth.sim import Simulator
 
 from tilewright.isa import numerics
-from tilewright.rtl.arithmetic.requantize import Requantize
+from tilewright.rtl.arithmetic.requantise import Requantise
 
 META = StructLayout({"tag": unsigned(5), "last": unsigned(1)})
 
@@ -106,7 +106,7 @@ def check(dut, requests, expected, gap, rng):
 def test_matches_reference_at_exactly_its_latency(draw, gap):
     rng = random.Random(f"{draw.__name__} {gap}")
     requests = [draw(rng) for _ in range(1500)]
-    check(Requantize(META), requests, [numerics.requantize(**fields) for fields in requests], gap, rng)
+    check(Requantise(META), requests, [numerics.requantize(**fields) for fields in requests], gap, rng)
 
 
 def test_draws_reach_what_they_are_for():

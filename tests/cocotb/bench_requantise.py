@@ -10,7 +10,7 @@ from amaranth.lib.data import StructLayout
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
-from tests.rtl.arithmetic import test_requantize, test_residual_add
+from tests.rtl.arithmetic import test_requantise, test_residual_add
 from tilewright.isa import numerics
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
 
@@ -26,7 +26,7 @@ def pack(layout: StructLayout, fields: dict[str, int]) -> int:
 
 
 def requantize_batches(rng: random.Random, count: int) -> Iterator[tuple[None, list[Case]]]:
-    requests = [rng.choice(test_requantize.DRAWS)(rng) for _ in range(count)]
+    requests = [rng.choice(test_requantise.DRAWS)(rng) for _ in range(count)]
     yield None, [(fields, numerics.requantize(**fields)) for fields in requests]
 
 
@@ -41,7 +41,7 @@ def residual_add_batches(rng: random.Random, count: int) -> Iterator[tuple[int, 
 
 
 BATCHES = {
-    "requantize": (test_requantize.Requantize, requantize_batches),
+    "requantize": (test_requantise.Requantise, requantize_batches),
     "residual_add": (test_residual_add.ResidualAdd, residual_add_batches),
 }
 

@@ -1,0 +1,27 @@
+"""The interface through which a unit asks for the performance counters' counts."""
+
+from amaranth.lib.data import StructLayout
+from amaranth.lib.wiring import In, Out, Signature
+
+from tilewright.isa.counters import COUNTERS
+from tilewright.rtl.stream.pipeline import flow
+
+
+def walk_signature():
+    """Return the signature with which one asks for the counts.
+
+    Members
+    -------
+    request : ``Out(1)``
+        A walk shall begin as soon as none is under way; held until ``begins``.
+    begins : ``In(1)``
+        A walk begins in this cycle, on request or not.
+    sums : ``In(flow)``
+        From the second cycle after ``begins`` on, the walk's counts: ``index`` in the table, from 0 on, a counter per
+        cycle, and its ``count``.
+    """
+    return Signature({
+        "request": Out(1),
+        "begins": In(1),
+        "sums": In(flow(StructLayout({"index": range(len(COUNTERS)), "count": 32}))),
+    })
