@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test test-full lint cocotb backend-test fuzz docs area clean board calibrate
+.PHONY: help setup tools demo quick test test-full lint structure cocotb backend-test fuzz docs area clean board calibrate
 
 BIN := .venv/bin
 
@@ -36,15 +36,22 @@ setup: tools $(INSTALLED)  ## create .venv with everything in it (again only whe
 demo: setup  ## LeNet-5 end to end: compile, run in RTL, compare with ONNX Runtime, report
 	@$(BIN)/tilewright demo
 
+quick: lint  ## lint, and the tests that answer within two minutes: the inner loop
+	@$(BIN)/pytest -q -n 2 -m "quick"
+
 test: lint $(TORCH)  ## lint, types and every test that takes seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
 test-full: lint $(TORCH)  ## the same and the tests that take minutes
 	@$(BIN)/pytest -q -n 2
 
-lint: setup  ## ruff and mypy
+lint: setup  ## ruff, mypy and the limits of the structure
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p tilewright
+	@$(BIN)/python -m tests.structure --check
+
+structure: setup  ## figures of the structure: folders, names, functions, imports, start-up; CAUSES=--causes names each
+	@$(BIN)/python -m tests.structure $(CAUSES)
 
 cocotb: setup  ## the cocotb testbenches alone
 	@$(BIN)/pytest -q tests/cocotb

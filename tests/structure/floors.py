@@ -1,0 +1,90 @@
+"""Who may import whom: the one source of the rule, folder by folder."""
+
+import sys
+from pathlib import PurePosixPath
+
+from tests.structure.source import imported
+
+_CORES = {"pythondata_cpu_cv32e40p", "pythondata_cpu_cv32e40x"}
+
+# Folders from the lowest to the highest: a folder imports from those above it in this list, never from those below.
+FLOORS = (
+    "isa", "isa/semantics", "models", "tools",
+    "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
+    "rtl/port", "rtl",
+    "compiler/kernels/language", "compiler/kernels/operators", "compiler/kernels", "compiler/network", "compiler/graph",
+    "compiler/onnx", "compiler/passes/recognise", "compiler/passes/canonicalise", "compiler/passes/fuse",
+    "compiler/passes/lower", "compiler/passes", "compiler/plan", "compiler/schedule", "compiler/emit", "compiler",
+    "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",
+    "energy", "energy/gates/cells", "energy/gates",
+    "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime", "runtime/compare",
+    "runtime/ranges", "runtime/check",
+    "hardware/synthesis", "hardware/board", "hardware/package",
+    "energy/calibrate", "bench", "cli",
+)
+
+# What a top-level folder may import: our folders, and packages of others.
+ALLOWED = {
+    "isa": (set(), set()),
+    "models": (set(), {"numpy", "onnx", "onnxruntime", "sklearn", "torch"}),
+    "tools": (set(), {"jinja2", "numpy", "rich"}),
+    "rtl": ({"isa"}, {"amaranth"}),
+    # google: protobuf, whose error tells that a file is no ONNX.
+    "compiler": ({"isa", "tools"}, {"google", "numpy", "onnx", "onnx_ir", "onnxruntime", "onnxscript", "ziglang"}),
+    "sim": ({"isa", "rtl", "tools"}, {"amaranth", "cocotb", "numpy", *_CORES}),
+    "energy": ({"isa", "models", "runtime", "compiler", "sim", "tools"}, {"numpy"}),
+    # models/ lends runtime/ the files of the built-in networks, and no torch.
+    "runtime": ({"compiler", "energy", "isa", "models", "sim", "tools"}, {"numpy", "onnx", "onnxruntime", "rich"}),
+    "hardware": ({"compiler", "energy", "isa", "models", "runtime", "sim", "tools"}, {"numpy", "rich", *_CORES}),
+    "bench": ({"compiler", "energy", "isa", "models", "runtime", "sim", "tools"}, {"numpy"}),
+    "cli": ({"bench", "compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
+            {"click", "numpy", "rich", "typer"}),
+}
+
+# Heavy dependencies, and the only files and folders that may import them.
+DOORS = {
+    "amaranth": ("rtl", "sim/verilog/elaborate.py"),
+    "google": ("compiler/onnx",),
+    "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli"),
+    "onnx": ("compiler/onnx", "compiler/graph/value_tables.py", "models",
+             "runtime/onnx_backend.py", "runtime/quantise/float_graph.py", "runtime/oracle"),
+    "onnx_ir": ("compiler/onnx/cleaning.py",),
+    "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),
+    "onnxscript": ("compiler/onnx/cleaning.py",),
+    "tilewright.rtl": ("rtl", "sim/verilog/elaborate.py"),
+    "torch": ("models",),
+}
+
+_ROOT_MODULES = ("errors", "_version")
+"""Of the package's own modules, those that every folder may import."""
+
+
+def offences(source: str, path: str) -> list[str]:
+    """Return a sentence for each import in ``source``, the text of ``path``, that breaks a rule of this file."""
+    folder = str(PurePosixPath(path).parent)
+    ours, others = ALLOWED[PurePosixPath(path).parts[0]]
+    found = []
+    for name in sorted(imported(source, path)):
+        top, *rest = name.split(".")
+        if top == "tilewright":
+            below = _folder_of(rest)
+            if below and below.partition("/")[0] not in {*ours, folder.partition("/")[0]}:
+                found.append(f"{path} imports {name}: {folder}/ must not import {below}/")
+            elif below and FLOORS.index(below) > FLOORS.index(folder):
+                found.append(f"{path} imports {name}: {below}/ is above {folder}/")
+        elif top not in others and top not in sys.stdlib_module_names:
+            found.append(f"{path} imports {name}: {folder}/ must not import {top}")
+        for door, openings in DOORS.items():
+            if f"{name}.".startswith(f"{door}.") and not any(
+                    path == opening or path.startswith(f"{opening}/") for opening in openings):
+                found.append(f"{path} imports {name}: only {' and '.join(openings)} may import {door}")
+    return found
+
+
+def _folder_of(parts: list[str]) -> str | None:
+    """Return the lowest folder on the way to what is imported; None for modules that every folder may import."""
+    if not parts or parts[0] in _ROOT_MODULES:
+        return None
+    while parts and "/".join(parts) not in FLOORS:
+        parts = parts[:-1]
+    return "/".join(parts) or None
