@@ -13,7 +13,7 @@ from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
-from tilewright.compiler.network.memory_map import MemoryPlan, Window, plan_memory
+from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
@@ -25,6 +25,7 @@ from tilewright.compiler.schedule.scheduler import CoreCall, schedule
 from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import Machine
+from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Function, Issue, Program
 
 
@@ -65,7 +66,7 @@ class Compiled:
         return {name: (self.network.tensors[name], address) for name, address in self.memory.tensors.items()}
 
     @property
-    def windows(self) -> tuple[Window, ...]:
+    def windows(self) -> tuple[AddressWindow, ...]:
         """What the coprocessor may reach."""
         return self.memory.windows
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.assembler import Command
-from tilewright.isa.counters import FAULTS
 from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.isa.program import Call, Program
 from tilewright.sim.timing.host import Host
 from tilewright.sim.timing.model import CycleModel
 from tilewright.sim.values.core_calls import CoreKernel, execute_call, instructions_of, no_kernel
 from tilewright.sim.values.executor import Functional
-from tilewright.sim.values.memory import MainMemory, Permission, WindowError
+from tilewright.sim.values.memory import MainMemory, WindowError
 from tilewright.sim.values.operand_samples import Operands, OperandSampler
 
 START_CYCLES = 40
@@ -29,17 +29,6 @@ END_CYCLES = 10
 
 START_INSTRUCTIONS = 20
 """Instructions of both."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why the coprocessor would have stopped: a code of `isa.counters.FAULTS` and the address of the request."""
-
-    code: int
-    address: int
-
-    def __str__(self) -> str:
-        return f"{FAULTS[self.code]} at {self.address:#010x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,7 @@ def run_fast(
     machine: Machine,
     program: Program,
     images: Iterable[tuple[int, bytes]] = (),
-    windows: Sequence[Permission] = (),
+    windows: Sequence[AddressWindow] = (),
     dumps: Iterable[tuple[int, int]] = (),
     timing: MemoryTiming | None = None,
     memory_bytes: int = 1 << 20,
@@ -171,7 +160,7 @@ class _Run:
             try:
                 self.functional.execute(command)
             except WindowError as error:
-                self.fault = Fault(error.code, error.address)
+                self.fault = error.fault
                 return
             self.operands.see(function, command)
             instructions = host.instructions(command)

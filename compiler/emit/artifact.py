@@ -27,7 +27,7 @@ from tilewright.compiler.emit.manifest import (
     to_json,
     value,
 )
-from tilewright.compiler.network.memory_map import MAIN_BASE
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
 from tilewright.isa.program import to_json as program_to_json

@@ -21,15 +21,13 @@ from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
 from tilewright.compiler.network.layout import Layout, layout_of
 from tilewright.compiler.network.reference import residual_table
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 from tilewright.isa.program import Call
 
 KERNELS = Path(__file__).parent.parent / "c" / "kernels.h"
 XPULP_KERNELS = KERNELS.with_name("xpulp.h")
 """The headers that the C text includes: the first in any case, the second with XPULP."""
-
-MAIN_MEMORY = 0x8000_0000
-"""Where the host core finds what is at offset 0 here."""
 
 RECORD_WORDS = 2
 """Of one layer, 32 bits each: its cycles and its instructions."""
@@ -42,7 +40,7 @@ SPARE_BITS = 31 - MANTISSA_BITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """A network in plain C and the main memory it expects. Offsets are from ``MAIN_MEMORY``.
+    """A network in plain C and the main memory it expects. Offsets are from ``MAIN_BASE``.
 
     Attributes
     ----------
@@ -127,7 +125,7 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
                              memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""),
                              memory.put(layer.table.tobytes() if layer.table is not None else b""))
                 for layer in datapath}
-    constants = {name: MAIN_MEMORY + memory.put(np.ascontiguousarray(array).tobytes())
+    constants = {name: MAIN_BASE + memory.put(np.ascontiguousarray(array).tobytes())
                  for name, array in network.constants.items()}
     image = bytes(memory.image)
     tensors = {name: memory.take(info.bytes) for name, info in network.tensors.items() if info.place is None}
@@ -139,7 +137,7 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     padded = memory.take(max((int(np.prod(padded_shape(layer))) for layer in datapath), default=0))
     pooled = memory.take(max((int(np.prod(layer.conv_shape)) for layer in datapath), default=0))
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
-    addresses = constants | {name: MAIN_MEMORY + offset for name, offset in tensors.items()}
+    addresses = constants | {name: MAIN_BASE + offset for name, offset in tensors.items()}
     calls = {layer.name: core_call(layer, network.tensors, network.constants, addresses)
              for layer in network.layers if isinstance(layer, CoreLayer)}
     names, functions = [], shared_functions(calls.values())

@@ -16,7 +16,7 @@ from pathlib import Path
 from tilewright.compiler.emit.artifact import Artifact
 from tilewright.compiler.emit.elf import FIRMWARE, System, compile_elf
 from tilewright.compiler.network.layers import TensorInfo
-from tilewright.compiler.network.memory_map import MAIN_BASE
+from tilewright.isa.memory import MAIN_BASE
 
 RAM_BYTES = 32 * 1024
 """RAM for code, data and stack; as in ``firmware/board.ld``."""

@@ -1,8 +1,8 @@
 """Check a program from an untrusted file before it is run: known names, bounded loops, operands that fit."""
 
 from tilewright.compiler.kernels.registry import KERNELS
-from tilewright.compiler.network.memory_map import MAIN_BASE
 from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call, Issue, Loop, Program, ProgramError, Statement
 
 MAX_COMMANDS = 4_000_000

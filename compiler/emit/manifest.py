@@ -10,11 +10,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tilewright.compiler.network.layers import Place, TensorInfo
-from tilewright.compiler.network.memory_map import MAIN_BASE, Window
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import Machine
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
 
 FORMAT_VERSION = 2
@@ -66,7 +66,7 @@ class Manifest:
     tensors: Mapping[str, tuple[TensorInfo, int]]
     inputs: tuple[str, ...]
     outputs: tuple[TensorInfo, ...]
-    windows: tuple[Window, ...]
+    windows: tuple[AddressWindow, ...]
     layers: tuple[LayerEntry, ...]
     weights_address: int
     memory_bytes: int
@@ -83,7 +83,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "tensors": [{**_tensor_json(info), "address": address} for info, address in manifest.tensors.values()],
         "inputs": list(manifest.inputs),
         "outputs": [_tensor_json(info) for info in manifest.outputs],
-        "windows": [asdict(window) for window in manifest.windows],
+        "windows": [_window_json(window) for window in manifest.windows],
         "layers": [asdict(layer) for layer in manifest.layers],
         "weights_address": manifest.weights_address,
         "memory_bytes": manifest.memory_bytes,
@@ -252,10 +252,19 @@ def _placed_tensor(data: Any, end: int) -> tuple[str, tuple[TensorInfo, int]]:
     return info.name, (info, address)
 
 
-def _window(data: Any, end: int) -> Window:
+def _window_json(window: AddressWindow) -> dict[str, Any]:
+    return {"name": window.name, "base": window.base, "limit": window.limit, "readable": window.readable,
+            "writable": window.writable}
+
+
+def _window(data: Any, end: int) -> AddressWindow:
     base = _in("window base", value(data, "base", int), MAIN_BASE, end)
-    return Window(value(data, "name", str), base, _in("window limit", value(data, "limit", int), base, end),
-                  value(data, "readable", bool), value(data, "writable", bool))
+    limit = _in("window limit", value(data, "limit", int), base + 1, end)
+    permission = Permission.NONE
+    for key, each in (("readable", Permission.READ), ("writable", Permission.WRITE)):
+        if value(data, key, bool):
+            permission |= each
+    return AddressWindow(base, limit, permission, value(data, "name", str))
 
 
 def _layer(data: Any, end: int) -> LayerEntry:

@@ -9,23 +9,10 @@ import numpy as np
 from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.layout import layout_of
 from tilewright.isa.counters import RECORD_WORDS
-
-MAIN_BASE = 0x8000_0000
-"""Where main memory starts; code and stack lie in RAM at 0."""
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 
 ALIGNMENT = 64
 """Start of every tensor: a multiple of any bus width."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Byte addresses [base, limit) that the coprocessor may read, write, or both."""
-
-    name: str
-    base: int
-    limit: int
-    readable: bool
-    writable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +25,7 @@ class MemoryPlan:
     weights: int
     tensors: Mapping[str, int]
     records: tuple[int, ...]
-    windows: tuple[Window, ...]
+    windows: tuple[AddressWindow, ...]
     peak_bytes: int
     memory_bytes: int
 
@@ -81,20 +68,20 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
     windows, tensors = [], {}
     cursor = MAIN_BASE
 
-    def window(name: str, stop: int, readable: bool, writable: bool) -> None:
+    def window(name: str, stop: int, permission: Permission) -> None:
         nonlocal cursor
         if stop > cursor:
-            windows.append(Window(name, cursor, stop, readable, writable))
+            windows.append(AddressWindow(cursor, stop, permission, name))
         cursor = stop
 
-    window("weights", cursor + align(weight_bytes), True, False)
+    window("weights", cursor + align(weight_bytes), Permission.READ)
     end = cursor
     for name in dict.fromkeys(root_of(network.tensors[tensor.name]) for tensor in network.inputs):
         if name in inputs:
             tensors[name], end = end, end + size[name]
-    window("inputs", end, True, False)
+    window("inputs", end, Permission.READ)
     tensors |= {name: cursor + offset for name, offset in offsets.items()}
-    window("activations", cursor + peak, True, True)
+    window("activations", cursor + peak, Permission.READ_WRITE)
     end = cursor
     made = (root_of(network.tensors[name]) for layer in network.layers for name in layer.writes)
     for name in dict.fromkeys(each for each in made if each in alone):
@@ -103,7 +90,7 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
                 if info.place is not None and info.place.parent in tensors}
     step = 4 * RECORD_WORDS
     records = tuple(range(end, end + step * len(network.layers), step))
-    window("outputs", align(end + step * len(network.layers)), False, True)
+    window("outputs", align(end + step * len(network.layers)), Permission.WRITE)
     return MemoryPlan(weights=MAIN_BASE, tensors=tensors, records=records, windows=tuple(windows), peak_bytes=peak,
                       memory_bytes=cursor - MAIN_BASE)
 

@@ -147,7 +147,6 @@ def _run(job: Job, tensors: dict[str, np.ndarray], windows: Iterable[range], las
          progress: rtl.Progress) -> None:
     images = [*job.images, *((job.tensors[name][1], to_memory(values, job.tensors[name][0]))
                              for name, values in tensors.items())]
-    reach = [rtl.Window(each.base, each.limit, each.readable, each.writable) for each in job.windows]
     assert job.elf is not None
-    rtl.run_rtl(job.machine, job.elf, images=images, windows=reach, wave=wave, wave_cycles=tuple(windows),
+    rtl.run_rtl(job.machine, job.elf, images=images, windows=job.windows, wave=wave, wave_cycles=tuple(windows),
                 max_cycles=last, progress=progress)

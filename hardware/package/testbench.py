@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewright.compiler.compile import Compiled, compile_layers
 from tilewright.compiler.network.layers import Network
-from tilewright.compiler.network.memory_map import MAIN_BASE, tensor_bytes
+from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_network import given, slice_network
 from tilewright.compiler.network.reference import run_network
@@ -21,6 +21,7 @@ from tilewright.errors import RunError
 from tilewright.hardware.package.top import Bus, Top, vector
 from tilewright.isa.assembler import Command, encode_word
 from tilewright.isa.machine import Machine
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.models import builtin
 from tilewright.models.data import samples
 from tilewright.runtime.oracle.conversion import quantize_input

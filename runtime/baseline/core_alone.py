@@ -16,7 +16,6 @@ import numpy as np
 
 from tilewright.compiler.emit.baseline import (
     KERNELS,
-    MAIN_MEMORY,
     RECORD_WORDS,
     XPULP_KERNELS,
     Baseline,
@@ -29,6 +28,7 @@ from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_layer import core_network, datapath_layers, parts_side_by_side
 from tilewright.compiler.network.reference import run_network
 from tilewright.errors import RunError
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.baseline.scaling import Sampling, extrapolate, parts, sampling, shape_key
 from tilewright.sim.verilator.build import BuildError, CoreName, build_simulator
 from tilewright.sim.verilator.run import Progress, SimulationError, run_bare
@@ -129,8 +129,8 @@ class Program:
     @classmethod
     def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "Program":
         baseline = emit_baseline(network, xpulp=core == "cv32e40p")
-        images = [(MAIN_MEMORY, baseline.image)]
-        images += [(MAIN_MEMORY + baseline.tensors[info.name], to_memory(inputs[info.name], info))
+        images = [(MAIN_BASE, baseline.image)]
+        images += [(MAIN_BASE + baseline.tensors[info.name], to_memory(inputs[info.name], info))
                    for info in network.inputs]
         library = any(isinstance(layer, CoreLayer) for layer in network.layers)
         return cls(network, core, baseline, compile_baseline(baseline, folder, library=library), images)
@@ -156,7 +156,7 @@ class Program:
         baseline, network = self.baseline, self.network
         try:
             result = run_bare(self.elf, core=self.core, images=self.images,
-                              dumps=[(MAIN_MEMORY, baseline.memory_bytes)], progress=progress).require_exit()
+                              dumps=[(MAIN_BASE, baseline.memory_bytes)], progress=progress).require_exit()
         except (SimulationError, BuildError) as error:
             raise RunError(str(error)) from error
         memory = result.dumps[0]

@@ -13,7 +13,7 @@ from tilewright.compiler.errors import CompileError, UnsupportedModelError, Unsu
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.network.layout import LayerLayouts
-from tilewright.compiler.network.memory_map import MAIN_BASE, plan_memory
+from tilewright.compiler.network.memory_map import plan_memory
 from tilewright.compiler.network.options import BEST
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, plan_core
@@ -21,6 +21,7 @@ from tilewright.compiler.plan.planner import LayerPlan, plan_layer
 from tilewright.compiler.schedule.chaining import chain, on_chip_only
 from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.machine import Machine
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.check.warnings import model_warnings, share_warnings
 from tilewright.runtime.execution.report_tables import plain
 from tilewright.runtime.quantise.quantised_model import calibration_note

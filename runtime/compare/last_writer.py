@@ -12,11 +12,12 @@ from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.operands import to_memory
 from tilewright.isa.assembler import Command
 from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Issue, Loop, Program, Statement
 from tilewright.runtime.execution.job import Job
 from tilewright.sim.values.core_calls import execute_call
 from tilewright.sim.values.executor import Functional
-from tilewright.sim.values.memory import MainMemory, Permission, Steps
+from tilewright.sim.values.memory import MainMemory, Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def find_writer(job: Job, inputs: Mapping[str, NDArray[np.generic]], address: in
 class _Watched(MainMemory):
     """Main memory that tells when a store of the coprocessor covers one address."""
 
-    def __init__(self, size: int, windows: tuple[Permission, ...], address: int) -> None:
+    def __init__(self, size: int, windows: tuple[AddressWindow, ...], address: int) -> None:
         super().__init__(size, windows)
         self.address, self.touched = address, False
 

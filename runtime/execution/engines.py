@@ -123,10 +123,9 @@ def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave:
         raise RunError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
     with steps.step(f"Building the simulator of {job.machine.name}"):
         build_simulator(job.machine, tracing=wave is not None, activity=count_toggles)
-    windows = [rtl.Window(each.base, each.limit, each.readable, each.writable) for each in job.windows]
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
-        result = rtl.run_rtl(job.machine, job.elf, images=images, windows=windows, dumps=dumps, timing=timing,
+        result = rtl.run_rtl(job.machine, job.elf, images=images, windows=job.windows, dumps=dumps, timing=timing,
                              wave=wave, count_toggles=count_toggles, progress=progress)
     return result.require_exit()
 

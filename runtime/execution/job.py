@@ -8,8 +8,9 @@ from tilewright.compiler.compile import Compiled, manifest_of
 from tilewright.compiler.emit.artifact import Artifact, ArtifactError
 from tilewright.compiler.emit.manifest import LayerEntry
 from tilewright.compiler.network.layers import TensorInfo
-from tilewright.compiler.network.memory_map import Window, root_of, tensor_bytes
+from tilewright.compiler.network.memory_map import root_of, tensor_bytes
 from tilewright.isa.machine import Machine
+from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Program
 from tilewright.runtime.oracle.inexact import inexact_tensors
 from tilewright.runtime.oracle.inputs import ONNX_TYPES
@@ -70,7 +71,7 @@ class Job:
         Tensors of the network that have an address.
     inputs, outputs : tuple of TensorInfo
         As in `compiler.network.layers.Network`.
-    windows : tuple of Window
+    windows : tuple of AddressWindow
     layers : tuple of JobLayer
     memory_bytes : int
         Bytes of main memory that anything uses.
@@ -84,7 +85,7 @@ class Job:
     tensors: dict[str, tuple[TensorInfo, int]]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    windows: tuple[Window, ...]
+    windows: tuple[AddressWindow, ...]
     layers: tuple[JobLayer, ...]
     memory_bytes: int
 

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call, Operand
 from tilewright.sim.values.executor import ExecutionError
-from tilewright.sim.values.memory import MAIN_BASE, MainMemory
+from tilewright.sim.values.memory import MainMemory
 
 
 def instructions_of(call: Call, cycles: int) -> int:

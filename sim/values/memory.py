@@ -1,17 +1,13 @@
 """Main memory as the fast engine sees it: one array, and windows that say what a DMA may touch."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tilewright.isa.counters import FAULTS
-
-MAIN_BASE = 0x8000_0000
-"""Where main memory starts; code and stack lie in RAM at 0."""
+from tilewright.isa.memory import MAIN_BASE, MAIN_END, AddressWindow, Fault
 
 READ_OUTSIDE = 1
 WRITE_OUTSIDE = 2
@@ -20,53 +16,29 @@ WRITE_OUTSIDE = 2
 Steps = tuple[int, int]
 
 
-class Permission(Protocol):
-    """Anything that says which addresses may be used, and how."""
-
-    @property
-    def base(self) -> int: ...
-    @property
-    def limit(self) -> int: ...
-    @property
-    def readable(self) -> bool: ...
-    @property
-    def writable(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Byte addresses [base, limit) that the coprocessor may read, write, or both."""
-
-    base: int
-    limit: int
-    readable: bool = True
-    writable: bool = False
-
-    def __post_init__(self) -> None:
-        if not MAIN_BASE <= self.base < self.limit <= 1 << 32:
-            raise ValueError(f"Window must lie in [{MAIN_BASE:#x}, 0x100000000) and not be empty, "
-                             f"not [{self.base:#x}, {self.limit:#x})")
-
-
 class WindowError(RuntimeError):
     """A request of the coprocessor is not wholly inside a window that permits it.
 
-    ``code`` is that of `isa.counters.FAULTS`, ``address`` that of the request's first bus word.
+    The address of ``fault`` is that of the request's first bus word.
     """
 
-    def __init__(self, code: int, address: int, windows: Iterable[Permission]) -> None:
+    def __init__(self, fault: Fault, windows: Iterable[AddressWindow]) -> None:
         allowed = ", ".join(f"{w.base:#x}..{w.limit:#x}" for w in windows) or "there are none"
-        super().__init__(f"A DMA request must stay inside a window ({allowed}), not {FAULTS[code]} at {address:#x}")
-        self.code = code
-        self.address = address
+        super().__init__(f"A DMA request must stay inside a window ({allowed}), not "
+                         f"{FAULTS[fault.code]} at {fault.address:#x}")
+        self.fault = fault
 
 
 class MainMemory:
     """``size`` bytes at ``MAIN_BASE``; counts the bus words read and the bytes written."""
 
-    def __init__(self, size: int, windows: Iterable[Permission] = ()) -> None:
+    def __init__(self, size: int, windows: Iterable[AddressWindow] = ()) -> None:
         self.bytes = np.zeros(size, np.int8)
         self.windows = tuple(windows)
+        for window in self.windows:
+            if not MAIN_BASE <= window.base < window.limit <= MAIN_END:
+                raise ValueError(f"Window must lie in [{MAIN_BASE:#x}, {MAIN_END:#x}) and not be empty, "
+                                 f"not [{window.base:#x}, {window.limit:#x})")
         self.words_read = 0
         self.bytes_written = 0
 
@@ -120,7 +92,7 @@ class MainMemory:
             if window.writable if code == WRITE_OUTSIDE else window.readable:
                 allowed |= (low >= window.base) & (high <= window.limit)
         if not allowed.all():
-            raise WindowError(code, int(low[~allowed][0]), self.windows)
+            raise WindowError(Fault(code, int(low[~allowed][0])), self.windows)
         if starts.min() < MAIN_BASE or starts.max() + size > MAIN_BASE + self.bytes.size:
             raise ValueError(f"Memory must hold what the windows permit; it has {self.bytes.size} bytes from "
                              f"{MAIN_BASE:#x}, and {int(starts.max()) + size:#x} was used")

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.isa.counters import FAULTS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.sim.verilator.build import CoreName, build_simulator
 from tilewright.sim.verilog.energy_blocks import BLOCKS
-
-MAIN_MEMORY = 0x8000_0000
-"""Where main memory begins; code, data and stack lie in 1 MiB of RAM at 0."""
 
 MAIN_BYTES = 1 << 30
 """Default size of main memory; pages nobody writes cost nothing."""
@@ -28,27 +25,6 @@ _UNITS = ("load", "mac", "post", "store")
 
 class SimulationError(RuntimeError):
     """The simulation could not be run, or a program did not end as it should."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Addresses ``base`` up to, not including, ``limit`` that the coprocessor may use."""
-
-    base: int
-    limit: int
-    readable: bool = True
-    writable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why the coprocessor stopped: a code of `isa.counters.FAULTS` and the address of the burst."""
-
-    code: int
-    address: int
-
-    def __str__(self) -> str:
-        return f"{FAULTS.get(self.code, f'fault {self.code}')} at {self.address:#010x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +114,7 @@ def run_rtl(
     elf_path: Path | str,
     *,
     images: Iterable[tuple[int, bytes | Path]] = (),
-    windows: Sequence[Window] = (),
+    windows: Sequence[AddressWindow] = (),
     dumps: Iterable[tuple[int, int]] = (),
     timing: MemoryTiming | None = None,
     max_cycles: int | None = None,

@@ -21,8 +21,9 @@ from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.assembler import Command
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.sim.values.executor import Functional
-from tilewright.sim.values.memory import MAIN_BASE, MainMemory
+from tilewright.sim.values.memory import MainMemory
 
 MACHINE = MACHINES[os.environ["COPROCESSOR_MACHINE"]]
 LAYERS = 5

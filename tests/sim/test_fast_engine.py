@@ -8,6 +8,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import MemoryTiming, preset
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Fault, Permission
 from tilewright.isa.program import Function, Program, issue
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.arithmetic.residual_add import ResidualAdd
@@ -23,14 +24,13 @@ from tilewright.rtl.post.pooling import MaxPool
 from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import CommandQueue
-from tilewright.sim.fast_engine import Fault, run_fast
+from tilewright.sim.fast_engine import run_fast
 from tilewright.sim.timing import latencies as timing_latencies
 from tilewright.sim.values.executor import ExecutionError
-from tilewright.sim.values.memory import MAIN_BASE, Window
 
 NAMES = tuple(counter.name for counter in COUNTERS)
 CAUSES = tuple(name for name in NAMES if name.startswith("mac_"))
-EVERYWHERE = [Window(MAIN_BASE, MAIN_BASE + 4096, True, True)]
+EVERYWHERE = [AddressWindow(MAIN_BASE, MAIN_BASE + 4096, Permission.READ_WRITE)]
 
 
 def bytes_of(tensor):

@@ -17,7 +17,7 @@ from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset
 from tilewright.models import builtin
 from tilewright.sim.fast_engine import run_fast
-from tilewright.sim.verilator.run import Window, run_rtl
+from tilewright.sim.verilator.run import run_rtl
 
 NETWORK_ERROR = 0.02
 LAYER_ERROR = 0.05
@@ -76,8 +76,7 @@ def assert_close(name, machine, folder, timing=None, network_error=NETWORK_ERROR
     dumps = records + tensors
     fast = run_fast(machine, compiled.program, images, compiled.windows, dumps, timing, compiled.memory_bytes)
     elf = compile_program(program_text(compiled.program, name), folder)
-    windows = [Window(each.base, each.limit, each.readable, each.writable) for each in compiled.windows]
-    rtl = run_rtl(machine, elf, images=images, windows=windows, dumps=dumps, timing=timing).require_exit()
+    rtl = run_rtl(machine, elf, images=images, windows=compiled.windows, dumps=dumps, timing=timing).require_exit()
 
     assert fast.dumps[len(records):] == rtl.dumps[len(records):]
     assert (fast.words_read, fast.words_written) == (rtl.words_read, rtl.words_written)

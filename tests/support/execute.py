@@ -9,10 +9,11 @@ from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, tensor_operand, view
 from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call
 from tilewright.sim.values.core_calls import execute_call
 from tilewright.sim.values.executor import Functional
-from tilewright.sim.values.memory import MAIN_BASE, MainMemory
+from tilewright.sim.values.memory import MainMemory
 
 
 def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import MemoryTiming
-from tilewright.sim.verilator.run import RtlResult, Window, run_rtl
+from tilewright.sim.verilator.run import RtlResult, run_rtl
 
 
 def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Path, *,
@@ -28,8 +28,7 @@ def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Pa
     compile_elf(source, elf)
     images = [*compiled.images, *((compiled.memory.tensors[name], to_memory(array, compiled.network.tensors[name]))
                                   for name, array in inputs.items())]
-    windows = [Window(each.base, each.limit, each.readable, each.writable) for each in compiled.windows]
-    result = run_rtl(compiled.machine, elf, images=images, windows=windows, timing=timing,
+    result = run_rtl(compiled.machine, elf, images=images, windows=compiled.windows, timing=timing,
                      dumps=[*((address, tensor_bytes(info)) for info, address in compiled.tensors.values()), *dumps])
     result = result.require_exit()
     tensors = {name: from_memory(content, info)

@@ -7,8 +7,9 @@ from tilewright.isa import numerics
 from tilewright.isa.assembler import command
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, preset
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.sim.values.executor import Functional
-from tilewright.sim.values.memory import MAIN_BASE, MainMemory, Window
+from tilewright.sim.values.memory import MainMemory
 
 MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 SIZE = 1 << 16
@@ -17,7 +18,7 @@ SIZE = 1 << 16
 def engine_of(machine, seed=0):
     """Return an engine whose memory and buffers hold random bytes."""
     rng = np.random.default_rng(seed)
-    memory = MainMemory(SIZE, [Window(MAIN_BASE, MAIN_BASE + SIZE, True, True)])
+    memory = MainMemory(SIZE, [AddressWindow(MAIN_BASE, MAIN_BASE + SIZE, Permission.READ_WRITE)])
     engine = Functional(machine, memory)
     for array in (memory.bytes, engine.activations, engine.results, engine.main, engine.ninths):
         array[...] = rng.integers(-128, 128, array.shape)

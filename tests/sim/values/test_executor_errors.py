@@ -8,8 +8,9 @@ import pytest
 
 from tests.sim.values.test_executor import CLAMP, CONV, OUTPUT, SIZE, engine_of, run, set_conv, set_store
 from tilewright.isa.machine import preset
+from tilewright.isa.memory import MAIN_BASE
 from tilewright.sim.values.executor import ExecutionError
-from tilewright.sim.values.memory import MAIN_BASE, WindowError
+from tilewright.sim.values.memory import WindowError
 
 READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
          ("lda.set_layout", {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}))

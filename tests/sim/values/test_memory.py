@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from tilewright.sim.values.memory import MAIN_BASE, MainMemory, Window, WindowError
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Fault, Permission
+from tilewright.sim.values.memory import MainMemory, WindowError
 
 BUS = 8
 
 
-def memory_of(*windows: Window) -> MainMemory:
+def memory_of(*windows: AddressWindow) -> MainMemory:
     memory = MainMemory(4096, windows)
     memory.bytes[:] = np.arange(4096) % 251 - 128
     return memory
 
 
-READABLE = Window(MAIN_BASE + 64, MAIN_BASE + 1024)
-WRITABLE = Window(MAIN_BASE + 1024, MAIN_BASE + 2048, readable=False, writable=True)
+READABLE = AddressWindow(MAIN_BASE + 64, MAIN_BASE + 1024)
+WRITABLE = AddressWindow(MAIN_BASE + 1024, MAIN_BASE + 2048, Permission.WRITE)
 
 
 @pytest.mark.parametrize(("address", "shape", "steps"), [
@@ -53,7 +54,7 @@ def test_a_read_must_lie_in_a_readable_window(address, size, bad):
     with pytest.raises(WindowError, match=rf"^A DMA request must stay inside a window \(.*\), not read outside the "
                                           rf"windows at {MAIN_BASE + bad:#x}$") as caught:
         memory.read_strided(MAIN_BASE + address, (1, 1, size), (0, 0), BUS)
-    assert (caught.value.code, caught.value.address) == (1, MAIN_BASE + bad)
+    assert caught.value.fault == Fault(1, MAIN_BASE + bad)
     assert memory.words_read == 0
 
 
@@ -62,12 +63,12 @@ def test_a_write_must_lie_in_a_writable_window():
     before = memory.bytes.copy()
     with pytest.raises(WindowError, match=r"not write outside the windows at 0x80000800$") as caught:
         memory.write_strided(MAIN_BASE + 2040, np.zeros((2, 1, 8), np.int8), (8, 0), BUS)
-    assert (caught.value.code, caught.value.address) == (2, MAIN_BASE + 2048)
+    assert caught.value.fault == Fault(2, MAIN_BASE + 2048)
     np.testing.assert_array_equal(memory.bytes, before)
 
 
 def test_windows_judge_whole_requests_and_two_do_not_add_up():
-    memory = memory_of(Window(MAIN_BASE, MAIN_BASE + 8), Window(MAIN_BASE + 8, MAIN_BASE + 16))
+    memory = memory_of(AddressWindow(MAIN_BASE, MAIN_BASE + 8), AddressWindow(MAIN_BASE + 8, MAIN_BASE + 16))
     with pytest.raises(WindowError):
         memory.read_strided(MAIN_BASE + 4, (1, 1, 8), (0, 0), BUS)
     assert memory.read_strided(MAIN_BASE, (1, 2, 8), (0, 8), BUS).shape == (1, 2, 8)
@@ -79,7 +80,7 @@ def test_without_windows_nothing_may_be_read():
 
 
 def test_a_window_beyond_memory_is_no_way_out():
-    memory = MainMemory(64, [Window(MAIN_BASE, MAIN_BASE + 4096)])
+    memory = MainMemory(64, [AddressWindow(MAIN_BASE, MAIN_BASE + 4096)])
     with pytest.raises(ValueError, match=r"^Memory must hold what the windows permit; it has 64 bytes"):
         memory.read_strided(MAIN_BASE + 60, (1, 1, 8), (0, 0), BUS)
 
@@ -87,7 +88,7 @@ def test_a_window_beyond_memory_is_no_way_out():
 @pytest.mark.parametrize(("base", "limit"), [(0, 64), (MAIN_BASE, MAIN_BASE), (MAIN_BASE, (1 << 32) + 1)])
 def test_windows_lie_in_main_memory(base, limit):
     with pytest.raises(ValueError, match=r"^Window must lie in \[0x80000000, 0x100000000\) and not be empty, not \["):
-        Window(base, limit)
+        MainMemory(64, [AddressWindow(base, limit)])
 
 
 def test_put_and_get():

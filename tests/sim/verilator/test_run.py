@@ -8,11 +8,12 @@ from tests.support.firmware import compile_program
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import MemoryTiming, preset
-from tilewright.sim.verilator.run import MAIN_MEMORY, SimulationError, Window, run_bare, run_rtl
+from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
+from tilewright.sim.verilator.run import SimulationError, run_bare, run_rtl
 
 NANO = preset("nano")
-EVERYWHERE = (Window(MAIN_MEMORY, MAIN_MEMORY + 0x10000, readable=True, writable=True),)
-RECORD = MAIN_MEMORY + 0x1000
+EVERYWHERE = (AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000, Permission.READ_WRITE),)
+RECORD = MAIN_BASE + 0x1000
 
 PRELUDE = """
 #include <stdint.h>
@@ -85,7 +86,7 @@ def test_a_full_queue_blocks_the_core_and_loses_nothing(program):
         tw_sta_fence();
         return sum != 700;
     """)
-    result = run_rtl(NANO, elf, windows=EVERYWHERE, images=[(MAIN_MEMORY, struct.pack("<2I", 0, 7))],
+    result = run_rtl(NANO, elf, windows=EVERYWHERE, images=[(MAIN_BASE, struct.pack("<2I", 0, 7))],
                      dumps=[(RECORD, 4 * RECORD_WORDS)]).require_exit()
     shown = record(result.dumps[0])
     assert shown["memory_read"] == 101 * 128
@@ -94,8 +95,8 @@ def test_a_full_queue_blocks_the_core_and_loses_nothing(program):
 
 @pytest.mark.parametrize(("windows", "address", "said"), [
     ((), 0x8000_0000, "read outside the windows"),
-    ((Window(MAIN_MEMORY, MAIN_MEMORY + 64),), 0x8000_0000, "read outside the windows"),
-    ((Window(0xC000_0000, 0xC001_0000),), 0xC000_0000, "error response to a read"),
+    ((AddressWindow(MAIN_BASE, MAIN_BASE + 64),), 0x8000_0000, "read outside the windows"),
+    ((AddressWindow(0xC000_0000, 0xC001_0000),), 0xC000_0000, "error response to a read"),
 ])
 def test_a_forbidden_read_stops_the_run_and_names_the_address(program, windows, address, said):
     elf = program(LOAD_TWO_ROWS.format(address=f"{address:#x}u") + "tw_sta_fence(); for (;;) ;")
@@ -110,7 +111,7 @@ def test_a_forbidden_read_stops_the_run_and_names_the_address(program, windows, 
 
 def test_a_forbidden_write_stops_the_run_and_names_the_address(program):
     elf = program(f"tw_sta_status({RECORD}u); tw_sta_fence(); return 0;")
-    result = run_rtl(NANO, elf, windows=(Window(MAIN_MEMORY, MAIN_MEMORY + 0x10000),))
+    result = run_rtl(NANO, elf, windows=(AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000),))
     assert result.explanation.startswith(
         f"Program was stopped by a fault of the coprocessor, write outside the windows at {RECORD:#010x}, after ")
 
@@ -158,7 +159,7 @@ def test_output_marks_and_exit_code(program):
 
 def test_main_memory_costs_the_core_its_latency(program):
     elf = program("uint32_t sum = 0; for (int i = 0; i < 100; ++i) sum += memory[i]; return sum != 100;")
-    images = [(MAIN_MEMORY, struct.pack("<I", 1) * 100)]
+    images = [(MAIN_BASE, struct.pack("<I", 1) * 100)]
     fast = run_bare(elf, images=images).require_exit()
     slow = run_bare(elf, images=images, zero_wait=False, timing=MemoryTiming(latency_cycles=50)).require_exit()
     assert slow.instructions == fast.instructions
@@ -168,8 +169,8 @@ def test_main_memory_costs_the_core_its_latency(program):
 def test_images_come_from_files_too_and_dumps_go_back(program, tmp_path):
     (tmp_path / "image").write_bytes(bytes(range(64)))
     elf = program("memory[3] += 1; return 0;")
-    result = run_bare(elf, images=[(MAIN_MEMORY + 4, tmp_path / "image")],
-                      dumps=[(MAIN_MEMORY, 8), (MAIN_MEMORY + 12, 4)])
+    result = run_bare(elf, images=[(MAIN_BASE + 4, tmp_path / "image")],
+                      dumps=[(MAIN_BASE, 8), (MAIN_BASE + 12, 4)])
     assert result.dumps == [bytes(4) + bytes(range(4)), bytes([9, 9, 10, 11])]
 
 
