@@ -1,10 +1,16 @@
 """The graph every pass takes and returns; never changed in place."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
+from immutables import Map
+
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.node_list import NodeList
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,73 +47,97 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One operation; ``inputs`` and ``output`` name tensors or constants, an absent input is ``""``.
-
-    ``onnx_nodes`` names the nodes of the model that it stands for, in execution order. ``reason`` says of an ONNX
-    operator why no operator of the datapath stands for it.
-    """
-
-    op: str
-    inputs: tuple[str, ...]
-    output: str
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-    onnx_nodes: tuple[str, ...] = ()
-    reason: str = ""
-
-    @property
-    def name(self) -> str:
-        """Name for messages and layers: that of the first ONNX node, or of the output."""
-        return self.onnx_nodes[0] if self.onnx_nodes else self.output
-
-    def with_(self, **changes: Any) -> "Node":
-        """Return a copy with ``changes`` applied."""
-        return replace(self, **changes)
-
-    def with_attrs(self, **changes: Any) -> "Node":
-        """Return a copy with some attributes replaced."""
-        return replace(self, attrs={**self.attrs, **changes})
-
-
-@dataclass(frozen=True, slots=True)
 class Graph:
     """Nodes in execution order, the types of all values, and the constants among them.
 
-    ``opset`` is the version of the operators, 0 for the newest.
+    ``opset`` is the version of the operators, 0 for the newest. Changed copies share what is the same, and cost as much
+    as the change (see :mod:`tilewright.compiler.graph.node_list`).
     """
 
     name: str
-    nodes: tuple[Node, ...]
+    nodes: Sequence[Node]
     tensors: Mapping[str, Tensor]
     constants: Mapping[str, np.ndarray]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     opset: int = 0
+    _nodes: NodeList = field(init=False, repr=False, compare=False)
+    _tensors: Map[str, Tensor] = field(init=False, repr=False, compare=False)
+    _constants: Map[str, np.ndarray] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        nodes = self.nodes if isinstance(self.nodes, NodeList) else NodeList(self.nodes)
+        for name, value in (("nodes", nodes), ("tensors", _map(self.tensors)), ("constants", _map(self.constants))):
+            object.__setattr__(self, name, value)
+            object.__setattr__(self, f"_{name}", value)
 
     def with_(self, **changes: Any) -> "Graph":
         """Return a copy with ``changes`` applied."""
         return replace(self, **changes)
 
+    def with_tensors(self, *tensors: Tensor) -> "Graph":
+        """Return a copy with the types of some values added, or replaced."""
+        return replace(self, tensors=self._tensors.update({tensor.name: tensor for tensor in tensors}))
+
+    def with_constants(self, values: Mapping[str, np.ndarray]) -> "Graph":
+        """Return a copy with constants added."""
+        return replace(self, constants=self._constants.update(values))
+
+    def all_constant(self, values: Iterable[str]) -> bool:
+        """Tell whether all ``values`` are constants; an absent one, ``""``, counts as one."""
+        return all(value in self._constants for value in values if value)
+
     def producer(self, value: str) -> Node | None:
         """Return the node that computes ``value``, if one does."""
-        return next((node for node in self.nodes if node.output == value), None)
+        return self._nodes.producer(value)
 
     def readers(self, value: str) -> tuple[Node, ...]:
-        """Return the nodes that read ``value``."""
-        return tuple(node for node in self.nodes if value in node.inputs)
+        """Return the nodes that read ``value``, in order."""
+        return self._nodes.readers(value)
 
     def only_reader(self, value: str) -> Node | None:
         """Return the one node that reads ``value``, once, if ``value`` is seen nowhere else."""
-        uses = [node for node in self.nodes for name in node.inputs if name == value]
-        return uses[0] if len(uses) == 1 and value not in self.outputs else None
+        return None if self._nodes.uses(value) != 1 or value in self.outputs else self._nodes.readers(value)[0]
 
-    def replaced(self, old: Iterable[Node], new: Node) -> "Graph":
-        """Return a copy in which ``new`` stands for all of ``old``, at the place of the last of them."""
-        gone = list(old)
-        last = max(self.nodes.index(node) for node in gone)
-        nodes = [new if i == last else node for i, node in enumerate(self.nodes) if i == last or node not in gone]
-        return self.with_(nodes=tuple(nodes))
+    def is_read(self, value: str) -> bool:
+        """Tell whether a node reads ``value``, or it is an output of the model."""
+        return self._nodes.uses(value) > 0 or value in self.outputs
+
+    def in_order(self, values: Iterable[str]) -> tuple[Node, ...]:
+        """Return the nodes that compute ``values``, in order."""
+        return self._nodes.in_order(values)
+
+    def replaced(self, old: Iterable[Node], *new: Node) -> "Graph":
+        """Return a copy in which ``new`` stand for all of ``old``, at the place of the last of them."""
+        return replace(self, nodes=self._nodes.replaced(old, new))
+
+    def removed(self, node: Node) -> "Graph":
+        """Return a copy without a node."""
+        return self.replaced((node,))
+
+    def replace_all_uses(self, value: str, other: str) -> "Graph":
+        """Return a copy in which every node that reads ``value`` reads ``other`` instead."""
+        return replace(self, nodes=self._nodes.with_inputs(value, other))
+
+    def renamed(self, value: str, other: str) -> "Graph":
+        """Return a copy in which a computed ``value`` is called ``other``, by its producer and readers."""
+        producer = self.producer(value)
+        graph = self if producer is None else self.replaced((producer,), producer.with_(output=other))
+        return graph.replace_all_uses(value, other)
 
     def mapped(self, rewrite: Callable[[Node], Node]) -> "Graph":
         """Return a copy with every node replaced by ``rewrite(node)``."""
-        return self.with_(nodes=tuple(map(rewrite, self.nodes)))
+        return replace(self, nodes=self._nodes.mapped(rewrite))
+
+    def without_unread(self, kept: Callable[[Node], bool] = lambda node: False) -> "Graph":
+        """Return a copy without the nodes whose result nothing reads, those ``kept`` excepted."""
+        needed, nodes = set(self.outputs), []
+        for node in reversed(self.nodes):
+            if node.output in needed or kept(node):
+                nodes.append(node)
+                needed |= set(node.inputs)
+        return replace(self, nodes=tuple(reversed(nodes)))
+
+
+def _map(items: Mapping[str, _T]) -> Map[str, _T]:
+    return items if isinstance(items, Map) else Map(items)

@@ -144,7 +144,7 @@ def weighted_node(graph: Graph, node: Node, x: str, dtype: str, packed: tuple[np
     if values.ndim not in (2, 4):
         raise UnsupportedNodeError(node.name, node.op, f"its weights have {values.ndim} dimensions",
                                    "use convolutions over two dimensions, or matrix products")
-    return quantisation.with_constants(graph, constants), with_bounds(op, node, inputs, dtype, **attrs)
+    return graph.with_constants(constants), with_bounds(op, node, inputs, dtype, **attrs)
 
 
 def moved_type(graph: Graph, source: str, target: str) -> Tensor:

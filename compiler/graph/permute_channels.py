@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Node
-from tilewright.compiler.graph.scales import with_constants
 
 
 def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
@@ -25,7 +24,7 @@ def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, n
     constants: dict[str, np.ndarray] = {f"{y}:weights": weights, f"{y}:scale": np.ones(1, np.float32)}
     attrs: dict[str, object] = {"low": -128, "high": 127, "kernel": (1, 1), "strides": (1, 1), "dilations": (1, 1),
                                 "pads": (0, 0, 0, 0), "groups": 1}
-    return with_constants(graph, constants).replaced(old, Node("QConv", (x, *constants, ""), y, attrs, names))
+    return graph.with_constants(constants).replaced(old, Node("QConv", (x, *constants, ""), y, attrs, names))
 
 
 def _folded(graph: Graph, conv: Node, old: list[Node], y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
@@ -38,4 +37,4 @@ def _folded(graph: Graph, conv: Node, old: list[Node], y: str, order: np.ndarray
         inputs.append(f"{y}:{len(inputs)}")
         constants[inputs[-1]] = np.ascontiguousarray(value[order])
     new = replace(conv, inputs=tuple(inputs), output=y, onnx_nodes=conv.onnx_nodes + names)
-    return with_constants(graph, constants).replaced((conv, *old), new)
+    return graph.with_constants(constants).replaced((conv, *old), new)

@@ -1,6 +1,5 @@
 """Reading of scales and zero points from constants, with every way they can be wrong; no pass of its own."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -73,15 +72,14 @@ def number(graph: Graph, node: Node, name: str, what: str) -> int | float:
 
 def with_types(graph: Graph, *types: Tensor) -> Graph:
     """Return ``graph`` with quantised types for some tensors; one that has another already is an error."""
-    tensors = dict(graph.tensors)
     for tensor in types:
-        known = tensors[tensor.name]
+        known = graph.tensors[tensor.name]
         if known.quantised and not known.same_quantisation(tensor):
             raise BadModelError(
                 f"Tensor {tensor.name!r} must be written and read with one quantisation, not with "
                 f"{_describe(known)} and with {_describe(tensor)}")
-        tensors[tensor.name] = tensor
-    return graph.with_(tensors=tensors)
+        graph = graph.with_tensors(tensor)
+    return graph
 
 
 def _describe(tensor: Tensor) -> str:
@@ -133,8 +131,3 @@ def tensor_info(tensor: Tensor) -> TensorInfo:
     channels, height, width = (*shape[1:], 1, 1)[:3]
     return TensorInfo(name=tensor.name, shape=(channels, height, width), scale=tensor.scale,
                       zero_point=tensor.zero_point, unsigned=tensor.unsigned)
-
-
-def with_constants(graph: Graph, values: Mapping[str, np.ndarray]) -> Graph:
-    """Return ``graph`` with constants added."""
-    return graph.with_(constants={**graph.constants, **values})

@@ -30,7 +30,8 @@ ALLOWED = {
     "tools": (set(), {"jinja2", "numpy", "rich"}),
     "rtl": ({"isa"}, {"amaranth"}),
     # google: protobuf, whose error tells that a file is no ONNX.
-    "compiler": ({"isa", "tools"}, {"google", "numpy", "onnx", "onnx_ir", "onnxruntime", "onnxscript", "ziglang"}),
+    "compiler": ({"isa", "tools"},
+                 {"google", "immutables", "numpy", "onnx", "onnx_ir", "onnxruntime", "onnxscript", "ziglang"}),
     "sim": ({"isa", "rtl", "tools"}, {"amaranth", "cocotb", "numpy", *_CORES}),
     "energy": ({"isa", "models", "runtime", "compiler", "sim", "tools"}, {"numpy"}),
     # models/ lends runtime/ the files of the built-in networks, and no torch.

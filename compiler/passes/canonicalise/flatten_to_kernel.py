@@ -11,7 +11,6 @@ import numpy as np
 from tilewright.compiler.graph.graph import Graph, Node
 from tilewright.compiler.graph.integer_ops import INTEGER
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.compiler.graph.scales import with_constants
 from tilewright.compiler.passes.recognise.remove_identity import rename
 from tilewright.isa.limits import MAX_KERNEL
 
@@ -51,7 +50,7 @@ class FlattenToKernel(Pass):
             shape = graph.tensors[x].shape or ()
         channels, *kernel = (*shape[1:], 1, 1)[:3]
         name = f"{node.output}:kernel"
-        graph = with_constants(graph, {name: np.ascontiguousarray(values.reshape(values.shape[0], channels, *kernel))})
+        graph = graph.with_constants({name: np.ascontiguousarray(values.reshape(values.shape[0], channels, *kernel))})
         attrs = {**node.attrs, "kernel": tuple(kernel), "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
                  "groups": 1}
         new = node.with_(op="QConv", inputs=(x, name, *rest), attrs=attrs)
@@ -78,7 +77,7 @@ class FlattenToKernel(Pass):
         shape = f"{node.output}:shape"
         kept = Node("Reshape", (source.name, shape), target.name, {}, node.onnx_nodes,
                     f"it makes {list(target.shape or ())} of {list(source.shape or ())} and no Gemm follows")
-        graph = with_constants(graph, {shape: np.array(target.shape, np.int64)})
+        graph = graph.with_constants({shape: np.array(target.shape, np.int64)})
         return graph.replaced((node,), kept)
 
 

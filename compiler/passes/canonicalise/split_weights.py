@@ -10,7 +10,6 @@ import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.compiler.graph.scales import with_constants
 
 
 class SplitWeights(Pass):
@@ -63,4 +62,4 @@ def _split(graph: Graph, node: Node) -> Graph:
     new = node.with_(inputs=(repeated, f"{node.output}:parts", *node.inputs[2:]))
     tensors = {**graph.tensors, repeated: replace(x, name=repeated, shape=(shape[0], times * channels, *shape[2:]))}
     nodes = tuple(each for old in graph.nodes for each in ((copy, new) if old is node else (old,)))
-    return with_constants(graph.with_(nodes=nodes, tensors=tensors), constants)
+    return graph.with_(nodes=nodes, tensors=tensors).with_constants(constants)

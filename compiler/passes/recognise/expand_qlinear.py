@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph, Node, Tensor
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.graph.scales import constant, with_constants
+from tilewright.compiler.graph.scales import constant
 
 EXPANDED = ("QLinearMul", "QLinearConcat", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
 """Operators with no integer operator of their own."""
@@ -102,4 +102,4 @@ class _Expansion:
                        Node("QuantizeLinear", (real, scale, zero), old.output, {}, ())]
         nodes = [new for node in graph.nodes for new in (self.nodes if node is old else (node,))]
         types = dict(graph.tensors) | self.types
-        return with_constants(graph.with_(nodes=tuple(nodes), tensors=types), self.constants)
+        return graph.with_(nodes=tuple(nodes), tensors=types).with_constants(self.constants)

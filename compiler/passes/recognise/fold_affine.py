@@ -42,7 +42,7 @@ def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | 
     constants = graph.constants
     if node.op == "BatchNormalization":
         if node.attrs.get("training_mode", 0) or not node.attrs.get("spatial", 1) or len(node.inputs) != 5 \
-                or not set(node.inputs[1:]) <= constants.keys():
+                or not all(name in constants for name in node.inputs[1:]):
             return None
         scale, bias, mean, variance = (constants[name].astype(np.float64).ravel() for name in node.inputs[1:])
         factor = scale / np.sqrt(variance + node.attrs.get("epsilon", 1e-5))
@@ -77,7 +77,7 @@ def _channel_axis(node: Node) -> int:
 
 def _foldable(graph: Graph, node: Node, size: int) -> bool:
     constants = graph.constants
-    if node.op not in _WEIGHTED or not {name for name in node.inputs[1:] if name} <= constants.keys():
+    if node.op not in _WEIGHTED or not graph.all_constant(node.inputs[1:]):
         return False
     weights = constants[node.inputs[1]]
     if weights.dtype != np.float32 or (node.op == "ConvTranspose" and node.attrs.get("group", 1) != 1):
@@ -125,6 +125,6 @@ def _replaced(graph: Graph, first: Node, last: Node, x: str, weights: np.ndarray
     """Return the graph with one convolution or product in the place of two nodes."""
     into = into or first
     names = (f"{last.output}:weights", f"{last.output}:bias")
-    constants = {**graph.constants, names[0]: weights.astype(np.float32), names[1]: bias.astype(np.float32)}
+    constants = {names[0]: weights.astype(np.float32), names[1]: bias.astype(np.float32)}
     new = replace(into, inputs=(x, *names), output=last.output, onnx_nodes=first.onnx_nodes + last.onnx_nodes)
-    return graph.with_(constants=constants).replaced((first, last), new)
+    return graph.with_constants(constants).replaced((first, last), new)

@@ -19,7 +19,7 @@ class FoldQuantize(Pass):
                 except UnsupportedNodeError as error:
                     graph = graph.replaced((node,), node.with_(reason=error.reason))
                     continue
-                graph = quantisation.with_constants(graph, folded)
+                graph = graph.with_constants(folded)
                 graph = graph.with_(nodes=tuple(n for n in graph.nodes if n is not node))
         return graph
 

@@ -10,7 +10,6 @@ from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph, Node, Tensor
 from tilewright.compiler.graph.integer_ops import INTEGER
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.compiler.graph.scales import with_constants
 
 MOVERS = frozenset({"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Concat", "Gather", "Expand",
                     "Tile", "DepthToSpace", "SpaceToDepth", "Identity", "MaxPool"})
@@ -71,7 +70,7 @@ def _shifted(graph: Graph, node: Node) -> Graph:
     if not _unsigned(graph, integer):
         return graph
     zero = f"{node.output}:zero_point"
-    graph = with_constants(graph, {zero: np.array(graph.tensors[integer].zero_point, np.int8)})
+    graph = graph.with_constants({zero: np.array(graph.tensors[integer].zero_point, np.int8)})
     attrs = {name: value for name, value in node.attrs.items() if name != "output_dtype"}
     return graph.replaced((node,), node.with_(inputs=(*node.inputs[:2], zero), attrs=attrs))
 

@@ -93,7 +93,7 @@ def multiplied(group: Group) -> tuple[Graph, tuple[Node, ...]]:
             constants[names[-1]] = (fixed.astype(np.int16) - 128 * unsigned).astype(np.int8)
         names += _parameters(tensor, f"{group.kind.name}:{index}", constants)
     names += _parameters(group.kind, group.kind.name, constants)
-    graph = quantisation.with_constants(quantisation.with_types(graph, group.kind), constants)
+    graph = quantisation.with_types(graph, group.kind).with_constants(constants)
     new = group.node.with_(op="QLinearMul", inputs=tuple(names), output=group.kind.name,
                           attrs={"unsigned": int(unsigned)}, reason="the datapath multiplies by constants only")
     return graph, (new,)

@@ -54,16 +54,15 @@ def transposed(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph
     # ONNX Runtime has no integer kernel for it.
     new = with_bounds("QConvTranspose", node, (x.name, *names, *("",) * (3 - len(names))), group.kind.dtype,
                       **transposed_attrs(node, levels.shape[2:]), exact=False)
-    return quantisation.with_constants(graph, names), new
+    return graph.with_constants(names), new
 
 
 def scaled(group: Group) -> tuple[Graph, tuple[Node, ...]] | None:
     """Return a depthwise 1x1 convolution for s x + t with constants per channel; None if it is something else."""
     fixed = {node.output: dequantised(node, [group.graph.constants[name] for name in node.inputs if name])
              for node in (group.graph.producer(name) for name in group.node.inputs)
-             if node is not None and node.op == "DequantizeLinear" and set(node.inputs) - {""} <=
-             group.graph.constants.keys()}
-    found = affine_of(quantisation.with_constants(group.graph, fixed), group.node)
+             if node is not None and node.op == "DequantizeLinear" and group.graph.all_constant(node.inputs)}
+    found = affine_of(group.graph.with_constants(fixed), group.node)
     if found is None:
         return None
     x, (name, factor, offset) = group.data_input(found[0]), found

@@ -137,4 +137,4 @@ def _interpolated(graph: Graph, node: Node, reason: str) -> Graph:
              Node("QuantizeLinear", (behind, one, zero), node.output, {}, (), reason))
     graph = graph.with_(nodes=tuple(new for each in graph.nodes for new in (nodes if each is node else (each,))),
                         tensors={**graph.tensors, **types})
-    return quantisation.with_constants(graph, {one: np.ones((), np.float32), zero: np.zeros((), dtype)})
+    return graph.with_constants({one: np.ones((), np.float32), zero: np.zeros((), dtype)})

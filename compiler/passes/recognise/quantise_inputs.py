@@ -29,7 +29,7 @@ def _moves_before(graph: Graph, quantize: Node) -> list[Node]:
     name = quantize.inputs[0]
     while name not in graph.inputs:
         node = graph.producer(name)
-        if node is None or node.op not in _MOVES or not set(node.inputs[1:]) - {""} <= graph.constants.keys():
+        if node is None or node.op not in _MOVES or not graph.all_constant(node.inputs[1:]):
             return []
         chain.insert(0, node)
         name = node.inputs[0]
