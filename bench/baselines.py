@@ -76,7 +76,7 @@ def baselines_of(network: str, store: Store, steps: Steps) -> tuple[BaselineFigu
 
     Raises
     ------
-    CompileError, InputError, RunError
+    CompileError, InputError, SimulationError
         As `runtime.evaluate.evaluate_baseline` does.
     """
     model = model_file(network, steps)

@@ -38,7 +38,7 @@ def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rt
 
     Raises
     ------
-    InputError, RunError
+    InputError, SimulationError
         As the runs do; what has been run until then is kept.
     """
     results: dict[Case, Figures] = {}

@@ -239,7 +239,7 @@ def run_case(case: Case, store: Store, steps: Steps) -> Figures:
 
     Raises
     ------
-    CompileError, InputError, RunError
+    CompileError, InputError, SimulationError
         As `runtime.evaluate.evaluate_model` does.
     """
     model = model_file(case.network, steps)

@@ -7,7 +7,7 @@ import typer
 
 from tilewright.cli.arguments import InputFile, JsonFile, MachineName, machine_named, model_named, write_json
 from tilewright.cli.refusals import FAILED
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, ToolError
 from tilewright.tools.output_files import require_place
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def send(port: Annotated[Path, typer.Option("--port", metavar="DEVICE", show_def
     info = board.program.input
     array = choose_inputs([info], file, input_file).arrays[node_arg(info).name]
     if (said := ask(port, frame(b""))) != board.program.greeting:
-        raise RunError(f"Board must say {board.program.greeting!r}, and says {said!r}: give the --model and --machine "
-                       f"that its bitstream was built with")
+        raise ToolError(f"Board must say {board.program.greeting!r}, and says {said!r}: give the --model and --machine "
+                        f"that its bitstream was built with")
     answer = answer_of(ask(port, frame_of(board, array)))
     typer.echo(f"class {answer.class_}, {answer.cycles:,} cycles, values {' '.join(map(str, answer.values))}")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tilewright.cli.arguments import MachineName, machine_named
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError
 from tilewright.isa.machine import Machine
 from tilewright.tools.output_files import reason, require_place
 
@@ -52,13 +52,10 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
     except OSError as error:
         raise InputError(f"Folder {str(output)!r} cannot be made: {error.strerror}; name another with -o") from error
     require_place(output / "calibration.json")
-    try:
-        if tech is Target.sram:
-            _memories(output)
-        else:
-            _write(_core_again(earlier) if earlier is not None else _measured(tech, size, blocks), output)
-    except RuntimeError as error:
-        raise RunError(str(error)) from error
+    if tech is Target.sram:
+        _memories(output)
+    else:
+        _write(_core_again(earlier) if earlier is not None else _measured(tech, size, blocks), output)
     typer.echo(f"Written to {output}")
 
 

@@ -1,4 +1,7 @@
-"""Every way a command can end badly becomes one sentence on standard error and an exit status, never a traceback."""
+"""Every way a command can end badly becomes one sentence on standard error and an exit status, never a traceback.
+
+Only a mistake in Tilewright itself, :exc:`tilewright.errors.InternalError`, keeps its traceback.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -7,12 +10,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from tilewright.compiler.emit.elf import ToolchainError
-from tilewright.compiler.emit.manifest import ArtifactError
-from tilewright.compiler.errors import CompileError
-from tilewright.errors import InputError, RunError
+from tilewright.errors import CompileError, Error, InputError, InternalError
 from tilewright.tools.output_files import reason
-from tilewright.tools.toolchain import ToolMissingError
 
 FAILED = 1
 """Exit status of a run that did not end, or whose output is not the reference's."""
@@ -29,15 +28,13 @@ class OneSentence(TyperGroup):
         extra["standalone_mode"] = False
         try:
             status = super().main(args, **extra)
-        except CompileError as error:
-            refuse(error.sentence, BAD_INPUT)
-        except (InputError, ArtifactError) as error:
-            refuse(str(error), BAD_INPUT)
+        except InternalError:
+            raise
+        except Error as error:
+            refuse(error.sentence, BAD_INPUT if isinstance(error, (InputError, CompileError)) else FAILED)
         except OSError as error:
             place = f"{error.filename!r} cannot be used: " if error.filename else ""
             refuse(f"{place}{reason(error)}", BAD_INPUT)
-        except (RunError, ToolMissingError, ToolchainError) as error:
-            refuse(str(error), FAILED)
         except typer.TyperException as error:
             refuse(error.format_message(), error.exit_code)
         sys.exit(status if isinstance(status, int) else 0)

@@ -8,7 +8,7 @@ import typer
 
 from tilewright.cli.arguments import JsonFile, MachineName, machine_named, write_json
 from tilewright.cli.refusals import FAILED
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError
 from tilewright.tools.output_files import require_place
 
 TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
@@ -39,7 +39,6 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
         raise InputError(f"Frequency must be a number of MHz above 0, not {freq!r}")
     from tilewright.hardware.synthesis.flow import synthesise
     from tilewright.hardware.synthesis.sources import machine_design
-    from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
     from tilewright.hardware.synthesis.synthesis_report import Request
     from tilewright.hardware.synthesis.synthesis_tables import print_synthesis
     from tilewright.hardware.synthesis.targets import target_named
@@ -54,10 +53,7 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     with steps.step(f"Elaborating {machine}"):
         design = machine_design(size, with_core=with_core)
     request = Request(design, machine, with_core=with_core, seed=seed, freq=freq, place=not no_place)
-    try:
-        report = synthesise(request, target, steps.step)
-    except SynthesisError as error:
-        raise RunError(str(error)) from error
+    report = synthesise(request, target, steps.step)
     print_synthesis(report, console())
     if json_file is not None:
         write_json(json_file, report.to_json())

@@ -1,34 +1,11 @@
-"""What the compiler says when it cannot take a model: one clear sentence each.
+"""Kinds of :exc:`tilewright.errors.CompileError`: one clear sentence each for what can be wrong with a model.
 
-Every model is untrusted input, so everything that can be wrong with one ends in a :exc:`CompileError`.
+Every model is untrusted input, so everything that can be wrong with one ends in such an error.
 """
-
 
 from collections.abc import Sequence
 
-
-class CompileError(Exception):
-    """A model cannot be compiled; the message is one sentence for the person who has the model.
-
-    Parameters
-    ----------
-    message : str
-        The sentence, without a full stop.
-    way_out : str or None
-        What to do about it, as the end of the sentence: the class's own if None, empty where ``message`` says it.
-    """
-
-    way_out: str = ""
-
-    def __init__(self, message: str, way_out: str | None = None) -> None:
-        super().__init__(message)
-        if way_out is not None:
-            self.way_out = way_out
-
-    @property
-    def sentence(self) -> str:
-        """The message, and what to do about it."""
-        return f"{self}; {self.way_out}" if self.way_out else str(self)
+from tilewright.errors import CompileError
 
 
 class BadModelError(CompileError):

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewright.errors import InputError
+
 KINDS = {
     "measured": "by us: simulated at gate or transistor level, before layout",
     "cacti": "CACTI's model",
@@ -27,7 +29,7 @@ SCALED = ("from", "factor", "node", "source", "effect", "relative", "absolute")
 """Keys of a section that takes another technology's prices of one event, times a factor."""
 
 
-class TechnologyError(ValueError):
+class TechnologyError(InputError):
     """A technology cannot be read, or has no price for an action."""
 
 

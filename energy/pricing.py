@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.energy.actions import CORE_COMPONENTS, Clock
-from tilewright.energy.estimate import DRAM, Technology, TechnologyError
-from tilewright.errors import InputError
+from tilewright.energy.estimate import DRAM, Technology
 from tilewright.sim.verilog.energy_blocks import BLOCKS
 
 TECHNOLOGY = "generic45"
@@ -40,11 +39,8 @@ class Pricing:
         InputError
             If there is no such technology or part, or if clocks shall be gated and it does not say what that takes.
         """
-        try:
-            technology = Technology.load(self.technology, self.dram)
-            return technology.with_gates(GATED_ACTIONS) if self.gated else technology
-        except TechnologyError as error:
-            raise InputError(str(error)) from error
+        technology = Technology.load(self.technology, self.dram)
+        return technology.with_gates(GATED_ACTIONS) if self.gated else technology
 
     def clock(self, technology: Technology) -> Clock:
         """Return the clock of a run in ``technology``.
@@ -54,10 +50,7 @@ class Pricing:
         InputError
             If clocks shall be gated, and the technology does not say what that leaves running.
         """
-        try:
-            ungated = {part: technology.ungated(part) for part in (*BLOCKS, *CORES)} if self.gated else None
-        except TechnologyError as error:
-            raise InputError(str(error)) from error
+        ungated = {part: technology.ungated(part) for part in (*BLOCKS, *CORES)} if self.gated else None
         return Clock(technology.clock_mhz, ungated)
 
     def describe(self, technology: Technology) -> str:

@@ -7,10 +7,12 @@ in the order of the table. Source: RISC-V Unprivileged ISA manual, R-type format
 
 from dataclasses import dataclass
 
+from tilewright.errors import Error
+
 CUSTOM_0 = 0b0001011
 
 
-class EncodingError(ValueError):
+class EncodingError(Error, ValueError):
     """A word cannot be encoded or decoded."""
 
 

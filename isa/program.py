@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.errors import Error
 from tilewright.isa.assembler import Command, command
 
 DTYPES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
@@ -19,7 +20,7 @@ MAX_RANK = 8
 MAX_ELEMENTS = 1 << 31
 
 
-class ProgramError(ValueError):
+class ProgramError(Error, ValueError):
     """A program is malformed."""
 
 

@@ -13,7 +13,7 @@ from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
-from tilewright.runtime.execution.engines import EngineName, failures_as_run_errors, show_rate
+from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.model_files import choose_inputs
 from tilewright.runtime.oracle.comparison import Comparison, compare
@@ -51,7 +51,7 @@ def evaluate(session: InferenceSession, model: Path, input_file: Path | None, st
     ------
     InputError
         If the input file does not hold the model's inputs.
-    RunError
+    SimulationError
         If the program does not end as it must.
     """
     inputs = choose_inputs(session.quantised_inputs, model, input_file)
@@ -130,13 +130,13 @@ def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = 
         If the model is invalid or not supported.
     InputError
         If the input file does not hold the model's inputs.
-    RunError
+    SimulationError
         If the program does not end as it must.
     """
     network = compile_network(model)
     arrays = choose_inputs(network.inputs, model, input_file).arrays
     tensors = {info.name: quantize_input(info, arrays[node_arg(info).name]) for info in network.inputs}
-    with steps.step(f"Building the simulator of {core} alone"), failures_as_run_errors():
+    with steps.step(f"Building the simulator of {core} alone"):
         build_simulator(None, core=core)
     with steps.step(f"Simulating {model.stem} in C on {core}") as show:
         return run_baseline(network, tensors, core=core, progress=show_rate(show))

@@ -19,7 +19,7 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.graph.integer_ops import RECOGNISED
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import expand_functions, inline_functions
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import Machine
 from tilewright.runtime.execution.engines import EngineName
 from tilewright.runtime.execution.report import Report
@@ -82,7 +82,7 @@ class BackendRep(onnx.backend.base.BackendRep):
             If the model cannot be compiled for the values of inputs that fix shapes.
         InputError
             If inputs are missing or of another type or shape.
-        RunError
+        SimulationError
             If the program does not end as it must.
         """
         if kwargs:
@@ -101,11 +101,11 @@ class BackendRep(onnx.backend.base.BackendRep):
 
         Raises
         ------
-        RunError
+        SimulationError
             If there was none.
         """
         if self._session is None:
-            raise RunError("Model must have run before it has a report")
+            raise SimulationError("Model must have run before it has a report")
         return self._session.report
 
     def _feed(self, inputs: Any) -> dict[str, np.ndarray]:
@@ -183,7 +183,7 @@ class Backend(onnx.backend.base.Backend):
 
         Raises
         ------
-        CompileError, InputError, RunError
+        CompileError, InputError, SimulationError
             As for a model.
         """
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())

@@ -14,7 +14,7 @@ from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.energy.pricing import DEFAULT, Pricing
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
@@ -120,11 +120,11 @@ class InferenceSession:
 
         Raises
         ------
-        RunError
+        SimulationError
             If there was none.
         """
         if self._report is None:
-            raise RunError("Session must have run before it has a report")
+            raise SimulationError("Session must have run before it has a report")
         return self._report
 
     @property
@@ -133,11 +133,11 @@ class InferenceSession:
 
         Raises
         ------
-        RunError
+        SimulationError
             If it came compiled: then its manifest has the plan, in words.
         """
         if self._explanation is None:
-            raise RunError("Session must have compiled its model itself to explain the plan")
+            raise SimulationError("Session must have compiled its model itself to explain the plan")
         return self._explanation
 
     @property
@@ -167,7 +167,7 @@ class InferenceSession:
         ------
         InputError
             If inputs are missing or of another type or shape, one that is quantised holds NaN, or a name is unknown.
-        RunError
+        SimulationError
             If the program does not end as it must.
         """
         known = [output.name for output in self._outputs]

@@ -1,18 +1,41 @@
-"""Tilewright: a RISC-V edge-accelerator co-design environment."""
+"""Tilewright: a RISC-V edge-accelerator co-design environment.
 
+The names below are the public interface. Each is imported when it is first asked for, so that ``import tilewright``
+takes no time: the session alone brings ONNX and NumPy.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tilewright._version import __version__
+
 if TYPE_CHECKING:
+    from tilewright.errors import CompileError, Error, InputError, InternalError, SimulationError, ToolError
+    from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
+    from tilewright.runtime.execution.report import LayerReport, Report
     from tilewright.runtime.session import InferenceSession
 
-__version__ = "0.1.0"
-__all__ = ["InferenceSession", "__version__"]
+__all__ = ["PRESETS", "CompileError", "Error", "InferenceSession", "InputError", "InternalError", "LayerReport",
+           "Machine", "MemoryTiming", "Report", "SimulationError", "ToolError", "__version__"]
+
+_HOMES = {
+    "tilewright.errors": ("CompileError", "Error", "InputError", "InternalError", "SimulationError", "ToolError"),
+    "tilewright.isa.machine": ("PRESETS", "Machine", "MemoryTiming"),
+    "tilewright.runtime.execution.report": ("LayerReport", "Report"),
+    "tilewright.runtime.session": ("InferenceSession",),
+}
+"""The module that defines each public name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import the session when it is asked for: it brings ONNX, which most modules do without."""
-    if name == "InferenceSession":
-        from tilewright.runtime.session import InferenceSession
-
-        return InferenceSession
+    """Import a public name when it is first asked for (PEP 562)."""
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"Module 'tilewright' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

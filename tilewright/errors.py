@@ -1,9 +1,63 @@
-"""What the runtime says when it cannot go on: one clear sentence each."""
+"""Every error that Tilewright raises on purpose: one base class, and one kind for each party who can put it right.
+
+======================  ============================================================  ===========================
+``InputError``          a file, an array, a name or an option cannot be used          the caller's to change
+``CompileError``        a model cannot be compiled                                    the model's author's
+``SimulationError``     a program was run and did not end as it must                  a fault of the program
+``ToolError``           a tool, or a board, is missing or did not do its work         the installation's
+``InternalError``       the compiler has broken a promise to itself                   ours: please report it
+======================  ============================================================  ===========================
+
+The message of each is one sentence without a full stop. Packages derive narrower classes from these five, so that
+``except tilewright.Error`` catches whatever can go wrong. This file imports the standard library only: every package
+may import it.
+"""
 
 
-class InputError(ValueError):
-    """What the user gave cannot be used: a file, an array, a name, a place to write to."""
+class Error(Exception):
+    """Anything that Tilewright refuses or fails to do."""
+
+    @property
+    def sentence(self) -> str:
+        """The message, and what to do about it."""
+        return str(self)
 
 
-class RunError(RuntimeError):
-    """A program was started and did not end as it must."""
+class InputError(Error, ValueError):
+    """Something that the caller gave cannot be used: a file, an array, a name, a place to write to."""
+
+
+class CompileError(Error):
+    """A model cannot be compiled; the message is one sentence for the person who has the model.
+
+    Parameters
+    ----------
+    message : str
+        The sentence, without a full stop.
+    way_out : str or None
+        What to do about it, as the end of the sentence: the class's own if None, empty where ``message`` says it.
+    """
+
+    way_out: str = ""
+
+    def __init__(self, message: str, way_out: str | None = None) -> None:
+        super().__init__(message)
+        if way_out is not None:
+            self.way_out = way_out
+
+    @property
+    def sentence(self) -> str:
+        """The message, and what to do about it."""
+        return f"{self}; {self.way_out}" if self.way_out else str(self)
+
+
+class SimulationError(Error, RuntimeError):
+    """A program could not be run, did not end as it must, or left records that contradict each other."""
+
+
+class ToolError(Error, RuntimeError):
+    """Something outside this project is missing or did not do its work: a compiler, a simulator, a board."""
+
+
+class InternalError(Error):
+    """The compiler has broken a promise that it makes to itself: a mistake in Tilewright, not in the model."""

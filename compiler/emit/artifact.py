@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.compiler.emit.check_program import check_program
 from tilewright.compiler.emit.elf import FIRMWARE, MAX_ELF_BYTES
 from tilewright.compiler.emit.manifest import (

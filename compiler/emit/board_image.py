@@ -16,6 +16,7 @@ from pathlib import Path
 from tilewright.compiler.emit.artifact import Artifact
 from tilewright.compiler.emit.elf import FIRMWARE, System, compile_elf
 from tilewright.compiler.network.layers import TensorInfo
+from tilewright.errors import CompileError
 from tilewright.isa.memory import MAIN_BASE
 
 RAM_BYTES = 32 * 1024
@@ -29,7 +30,7 @@ MAX_INPUT_BYTES = 0xffff
 _PT_LOAD = 1
 
 
-class BoardError(Exception):
+class BoardError(CompileError):
     """A model cannot be put on a board; the message is one sentence."""
 
 

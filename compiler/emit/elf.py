@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.errors import ToolError
+
 FIRMWARE = Path(__file__).parent.parent / "c"
 """Start-up code, linker script and float arithmetic."""
 
@@ -41,7 +43,7 @@ SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
 """The system of `sim.verilator.run`: ``main`` is called once, and its result ends the run."""
 
 
-class ToolchainError(RuntimeError):
+class ToolchainError(ToolError):
     """The C compiler is missing, or refuses what the compiler wrote."""
 
 

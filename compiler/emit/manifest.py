@@ -12,6 +12,7 @@ import numpy as np
 from tilewright.compiler.network.layers import Place, TensorInfo
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
+from tilewright.errors import InputError
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
@@ -24,7 +25,7 @@ MAX_WINDOWS = 4
 T = TypeVar("T")
 
 
-class ArtifactError(Exception):
+class ArtifactError(InputError):
     """An artefact cannot be written or read; the message is one sentence for the person who has it."""
 
 

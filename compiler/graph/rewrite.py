@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.compiler.graph.graph import Graph
+from tilewright.errors import InternalError
 
 
-class PassError(Exception):
+class PassError(InternalError):
     """A pass broke its own promise: a mistake in the compiler, not in the model."""
 
 

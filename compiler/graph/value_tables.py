@@ -13,6 +13,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.graph.graph import Node
+from tilewright.errors import Error
 
 _TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 _CONTRIB = {"QuickGelu", "FastGelu"}
@@ -34,7 +35,7 @@ COMPUTED_IN_TABLES = frozenset(UNARY | BINARY)
 """ONNX operators that may become part of a table."""
 
 
-class TableError(Exception):
+class TableError(Error):
     """ONNX Runtime does not compute the chain."""
 
 

@@ -22,6 +22,7 @@ from functools import partial
 
 from tilewright.compiler.schedule.accesses import Reader
 from tilewright.compiler.schedule.intervals import Intervals, mesh
+from tilewright.errors import InternalError
 from tilewright.isa.assembler import Command
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
@@ -38,7 +39,7 @@ Clock = tuple[int, ...]
 NOTHING: Clock = (-1,) * len(UNITS)
 
 
-class RaceError(AssertionError):
+class RaceError(InternalError, AssertionError):
     """A program whose result would depend on timing: a mistake of the compiler."""
 
 

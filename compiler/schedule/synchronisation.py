@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 from tilewright.compiler.schedule.intervals import Intervals, mesh
 from tilewright.compiler.schedule.step_commands import Access, Draft
+from tilewright.errors import InternalError
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Call, Issue, issue
 
@@ -52,7 +53,7 @@ Clock = list[int]
 """Per queue the index of the latest command known to be complete, -1 for none."""
 
 
-class ScheduleError(AssertionError):
+class ScheduleError(InternalError, AssertionError):
     """The compiler has made a schedule that no semaphore can order: a mistake of the compiler, not of the model."""
 
 

@@ -85,7 +85,7 @@ def capture(machine: Machine, workloads: Sequence[Workload], steps: Steps) -> li
 
     Raises
     ------
-    RunError, InputError, CompileError
+    SimulationError, InputError, CompileError
         If a network cannot be built, compiled or run.
     """
     with steps.step(f"Building the simulator of {machine.name} that writes waveforms"):

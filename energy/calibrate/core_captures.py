@@ -19,7 +19,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.energy.calibrate.captures import Captured, Workload
 from tilewright.energy.gates.core_waves import SCOPE, flattened
 from tilewright.energy.gates.waves import read_waves
-from tilewright.errors import RunError
+from tilewright.errors import SimulationError
 from tilewright.runtime.baseline.core_alone import Program
 from tilewright.runtime.evaluate import compile_network
 from tilewright.runtime.model_files import choose_inputs, model_file
@@ -97,7 +97,7 @@ def capture_core(core: CoreName, workloads: Sequence[Workload], steps: Steps) ->
 
     Raises
     ------
-    RunError, InputError, CompileError
+    SimulationError, InputError, CompileError
         If a network cannot be built, compiled or run.
     """
     found: dict[str, Captured] = {}
@@ -173,7 +173,7 @@ def _simulate(program: Program, inputs: Mapping[str, np.ndarray], indices: Seque
     with steps.step(f"Simulating {name} on {program.core} alone"):
         result = program.run(run_network(program.network, inputs), None)
         if not result.matches:
-            raise RunError(f"Program of {name} must give the reference's tensors, and does not; report it")
+            raise SimulationError(f"Program of {name} must give the reference's tensors, and does not; report it")
         ends = [0, *accumulate(layer.cycles for layer in result.layers)]
         windows = {}
         for each in wanted:

@@ -67,7 +67,7 @@ def calibrate_core(core: CoreName, path: Path, process: Process, steps: Steps,
 
     Raises
     ------
-    RunError, InputError, CompileError
+    SimulationError, InputError, CompileError
         If a program cannot be built, compiled or run.
     MappingError, EventError
         If the core cannot be mapped, or its netlist does not do what the RTL does.

@@ -17,6 +17,7 @@ from tilewright.energy.gates.cells.liberty import LibertyError
 from tilewright.energy.gates.cells.truth_tables import truth_table
 from tilewright.energy.gates.electrical import Electrical
 from tilewright.energy.gates.netlist import Instance, Netlist
+from tilewright.errors import ToolError
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
 PERIOD = 50.0
@@ -29,7 +30,7 @@ _GATE_INPUTS = 4
 _SOURCE = Path(__file__).with_name("events.cpp")
 
 
-class EventError(RuntimeError):
+class EventError(ToolError):
     """The simulation could not be run, or the netlist is not what the RTL is."""
 
 

@@ -15,12 +15,13 @@ from itertools import combinations
 import numpy as np
 
 from tilewright.energy.gates.measure import Measurement
+from tilewright.errors import Error
 
 TERMS = ("register_cycle", "register_toggle")
 """The columns of the model of a block, by the names of prices in a technology file."""
 
 
-class FitError(ValueError):
+class FitError(Error, ValueError):
     """There are too few measurements for a fit that means anything."""
 
 

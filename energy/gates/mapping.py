@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.errors import ToolError
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
@@ -66,7 +67,7 @@ endmodule
 """What a register becomes that has an enable and a reset: clockgate leaves those with a reset of their own alone."""
 
 
-class MappingError(RuntimeError):
+class MappingError(ToolError):
     """Yosys could not map a block."""
 
 

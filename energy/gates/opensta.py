@@ -14,6 +14,7 @@ from pathlib import Path
 from tilewright.energy.gates.electrical import BORDER_LOAD, BORDER_SLEW
 from tilewright.energy.gates.events import PERIOD, Activity
 from tilewright.energy.gates.netlist import HIGH, LOW, Netlist
+from tilewright.errors import ToolError
 from tilewright.tools.debian import debian_tool
 
 _TOTAL = re.compile(r"^Total\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)", re.MULTILINE)
@@ -33,7 +34,7 @@ exit
 """
 
 
-class OpenStaError(RuntimeError):
+class OpenStaError(ToolError):
     """OpenSTA did not report a power."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.energy.gates.mapping import plain_name
+from tilewright.errors import Error
 
 RESET_CYCLES = 8
 """Cycles that the harness holds reset before it counts (sim/verilator/harness/main.cpp)."""
@@ -17,7 +18,7 @@ RESET_CYCLES = 8
 _RANGE = re.compile(r"^(.*?)\s*(\[-?\d+:-?\d+\])?$")
 
 
-class WaveError(RuntimeError):
+class WaveError(Error, RuntimeError):
     """A waveform has no such window or signal."""
 
 

@@ -1,20 +1,14 @@
 """A board's bitstream in a folder, with a report, and what is shown of it."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.errors import RunError
 from tilewright.hardware.board.bitstream import BoardReport, build_bitstream
 from tilewright.hardware.board.deployment import Board
-from tilewright.hardware.board.ram_contents import ContentsError
-from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
-from tilewright.sim.verilog.elaborate import ElaborationError
 from tilewright.tools.output_files import write_file
 from tilewright.tools.progress import Steps
 
@@ -28,13 +22,12 @@ def build_board(board: Board, folder: Path, steps: Steps, *, seed: int = 1) -> t
 
     Raises
     ------
-    RunError
+    ToolError
         If a tool fails, the design does not fit, or is too slow for the board's clock.
     InputError
         If the folder cannot be written to.
     """
-    with _as_run_errors():
-        bitstream, report = build_bitstream(board.design, board.program.ram, board.program.main, steps.step, seed=seed)
+    bitstream, report = build_bitstream(board.design, board.program.ram, board.program.main, steps.step, seed=seed)
     files = [folder / "ulx3s.bit", folder / "report.json"]
     write_file(files[0], bitstream.read_bytes())
     write_file(files[1], (json.dumps(asdict(report), indent=2) + "\n").encode())
@@ -56,11 +49,3 @@ def print_build(report: BoardReport, out: Console) -> None:
                  f"{path.logic_ns:.1f} ns logic and {path.wire_ns:.1f} ns wires, {path.cells} cells",
                  seconds, *report.versions):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-@contextmanager
-def _as_run_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ContentsError, ElaborationError, SynthesisError) as error:
-        raise RunError(str(error)) from error

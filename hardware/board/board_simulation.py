@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from tilewright.errors import SimulationError
 from tilewright.hardware.board.design import INCLUDES, RTL, TOP, BoardDesign, sources
 from tilewright.sim.verilator.build import COMPILER_FLAGS, FLAGS, BuildError
-from tilewright.sim.verilator.run import SimulationError
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 

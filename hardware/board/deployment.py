@@ -15,12 +15,11 @@ import numpy as np
 from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.board_image import RAM_BYTES, BoardError, BoardProgram, compile_for_board
 from tilewright.compiler.network.operands import from_memory, to_memory
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, ToolError
 from tilewright.hardware.board.board_simulation import Line, build_board_simulator, talk
 from tilewright.hardware.board.design import CYCLES_PER_BIT, BoardDesign, contents, design_for
 from tilewright.isa.machine import Machine
 from tilewright.models import data
-from tilewright.runtime.execution.engines import failures_as_run_errors
 from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.tools.progress import Steps
@@ -112,12 +111,12 @@ def answer_of(text: str) -> Answer:
 
     Raises
     ------
-    RunError
+    ToolError
         If it says anything but a class.
     """
     match = _CLASS.fullmatch(text)
     if match is None:
-        raise RunError(f"Board must answer with a class, not {text!r}")
+        raise ToolError(f"Board must answer with a class, not {text!r}")
     return Answer(int(match[1]), int(match[2]), tuple(map(int, match[3].split())))
 
 
@@ -126,12 +125,12 @@ def simulate(board: Board, frames: Sequence[bytes], steps: Steps, *, cycles_per_
 
     Raises
     ------
-    RunError
+    ToolError
         If the simulator cannot be built, or the board falls silent.
     """
-    with steps.step(f"Building the simulator of the board with {board.design.machine.name}"), failures_as_run_errors():
+    with steps.step(f"Building the simulator of the board with {board.design.machine.name}"):
         build_board_simulator(board.design)
-    with steps.step(f"Simulating {len(frames)} frames at the serial line") as detail, failures_as_run_errors():
+    with steps.step(f"Simulating {len(frames)} frames at the serial line") as detail:
         return talk(board.design, board.files, frames, cycles_per_bit=cycles_per_bit,
                     progress=lambda cycle: detail(f"{cycle:,} cycles"))
 
@@ -155,7 +154,7 @@ def recognise_digits(model: Path, machine: Machine, digits: int, steps: Steps, *
     ------
     InputError
         If the model is for other images, or there are fewer.
-    RunError
+    ToolError
         If the board says anything else.
     """
     samples = data.samples()

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tilewright.errors import Error
+
 SLICE_WORDS = 512
 
 _BLOCK = re.compile(r"^(\.bram_init \d+\n)((?:[0-9a-f]{3}[ \n])+)", re.MULTILINE)
@@ -20,7 +22,7 @@ _USED_BITS = {1: 8, 2: 8, 4: 8, 9: 9, 18: 9, 36: 9}
 """Width of the words that a block is used with: bits that this uses of each of its 2,048 words of 9."""
 
 
-class ContentsError(ValueError):
+class ContentsError(Error, ValueError):
     """The design has not the block RAM that was looked for."""
 
 

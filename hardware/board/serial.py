@@ -6,7 +6,7 @@ import termios
 import time
 from pathlib import Path
 
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, ToolError
 from tilewright.tools.output_files import reason
 
 MAX_LINE_BYTES = 4096
@@ -27,7 +27,7 @@ def ask(port: Path, frame: bytes, *, seconds: float = 10.0) -> str:
     ------
     InputError
         If the device cannot be used.
-    RunError
+    ToolError
         If no whole line comes in time.
     """
     try:
@@ -67,7 +67,7 @@ def _line(device: int, deadline: float, seconds: float) -> str:
         ready, _, _ = select.select([device], [], [], max(0.0, deadline - time.monotonic()))
         if not ready or len(line) > MAX_LINE_BYTES:
             said = f"said {line[:80].decode(errors='replace')!r}" if line else "was silent"
-            raise RunError(f"Board must answer with a line within {seconds:g} s, and {said}: is the bitstream loaded, "
-                           f"and is this its port?")
+            raise ToolError(f"Board must answer with a line within {seconds:g} s, and {said}: is the bitstream loaded, "
+                            f"and is this its port?")
         line += os.read(device, 1)
     return line.rstrip(b"\r\n").decode(errors="replace")

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError
 from tilewright.hardware.package.core_files import core_files
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders
 from tilewright.hardware.package.top import BRIDGE, COPROCESSOR, TOP, Bus, Top, build_top
 from tilewright.isa.machine import Machine
-from tilewright.sim.verilog.elaborate import ElaborationError, coprocessor_rtlil, wishbone_rtlil
+from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
 from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.output_files import reason, write_file
 
@@ -49,7 +49,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_cor
 
     Raises
     ------
-    RunError
+    ToolError
         If Yosys fails, or the testbench's network is not computed as it must.
     InputError
         If the folder cannot be written to, or the core is wanted with another bus than AXI4.
@@ -81,11 +81,8 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_cor
 
 def _sources(machine: Machine, bus: Bus) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
-    try:
-        coprocessor = packaged(coprocessor_rtlil(machine), COPROCESSOR)
-        bridge = packaged(wishbone_rtlil(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
-    except ElaborationError as error:
-        raise RunError(str(error)) from error
+    coprocessor = packaged(coprocessor_rtlil(machine), COPROCESSOR)
+    bridge = packaged(wishbone_rtlil(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
     top = build_top(machine, bus, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
     sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
     return top, sources | ({f"{BRIDGE}.v": bridge} if bridge else {})

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tilewright import __version__
+from tilewright._version import __version__
 from tilewright.hardware.package import core_files as verilog_core
 from tilewright.hardware.package.top import BRIDGE, COPROCESSOR, TOP, Bus, Top
 from tilewright.isa.machine import Machine

@@ -17,7 +17,7 @@ from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_network import given, slice_network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pipeline import compile_network
-from tilewright.errors import RunError
+from tilewright.errors import InternalError
 from tilewright.hardware.package.top import Bus, Top, vector
 from tilewright.isa.assembler import Command, encode_word
 from tilewright.isa.machine import Machine
@@ -58,7 +58,7 @@ def exercise(machine: Machine) -> Exercise:
 
     Raises
     ------
-    RunError
+    InternalError
         If the results are not those of the reference.
     """
     whole = compile_network(builtin(MODEL))
@@ -83,7 +83,8 @@ def exercise(machine: Machine) -> Exercise:
     for info in network.outputs:
         found = from_memory(memory.get(compiled.tensors[info.name][1], tensor_bytes(info)), info)
         if not np.array_equal(found, values[info.name]):
-            raise RunError(f"Tensor {info.name!r} of the testbench must be what the reference computes, and is not")
+            raise InternalError(f"Tensor {info.name!r} of the testbench must be what the reference computes, and is "
+                                "not")
     return Exercise(compiled, commands, before, memory.bytes)
 
 

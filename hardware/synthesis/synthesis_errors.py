@@ -1,5 +1,7 @@
-"""What synthesis says when it cannot go on: one sentence each."""
+"""The error of synthesis."""
+
+from tilewright.errors import ToolError
 
 
-class SynthesisError(RuntimeError):
+class SynthesisError(ToolError):
     """A tool did not finish; the message names the log."""

@@ -27,11 +27,10 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_layer import core_network, datapath_layers, parts_side_by_side
 from tilewright.compiler.network.reference import run_network
-from tilewright.errors import RunError
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.baseline.scaling import Sampling, extrapolate, parts, sampling, shape_key
-from tilewright.sim.verilator.build import BuildError, CoreName, build_simulator
-from tilewright.sim.verilator.run import Progress, SimulationError, run_bare
+from tilewright.sim.verilator.build import CoreName, build_simulator
+from tilewright.sim.verilator.run import Progress, run_bare
 from tilewright.tools.toolchain import cache_folder
 
 MOST_MACS: Mapping[CoreName, int] = {"cv32e40x": 150_000_000, "cv32e40p": 1_000_000_000}
@@ -101,7 +100,7 @@ def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: Co
 
     Raises
     ------
-    RunError
+    SimulationError
         If the program does not end as it must, or the simulator cannot be built.
     ToolchainError
         If the C compiler fails.
@@ -140,13 +139,10 @@ class Program:
 
         Raises
         ------
-        RunError
+        SimulationError
             If the simulator cannot be built.
         """
-        try:
-            simulator = build_simulator(None, core=self.core)
-        except BuildError as error:
-            raise RunError(str(error)) from error
+        simulator = build_simulator(None, core=self.core)
         digest = hashlib.sha256(f"{self.core} {simulator.parent.name}\n".encode() + self.elf.read_bytes())
         for address, content in self.images:
             digest.update(f"{address} {len(content)}\n".encode() + content)
@@ -154,11 +150,8 @@ class Program:
 
     def run(self, expected: Mapping[str, np.ndarray], progress: Progress | None) -> BaselineResult:
         baseline, network = self.baseline, self.network
-        try:
-            result = run_bare(self.elf, core=self.core, images=self.images,
-                              dumps=[(MAIN_BASE, baseline.memory_bytes)], progress=progress).require_exit()
-        except (SimulationError, BuildError) as error:
-            raise RunError(str(error)) from error
+        result = run_bare(self.elf, core=self.core, images=self.images,
+                          dumps=[(MAIN_BASE, baseline.memory_bytes)], progress=progress).require_exit()
         memory = result.dumps[0]
         tensors = {name: from_memory(memory[offset:offset + tensor_bytes(info)], info)
                    for (name, offset), info in zip(baseline.tensors.items(), network.tensors.values(), strict=True)}

@@ -22,7 +22,7 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare.last_writer import Writer, find_writer
 from tilewright.runtime.compare.three_ways import SideBySide, Verdict, side_by_side
 from tilewright.runtime.evaluate import run_reference
-from tilewright.runtime.execution.engines import EngineName, execute, failures_as_run_errors
+from tilewright.runtime.execution.engines import EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
 from tilewright.runtime.execution.report_tables import plain
 from tilewright.runtime.model_files import choose_inputs
@@ -105,7 +105,7 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
         If the model is invalid or not supported.
     InputError
         If the input file does not hold the model's inputs, or ONNX Runtime refuses the model.
-    RunError
+    SimulationError
         If the program does not end as it must.
     """
     with steps.step(f"Compiling {model.name}"):
@@ -123,7 +123,7 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
         found = side_by_side(network, job, theirs, ours, execution.tensors)
         writer = None
         if found.divergence is not None:
-            with steps.step("Looking for the instruction that wrote it"), failures_as_run_errors():
+            with steps.step("Looking for the instruction that wrote it"):
                 writer = find_writer(job, tensors, found.divergence.address)
     quantised = quantised_here(model)
     error = quantisation_error(quantised, network, steps) if quantised else None

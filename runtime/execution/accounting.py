@@ -7,7 +7,7 @@ from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts, predict_toggles
 from tilewright.energy.estimate import Energy, estimate, sum_energies
 from tilewright.energy.pricing import DEFAULT, Pricing
-from tilewright.errors import RunError
+from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import MemoryTiming
@@ -31,7 +31,7 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     ------
     InputError
         If there is no such technology.
-    RunError
+    SimulationError
         If the records contradict each other or the run's cycles.
     """
     technology = pricing.load()
@@ -40,8 +40,8 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
               zip(differences(execution.records), calls_of(job.program), job.layers, strict=False)]
     tail = execution.cycles - sum(each["cycles"] for each in counts)
     if tail < 0:
-        raise RunError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
-                       f"but they are {-tail} more")
+        raise SimulationError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
+                              f"but they are {-tail} more")
     mnemonics, commands = count_commands(job.program, [layer.predicted_cycles for layer in job.layers])
     shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
@@ -65,13 +65,14 @@ def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[d
 
     Raises
     ------
-    RunError
+    SimulationError
         If they were counted up to other records than those of the layers.
     """
     if execution.toggles:
         if len(execution.toggles) != len(counts):
-            raise RunError(f"Toggles must have been counted up to each of {len(counts) - 1} records and up to the end, "
-                           f"not {len(execution.toggles)} times: status records are not those of the layers")
+            raise SimulationError(f"Toggles must have been counted up to each of {len(counts) - 1} records and up to "
+                                  f"the end, not {len(execution.toggles)} times: status records are not those of the "
+                                  "layers")
         before = [dict.fromkeys(execution.toggles[0], 0), *execution.toggles]
         return [{block: after[block] - first[block] for block in after}
                 for first, after in zip(before, execution.toggles, strict=False)]

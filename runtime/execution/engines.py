@@ -1,8 +1,7 @@
 """Run a compiled model on either engine; what comes out is the same but for the time it took."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,23 +11,18 @@ import numpy as np
 from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
-from tilewright.errors import RunError
-from tilewright.isa.encoding import EncodingError
+from tilewright.errors import SimulationError
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_record
 from tilewright.sim.fast_engine import FastResult, run_fast
-from tilewright.sim.values.executor import ExecutionError
 from tilewright.sim.values.operand_samples import Operands
 from tilewright.sim.verilator import run as rtl
-from tilewright.sim.verilator.build import BuildError, build_simulator
-from tilewright.sim.verilog.elaborate import ElaborationError
+from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 
 EngineName = Literal["rtl", "fast"]
 ENGINES = ("rtl", "fast")
-
-_FAILURES = (rtl.SimulationError, BuildError, ElaborationError, EncodingError, ExecutionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +73,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
 
     Raises
     ------
-    RunError
+    SimulationError
         If the program does not end as it must, or the engine cannot run.
     """
     placed = {name: job.tensors[name] for name in inputs}
@@ -87,13 +81,12 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
     dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
     result: rtl.RtlResult | FastResult
-    with failures_as_run_errors():
-        if engine == "rtl":
-            result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
-            operands = () if count_toggles else _run_fast(job, images, [], timing, steps).operands
-        else:
-            result = _run_fast(job, images, dumps, timing, steps)
-            operands = result.operands
+    if engine == "rtl":
+        result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
+        operands = () if count_toggles else _run_fast(job, images, [], timing, steps).operands
+    else:
+        result = _run_fast(job, images, dumps, timing, steps)
+        operands = result.operands
     records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
     return Execution(
         cycles=result.cycles, instructions=result.instructions,
@@ -104,15 +97,6 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
         toggles=tuple(result.toggles) if isinstance(result, rtl.RtlResult) else (), operands=operands)
 
 
-@contextmanager
-def failures_as_run_errors() -> Iterator[None]:
-    """Turn what the simulators raise into :exc:`RunError`."""
-    try:
-        yield
-    except _FAILURES as error:
-        raise RunError(str(error)) from error
-
-
 Images = list[tuple[int, bytes | Path]]
 Dumps = list[tuple[int, int]]
 
@@ -120,7 +104,7 @@ Dumps = list[tuple[int, int]]
 def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
              count_toggles: bool, steps: Steps) -> rtl.RtlResult:
     if job.elf is None:
-        raise RunError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
+        raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
     with steps.step(f"Building the simulator of {job.machine.name}"):
         build_simulator(job.machine, tracing=wave is not None, activity=count_toggles)
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
@@ -138,7 +122,7 @@ def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
         result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps, timing=timing,
                           memory_bytes=job.memory_bytes, core=run_on_core)
     if result.fault is not None:
-        raise RunError(f"Program was stopped by a fault of the coprocessor: {result.fault}")
+        raise SimulationError(f"Program was stopped by a fault of the coprocessor: {result.fault}")
     return result
 
 

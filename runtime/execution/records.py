@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tilewright.errors import RunError
+from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
 
 RECORD_BYTES = 4 * RECORD_WORDS
@@ -23,16 +23,17 @@ def read_record(raw: bytes) -> Counts:
 
     Raises
     ------
-    RunError
+    SimulationError
         If it was never stored, or reports a fault.
     """
     words = np.frombuffer(raw, "<u4", RECORD_WORDS).tolist()
     if words[FAULT_WORD]:
         what = FAULTS.get(words[FAULT_WORD], f"fault {words[FAULT_WORD]}")
-        raise RunError(f"Coprocessor stopped by a fault: {what} at {words[FAULT_ADDRESS_WORD]:#010x}")
+        raise SimulationError(f"Coprocessor stopped by a fault: {what} at {words[FAULT_ADDRESS_WORD]:#010x}")
     counts = {counter.name: words[i] for i, counter in enumerate(COUNTERS)}
     if not counts["cycles"]:
-        raise RunError("Status record of a layer must count cycles since reset, not 0: the program did not store it")
+        raise SimulationError("Status record of a layer must count cycles since reset, not 0: the program did not "
+                              "store it")
     return counts
 
 
@@ -43,7 +44,7 @@ def differences(records: Sequence[Counts]) -> list[Counts]:
 
     Raises
     ------
-    RunError
+    SimulationError
         If the causes of a layer's cycles do not add up to its cycles.
     """
     before = dict.fromkeys((counter.name for counter in COUNTERS), 0)
@@ -51,7 +52,8 @@ def differences(records: Sequence[Counts]) -> list[Counts]:
     for index, record in enumerate(records):
         added = {name: (value - before[name]) % _WORD for name, value in record.items()}
         if (explained := sum(added[name] for name in CAUSES) % _WORD) != added["cycles"]:
-            raise RunError(f"Causes of the cycles of layer {index} must add up to {added['cycles']}, not {explained}")
+            raise SimulationError(f"Causes of the cycles of layer {index} must add up to {added['cycles']}, not "
+                                  f"{explained}")
         layers.append(added)
         before = record
     return layers

@@ -65,7 +65,7 @@ def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, requ
         If the model is invalid or not supported.
     InputError
         If there are no such layers, or the input file does not hold the model's inputs.
-    RunError
+    SimulationError
         If a program does not end as it must.
     """
     with steps.step(f"Planning {model.name}"):
@@ -80,7 +80,7 @@ def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Req
     ------
     ArtifactError
         If the folder holds no compiled model, or one whose layers are not those that its ONNX file has now.
-    CompileError, InputError, RunError
+    CompileError, InputError, SimulationError
         As :func:`evaluate_ranges` does.
     """
     artifact = load_artifact(require_folder(folder))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.errors import RunError
+from tilewright.errors import SimulationError
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import to_json
 from tilewright.runtime.execution.engines import Execution
@@ -50,7 +50,7 @@ class StoredRuns:
 
         Raises
         ------
-        RunError
+        SimulationError
             If it is there and cannot be read.
         """
         facts, arrays = self._folder / key / "execution.json", self._folder / key / "tensors.npz"
@@ -64,7 +64,8 @@ class StoredRuns:
                                           "toggles": tuple(values["toggles"]),
                                           "operands": tuple(Operands(*each) for each in values["operands"])}))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise RunError(f"Stored run {facts.parent} cannot be read; give --fresh to simulate again") from error
+            raise SimulationError(f"Stored run {facts.parent} cannot be read; give --fresh to simulate "
+                                  "again") from error
 
     def save(self, key: str, execution: Execution) -> None:
         """Store a run; it counts as stored once its last file is written, and each file is written whole."""

@@ -22,9 +22,10 @@ from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.part_of_network import given, slice_network
 from tilewright.energy.estimate import sum_energies
 from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.errors import Error
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.execution.accounting import account
-from tilewright.runtime.execution.engines import Execution, execute, failures_as_run_errors
+from tilewright.runtime.execution.engines import Execution, execute
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.report import Report, add_counts
 from tilewright.runtime.ranges.finished_runs import StoredRuns
@@ -33,8 +34,8 @@ from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Cycles, Silence, Steps
 
 
-class Interrupted(Exception):
-    """Raised in the threads of a run whose caller no longer waits."""
+class Interrupted(Error):
+    """Ends the threads of a run whose caller no longer waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +85,10 @@ class RangeRunner:
 
         Raises
         ------
-        RunError
+        SimulationError
             If a program does not end as it must, or the simulator cannot be built.
         """
-        with steps.step(f"Building the simulator of {self.machine.name}"), failures_as_run_errors():
+        with steps.step(f"Building the simulator of {self.machine.name}"):
             simulator = build_simulator(self.machine)
         names = [(layer.name, cycles) for layer, cycles in zip(self.network.layers, self.predicted, strict=True)]
         covered = [names[index] for each in ranges for index in range(each.first, each.stop)]

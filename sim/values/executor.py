@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from tilewright.errors import SimulationError
 from tilewright.isa.assembler import Command
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
@@ -25,7 +26,7 @@ Int32 = NDArray[np.int32]
 Float32 = NDArray[np.float32]
 
 
-class ExecutionError(RuntimeError):
+class ExecutionError(SimulationError):
     """A command cannot be executed: what it asks for is outside the machine, or its inputs are missing."""
 
 

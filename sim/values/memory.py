@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from tilewright.errors import SimulationError
 from tilewright.isa.counters import FAULTS
 from tilewright.isa.memory import MAIN_BASE, MAIN_END, AddressWindow, Fault
 
@@ -16,7 +17,7 @@ WRITE_OUTSIDE = 2
 Steps = tuple[int, int]
 
 
-class WindowError(RuntimeError):
+class WindowError(SimulationError):
     """A request of the coprocessor is not wholly inside a window that permits it.
 
     The address of ``fault`` is that of the request's first bus word.

@@ -12,6 +12,7 @@ from typing import Literal
 import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
+from tilewright.errors import ToolError
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
@@ -34,7 +35,7 @@ CoreName = Literal["cv32e40x", "cv32e40p"]
 """A core to simulate alone: the host core, or the one with the SIMD instructions of PULP."""
 
 
-class BuildError(RuntimeError):
+class BuildError(ToolError):
     """Verilator or the C++ compiler failed; the message names the log."""
 
 

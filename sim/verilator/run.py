@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.errors import SimulationError
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
@@ -21,10 +22,6 @@ Progress = Callable[[int, int | None], None]
 
 _MAC_STATES = ("idle", "setup", "waits for activations", "waits for weights", "waits for post-processing", "issues")
 _UNITS = ("load", "mac", "post", "store")
-
-
-class SimulationError(RuntimeError):
-    """The simulation could not be run, or a program did not end as it should."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import subprocess
 from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
 
+from tilewright.errors import ToolError
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.cache_files import write_if_changed
@@ -27,7 +28,7 @@ write_verilog -norename
 _ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
 
 
-class ElaborationError(RuntimeError):
+class ElaborationError(ToolError):
     """Yosys did not accept a component."""
 
 

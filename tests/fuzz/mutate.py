@@ -36,7 +36,7 @@ from tilewright.compiler.emit.artifact import FILES, load_artifact
 from tilewright.compiler.emit.manifest import ArtifactError, sha256
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.passes.pipeline import compile_network
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, SimulationError
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import preset
 from tilewright.isa.program import Program
@@ -62,7 +62,7 @@ MEMORY_BYTES = 2 << 30
 SENTENCE = 4000
 """Longest message of an error, in characters: names in it are the model's."""
 
-_ERRORS = (CompileError, ArtifactError, InputError, RunError)
+_ERRORS = (CompileError, ArtifactError, InputError, SimulationError)
 _SEEDS = 24
 _SHORT = 3000
 _KINDS = ("model", "model", "model", "bytes", "artefact", "artefact")

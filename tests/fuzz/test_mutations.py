@@ -45,7 +45,7 @@ def test_a_program_with_an_operand_too_large_is_a_run_error(tmp_path):
     text = program.read_text()
     program.write_text(re.sub(r'"words": \d+', '"words": 1048576', text, count=1))
     manifest.write_text(manifest.read_text().replace(hashlib.sha256(text.encode()).hexdigest(), sha256(program)))
-    assert mutate.try_artefact(artefact) == "RunError"
+    assert mutate.try_artefact(artefact) == "SimulationError"
 
 
 def test_damage_is_a_function_of_the_seed():

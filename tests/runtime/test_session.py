@@ -7,7 +7,7 @@ import pytest
 
 import tilewright
 from tests.support.onnx_models import ModelBuilder
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.models import builtin, data
 from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
@@ -65,7 +65,7 @@ def test_outputs_can_be_chosen_by_name(lenet5):
 
 def test_a_report_needs_a_run():
     session = InferenceSession(builtin("lenet5"), machine="nano")
-    with pytest.raises(RunError, match=r"^Session must have run before it has a report$"):
+    with pytest.raises(SimulationError, match=r"^Session must have run before it has a report$"):
         session.report  # noqa: B018 -- the property raises
     session.run(None, {"image": IMAGES[:1]})
     assert session.report.machine == "nano"

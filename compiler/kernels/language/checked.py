@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from tilewright.compiler.kernels.language.kernel import Kernel
+from tilewright.errors import Error
 from tilewright.isa.program import MAX_RANK, Call, Operand
 
 Dims = tuple[int, ...]
@@ -17,7 +18,7 @@ NEWEST_OPSET = 1000
 """Stands for the newest operator set where a call names none."""
 
 
-class Refused(ValueError):
+class Refused(Error, ValueError):
     """A kernel cannot run a call; the message says why."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.energy.gates.cells.sky130_cells import CORNER, TEMPERATURE, VOLTAGE, Source, models
+from tilewright.errors import ToolError
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.debian import debian_tool
 from tilewright.tools.toolchain import cache_folder
@@ -22,7 +23,7 @@ HIGH = "high"
 _RESULT = re.compile(r"^(\w+)\s+=\s+([-+.\deE]+)", re.MULTILINE)
 
 
-class CharacterisationError(RuntimeError):
+class CharacterisationError(ToolError):
     """A circuit could not be simulated, or gave no sensible figures."""
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.errors import Error
+
 _TOKEN = re.compile(r'"[^"]*"|[{}();:,]|[^\s{}();:,"]+')
 _NOISE = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
 _NUMBER = re.compile(r"[,\s]+")
@@ -19,7 +21,7 @@ _TIMES = {"1ns": 1.0, "100ps": 0.1, "10ps": 0.01, "1ps": 0.001}
 _POWERS = {"1mW": 1e6, "1uW": 1e3, "1nW": 1.0, "100pW": 0.1, "10pW": 0.01, "1pW": 1e-3}
 
 
-class LibertyError(ValueError):
+class LibertyError(Error, ValueError):
     """A library cannot be read, or lacks what a calculation needs."""
 
 

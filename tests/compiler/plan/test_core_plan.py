@@ -24,7 +24,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.compiler.schedule.step_commands import Access, Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
-from tilewright.errors import RunError
+from tilewright.errors import SimulationError
 from tilewright.isa.assembler import Command
 from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.isa.program import Call, Operand, Program, ProgramError
@@ -377,7 +377,7 @@ def test_a_call_that_gives_something_else_is_stopped():
 def test_a_job_s_failing_call_is_a_run_error():
     network = NETWORKS["floats alone"]()
     job = job_of_compiled(compile_layers(network, BASE), "n")
-    with pytest.raises(RunError, match="must stay inside the 64 bytes of main memory"):
+    with pytest.raises(SimulationError, match="must stay inside the 64 bytes of main memory"):
         execute(replace(job, memory_bytes=64, images=()), "fast", {}, [], MemoryTiming.default(BASE), steps=Silence())
 
 

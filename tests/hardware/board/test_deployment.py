@@ -14,6 +14,7 @@ import pytest
 from tests.cli.test_app import invoke, refused
 from tests.support.bench import ROOT
 from tests.support.onnx_models import ModelBuilder
+from tilewright.errors import ToolError
 from tilewright.hardware.board import deployment as boards
 from tilewright.hardware.board.deployment import Board, answer_of, board_with, frame, frame_of, output_of
 from tilewright.hardware.board.design import CYCLES_PER_BIT
@@ -196,5 +197,5 @@ def test_the_manuals_example_sends_that_frame(board, digits, monkeypatch, capsys
 
 
 def test_an_error_of_the_board_is_no_answer():
-    with pytest.raises(boards.RunError, match=r"^Board must answer with a class, not 'error the frame ends"):
+    with pytest.raises(ToolError, match=r"^Board must answer with a class, not 'error the frame ends"):
         answer_of("error the frame ends after 3 of its bytes")

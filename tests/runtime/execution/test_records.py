@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tilewright.errors import RunError
+from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.runtime.execution.records import CAUSES, STALLS, differences, read_record, total
 
@@ -33,12 +33,13 @@ def test_a_record_is_read_by_name():
 
 def test_a_fault_is_named_with_its_address():
     faulty = raw(record(), **{f"w{FAULT_WORD}": 2, f"w{FAULT_ADDRESS_WORD}": 0x8000_1000})
-    with pytest.raises(RunError, match=r"^Coprocessor stopped by a fault: write outside the windows at 0x80001000$"):
+    with pytest.raises(SimulationError, match=r"^Coprocessor stopped by a fault: write outside the windows at "
+                                              r"0x80001000$"):
         read_record(faulty)
 
 
 def test_a_record_never_stored_is_noticed():
-    with pytest.raises(RunError, match="must count cycles since reset, not 0"):
+    with pytest.raises(SimulationError, match="must count cycles since reset, not 0"):
         read_record(bytes(4 * RECORD_WORDS))
 
 
@@ -58,7 +59,7 @@ def test_counters_may_wrap():
 
 def test_a_cycle_without_cause_is_refused():
     sentence = "Causes of the cycles of layer 1 must add up to 10, not 9"
-    with pytest.raises(RunError, match=f"^{re.escape(sentence)}$"):
+    with pytest.raises(SimulationError, match=f"^{re.escape(sentence)}$"):
         differences([record(100), record(100) | {"cycles": 110, "mac_issue": 109}])
 
 

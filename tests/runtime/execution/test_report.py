@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.energy.pricing import Pricing
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, SimulationError
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.program import Function, Loop, Program, issue
@@ -96,8 +96,8 @@ def test_instructions_are_counted_through_loops(report):
 
 
 def test_a_run_shorter_than_its_layers_is_refused():
-    with pytest.raises(RunError, match=r"^Cycles of the layers must not be more than the run's 119, "
-                                       r"but they are 1 more$"):
+    with pytest.raises(SimulationError, match=r"^Cycles of the layers must not be more than the run's 119, "
+                                              r"but they are 1 more$"):
         account(JOB, "fast", MemoryTiming(), execution(cycles=119))
 
 
@@ -121,8 +121,8 @@ def test_counted_toggles_are_told_apart_by_layer():
     assert counted.toggles == sums(131)
     assert counted.to_json()["toggles_from"] == "rtl"
     assert "counted in RTL" in str(counted)
-    with pytest.raises(RunError, match=r"^Toggles must have been counted up to each of 2 records and up to the end, "
-                                       r"not 2 times"):
+    with pytest.raises(SimulationError, match=r"^Toggles must have been counted up to each of 2 records and up to the "
+                                              r"end, not 2 times"):
         account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130))))
 
 

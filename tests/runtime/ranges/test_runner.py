@@ -18,7 +18,7 @@ from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pipeline import compile_network
-from tilewright.errors import InputError, RunError
+from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.models import builtin
 from tilewright.runtime.execution.engines import Execution
@@ -143,7 +143,7 @@ def test_a_stored_run_is_read_as_it_was_and_a_damaged_one_is_refused(tmp_path):
     np.testing.assert_array_equal(found.tensors.pop("a/b"), execution.tensors.pop("a/b"))
     assert found == execution
     (tmp_path / "key" / "tensors.npz").write_bytes(b"PK")
-    with pytest.raises(RunError, match=r"^Stored run .*key cannot be read; give --fresh to simulate again$"):
+    with pytest.raises(SimulationError, match=r"^Stored run .*key cannot be read; give --fresh to simulate again$"):
         runs.load("key")
 
 

@@ -5,11 +5,12 @@ import struct
 import pytest
 
 from tests.support.firmware import compile_program
+from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
-from tilewright.sim.verilator.run import SimulationError, run_bare, run_rtl
+from tilewright.sim.verilator.run import run_bare, run_rtl
 
 NANO = preset("nano")
 EVERYWHERE = (AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000, Permission.READ_WRITE),)

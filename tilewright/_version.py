@@ -1,0 +1,3 @@
+"""The version of Tilewright, on its own so that any module can import it."""
+
+__version__ = "0.1.0"
