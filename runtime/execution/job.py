@@ -135,10 +135,6 @@ def job_of_artifact(artifact: Artifact) -> Job:
     inputs = tuple(manifest.tensors[name][0] for name in manifest.inputs)
     for tensor in (*inputs, *manifest.outputs):
         _check_border(tensor)
-    for window in manifest.windows:
-        if window.base >= window.limit:
-            raise ArtifactError(f"Manifest window {window.name!r} must not be empty, as from {window.base:#x} to "
-                                f"{window.limit:#x}")
     layers = tuple(map(JobLayer.of, manifest.layers))
     return Job(name=manifest.model, machine=manifest.machine, program=artifact.program, elf=artifact.elf,
                images=artifact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
