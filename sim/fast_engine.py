@@ -17,7 +17,7 @@ from tilewright.isa.program import Call, Program
 from tilewright.sim.timing.host import Host
 from tilewright.sim.timing.model import CycleModel
 from tilewright.sim.values.core_calls import CoreKernel, execute_call, instructions_of, no_kernel
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory, WindowError
 from tilewright.sim.values.operand_samples import Operands, OperandSampler
 
@@ -141,8 +141,8 @@ class _Run:
         self.memory = memory
         self.timing = timing
         self.core = core
-        self.functional = Functional(machine, memory)
-        self.operands = OperandSampler(self.functional)
+        self.executor = Executor(machine, memory)
+        self.operands = OperandSampler(self.executor.state)
         self.commands = 0
         self.instructions = 0
         self.fault: Fault | None = None
@@ -158,7 +158,7 @@ class _Run:
                 self.instructions += instructions_of(command, cycles)
                 continue
             try:
-                self.functional.execute(command)
+                self.executor.execute(command)
             except WindowError as error:
                 self.fault = error.fault
                 return

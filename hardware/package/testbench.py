@@ -25,7 +25,7 @@ from tilewright.isa.memory import MAIN_BASE
 from tilewright.models import builtin
 from tilewright.models.data import samples
 from tilewright.runtime.oracle.conversion import quantize_input
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory
 
 MODEL = "lenet5_accel"
@@ -79,7 +79,7 @@ def exercise(machine: Machine) -> Exercise:
     # Status records tell the time, which is the memory's doing.
     commands = tuple(each for _, each in compiled.program.commands()
                      if (each.instruction.mnemonic, each.variant.name) != ("sta", "status"))
-    Functional(machine, memory).run(commands)
+    Executor(machine, memory).run(commands)
     for info in network.outputs:
         found = from_memory(memory.get(compiled.tensors[info.name][1], tensor_bytes(info)), info)
         if not np.array_equal(found, values[info.name]):

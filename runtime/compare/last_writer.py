@@ -16,7 +16,7 @@ from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Issue, Loop, Program, Statement
 from tilewright.runtime.execution.job import Job
 from tilewright.sim.values.core_calls import execute_call
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory, Steps
 
 
@@ -81,7 +81,7 @@ def find_writer(job: Job, inputs: Mapping[str, NDArray[np.generic]], address: in
     for name, array in inputs.items():
         info, start = job.tensors[name]
         memory.put(start, to_memory(array, info))
-    functional, timing = Functional(job.machine, memory), MemoryTiming.default(job.machine)
+    executor, timing = Executor(job.machine, memory), MemoryTiming.default(job.machine)
     found = None
     for number, place in enumerate(_places(job.program)):
         memory.touched = False
@@ -90,7 +90,7 @@ def find_writer(job: Job, inputs: Mapping[str, NDArray[np.generic]], address: in
             execute_call(action, memory, timing, run_on_core)
             memory.touched = action.output.address <= address < action.output.address + action.output.span_bytes
         else:
-            functional.execute(action)
+            executor.execute(action)
         if memory.touched:
             found = number, place, action, memory.get(address, 1)
     if found is None:

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from tilewright.isa.assembler import Command
 from tilewright.isa.machine import TILE_BYTES, Machine
-from tilewright.sim.values.executor import Functional, blocked_places
+from tilewright.isa.semantics.buffer_places import blocked_places
+from tilewright.isa.semantics.conv import run_weights
+from tilewright.isa.semantics.conv23 import kernel_weights
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 
 MNEMONICS = ("conv23", "conv", "pool")
 STEPS = 8
@@ -71,10 +74,10 @@ class _Sum:
 
 
 class OperandSampler:
-    """Looks at mac commands that have just been executed; ``functional`` still holds what they have read."""
+    """Looks at mac commands that have just been executed; ``state`` still holds what they have read."""
 
-    def __init__(self, functional: Functional) -> None:
-        self._functional = functional
+    def __init__(self, state: CoprocessorState) -> None:
+        self._state = state
         self._layers: dict[int, _Sum] = {}
         self._random = np.random.default_rng(0)
 
@@ -87,7 +90,7 @@ class OperandSampler:
         seen.commands += 1
         if seen.commands > FIRST and seen.commands % EVERY:
             return
-        sample = _Sample.draw(self._functional, mnemonic, command.operands, self._random)
+        sample = _Sample.draw(self._state, mnemonic, command.operands, self._random)
         seen.slots += sample.slots
         seen.changes += sample.slots * sample.changes()
 
@@ -122,8 +125,8 @@ class _Sample:
     machine: Machine
 
     @classmethod
-    def draw(cls, functional: Functional, mnemonic: str, op: dict[str, int], random: np.random.Generator) -> "_Sample":
-        machine, cfg = functional.machine, functional.config["conv"]
+    def draw(cls, state: CoprocessorState, mnemonic: str, op: dict[str, int], random: np.random.Generator) -> "_Sample":
+        machine, cfg = state.machine, state.settings["conv"]
         winograd = mnemonic == "conv23"
         steps = cfg["runs"] if winograd else cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
         tiles = cfg["tiles_x"] * op["tiles_y"]
@@ -131,18 +134,19 @@ class _Sample:
         tile = np.arange(first, min(first + machine.tiles, tiles))
         step = int(random.integers(max(1, steps - STEPS + 1))) + np.arange(min(STEPS, steps))
         group = int(random.integers(op["groups"]))
-        places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % functional.activations.size
+        places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % state.activations.size
         weights = np.zeros((len(step), TILE_BYTES, machine.lanes), np.int64)
         if mnemonic == "pool":
             weights[:, np.arange(machine.lanes), np.arange(machine.lanes)] = 1
         else:
-            all_weights = functional.weights(mnemonic, op["weight_base"], op["groups"], steps)
+            all_weights = (kernel_weights if winograd else run_weights)(
+                state, op["weight_base"], op["groups"], steps)
             lanes = slice(group * machine.lanes, (group + 1) * machine.lanes)
             if winograd:
                 weights[:, :9] = all_weights[:, :, step, lanes].reshape(9, len(step), -1).transpose(1, 0, 2)
             else:
                 weights[:] = all_weights.reshape(steps, TILE_BYTES, -1)[step, :, lanes]
-        return cls(op["groups"] * steps * tiles, places, functional.activations[places].astype(np.int64), weights,
+        return cls(op["groups"] * steps * tiles, places, state.activations[places].astype(np.int64), weights,
                    not winograd, machine)
 
     def changes(self) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from tilewright.isa.assembler import Command
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.memory import MAIN_BASE
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory
 
 MACHINE = MACHINES[os.environ["COPROCESSOR_MACHINE"]]
@@ -55,13 +55,13 @@ def commands_of(compiled: Compiled) -> list[Command]:
     return [command for _, command in compiled.program.commands()]
 
 
-def execute(compiled: Compiled, contents: dict[int, bytes], size: int) -> Functional:
+def execute(compiled: Compiled, contents: dict[int, bytes], size: int) -> Executor:
     """Return the functional engine when the program has ended; memory that nobody set is 0x55."""
     memory = MainMemory(size, compiled.windows)
     memory.bytes[:] = 0x55
     for address, data in contents.items():
         memory.bytes[address - MAIN_BASE:][:len(data)] = np.frombuffer(data, np.int8)
-    engine = Functional(MACHINE, memory)
+    engine = Executor(MACHINE, memory)
     engine.run(commands_of(compiled))
     return engine
 
@@ -156,7 +156,7 @@ async def memory_ends_as_in_the_functional_engine(dut, seed, stall):
     assert sum(value for name, value in last.items() if name.startswith("mac_")) == last["cycles"]
     available = int(dut.status.value) >> STATUS_SEMAPHORES
     assert {semaphore.name for i, semaphore in enumerate(SEMAPHORES) if available >> i & 1} == {
-        name for name, count in engine.semaphores.items() if count}
+        name for name, count in engine.state.semaphores.items() if count}
 
 
 @cocotb.test()

@@ -12,7 +12,7 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call
 from tilewright.sim.values.core_calls import execute_call
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory
 
 
@@ -27,11 +27,11 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
         info, address = compiled.tensors[name]
         operand = tensor_operand(info, 0)
         view(memory.bytes[address - MAIN_BASE:], operand)[...] = array.reshape(operand.dims)
-    engine = Functional(compiled.machine, memory)
-    engine.activations[:] = 0x33
-    engine.results[:] = 0x44
-    engine.main[:] = 0x22
-    engine.tables[:] = 0x11
+    engine = Executor(compiled.machine, memory)
+    engine.state.activations[:] = 0x33
+    engine.state.results[:] = 0x44
+    engine.state.weight_words[:] = 0x22
+    engine.state.tables[:] = 0x11
     for _, each in compiled.program.actions():
         if isinstance(each, Call):
             execute_call(each, memory, MemoryTiming.default(compiled.machine), run_on_core)

@@ -27,7 +27,7 @@ from tilewright.runtime.model_files import choose_inputs
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.sim import fast_engine as fast
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory
 from tilewright.tools.progress import Silence
 
@@ -104,10 +104,10 @@ def check_writer(job, tensors, address, right, writer):
         memory.put(start, content)
     for name, array in tensors.items():
         memory.put(job.tensors[name][1], to_memory(array, job.tensors[name][0]))
-    functional = Functional(job.machine, memory)
+    executor = Executor(job.machine, memory)
     bytes_after = []
     for _, command in job.program.actions():
-        functional.execute(command)
+        executor.execute(command)
         bytes_after.append(memory.get(address, 1)[0])
     assert bytes_after[writer.command - 1] == 0
     assert set(bytes_after[writer.command:]) == {right % 256}

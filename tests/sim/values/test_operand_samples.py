@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.sim.values.test_executor import blocked, engine_of, run, set_conv
+from tests.isa.semantics.test_execute_command import blocked, engine_of, run, set_conv
 from tilewright.isa import numerics
 from tilewright.isa.assembler import command
 from tilewright.isa.machine import PRESETS, preset
@@ -26,28 +26,28 @@ def flat(rows):
 
 def slots_of_conv23(engine):
     """Yield patch and weights by lane of every slot: tiles 0 to 3 of a row, for one channel after the other."""
-    machine = engine.machine
+    machine = engine.state.machine
     for channel in range(CHANNELS):
         kernels = []
         for lane in range(machine.lanes):
             cluster, inner = divmod(lane, machine.lanes_per_cluster)
             q = channel * machine.lanes_per_cluster + inner
-            kernels.append([*engine.main[q // 2, cluster, 8 * (q % 2):8 * (q % 2) + 8].tolist(),
-                            int(engine.ninths[q // 16, cluster, q % 16])])
+            kernels.append([*engine.state.weight_words[q // 2, cluster, 8 * (q % 2):8 * (q % 2) + 8].tolist(),
+                            int(engine.state.ninth_words[q // 16, cluster, q % 16])])
         for tile in range(machine.tiles):
-            yield [[int(engine.activations[blocked(0, 2 * tile + x, y, channel, 16 * CHANNELS, 1024)])
+            yield [[int(engine.state.activations[blocked(0, 2 * tile + x, y, channel, 16 * CHANNELS, 1024)])
                     for x in range(4)] for y in range(4)], kernels
 
 
 def slots_of_conv(engine):
     """Yield run and weights by lane of every slot."""
-    machine = engine.machine
+    machine = engine.state.machine
     for step in range(CHANNELS):
-        weights = [engine.main[step * machine.lanes_per_cluster + lane % machine.lanes_per_cluster,
+        weights = [engine.state.weight_words[step * machine.lanes_per_cluster + lane % machine.lanes_per_cluster,
                                lane // machine.lanes_per_cluster].tolist() for lane in range(machine.lanes)]
         for tile in range(machine.tiles):
             first = 19 * tile + 16 * step
-            yield np.reshape(engine.activations[first:first + 16], (4, 4)).tolist(), weights
+            yield np.reshape(engine.state.activations[first:first + 16], (4, 4)).tolist(), weights
 
 
 def array_registers(patch, weights, winograd):
@@ -73,7 +73,7 @@ def array_registers(patch, weights, winograd):
 
 
 def seen(engine, name, operands):
-    sampler = OperandSampler(engine)
+    sampler = OperandSampler(engine.state)
     each = command(*name.split("."), **operands)
     engine.execute(each)
     sampler.see(2, each)
@@ -115,19 +115,19 @@ def test_a_command_seen_as_a_whole(machine, winograd):
 
 def by_bank(engine, winograd, number):
     """Return the bytes of a slot in the order of the banks that they lie in, and the words there."""
-    step, tile = divmod(number, engine.machine.tiles)
+    step, tile = divmod(number, engine.state.machine.tiles)
     if winograd:
         places = [blocked(0, 2 * tile + x, y, step, 16 * CHANNELS, 1024) for y in range(4) for x in range(4)]
     else:
         places = [19 * tile + 16 * step + i for i in range(16)]
     places.sort(key=lambda place: place % 16)
-    return [int(engine.activations[place]) for place in places], [place // 16 for place in places]
+    return [int(engine.state.activations[place]) for place in places], [place // 16 for place in places]
 
 
 def test_what_does_not_change_toggles_nothing():
     engine = engine_of(preset("base"))
-    engine.activations[:] = 7
-    engine.main[:] = 3
+    engine.state.activations[:] = 7
+    engine.state.weight_words[:] = 3
     run(engine, *set_conv({"tiles_x": 4, "runs": CHANNELS, "kernel_x": 1, "kernel_y": 1, "x_step": 19}))
     found = seen(engine, "conv.run", {"base": 0, "tiles_y": 1, "groups": 1, "weight_base": 0})
     assert (found.patch, found.data, found.array, found.weights, found.banks) == (0, 0, 0, 0, 0)
@@ -146,11 +146,11 @@ def test_of_many_commands_some_are_looked_at():
     engine = engine_of(preset("base"))
     run(engine, *set_conv({"tiles_x": 4, "runs": CHANNELS, "kernel_x": 1, "kernel_y": 1, "x_step": 19}))
     each = command("conv", "run", base=0, tiles_y=1, groups=1, weight_base=0)
-    sampler = OperandSampler(engine)
+    sampler = OperandSampler(engine.state)
     for _ in range(FIRST):
         sampler.see(0, each)
     before = sampler.means(1)
-    engine.activations[:] = 0
+    engine.state.activations[:] = 0
     sampler.see(0, each)
     assert sampler.means(1) == before
     for _ in range(100):

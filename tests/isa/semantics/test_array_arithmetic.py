@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.isa import numerics
-from tilewright.sim.values.array_arithmetic import EXACT_TERMS, add_residual, correlate, dot, requantize
+from tilewright.isa.semantics.array_arithmetic import EXACT_TERMS, add_residual, correlate, dot, requantize
 
 INT32 = 2**31
 

@@ -6,10 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.sim.values.test_executor import CLAMP, CONV, OUTPUT, SIZE, engine_of, run, set_conv, set_store
+from tests.isa.semantics.test_execute_command import CLAMP, CONV, OUTPUT, SIZE, engine_of, run, set_conv, set_store
 from tilewright.isa.machine import preset
 from tilewright.isa.memory import MAIN_BASE
-from tilewright.sim.values.executor import ExecutionError
+from tilewright.isa.semantics import execute_command
+from tilewright.isa.semantics.command_errors import (
+    OutsideBufferError,
+    SettingMissingError,
+    SumsMismatchError,
+    SumsMissingError,
+    ZeroOperandError,
+    ZeroSettingError,
+)
+from tilewright.sim.values.executor import CommandFailedError, ExecutionError
 from tilewright.sim.values.memory import WindowError
 
 READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
@@ -23,12 +32,12 @@ OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
     ([("lda.linear", {"address": MAIN_BASE, "rows": 1}, "wait_act_free"), ],
      r"waits for act_free, which no command before it has signalled$"),
     ([("sta.memory", {"address": MAIN_BASE, "rows": 1}, "wait_out_ready")], r"waits for out_ready, which no command "),
-    ([("lda.linear", {"address": MAIN_BASE, "rows": 1})], r"must find everything set before it, not use lda$"),
+    ([("lda.linear", {"address": MAIN_BASE, "rows": 1})], r"must find chunks of lda set before it$"),
     ([*READY, ("lda.linear", {"address": MAIN_BASE})], r"must have rows of at least 1, not 0$"),
     ([*READY, ("lda.linear", {"address": MAIN_BASE, "rows": 2, "base": END - 30})],
      rf"must stay inside its buffers, not reach activation byte {END - 30 + 16 + 24} of {END}$"),
     ([*READY, ("lda.fill_blocked", {"rows": 1, "base": END - 16})],
-     r"not use chunk_bytes 16, which is no multiple of channels 3$"),
+     r"must find chunk_bytes set to a multiple of channels \(3\), not 16$"),
     ([*READY, ("lda.residual", {"address": MAIN_BASE, "rows": 1, "base": RESULT_END - 15})],
      rf"not reach result byte {RESULT_END} of {RESULT_END}$"),
     ([("ldw.main", {"address": MAIN_BASE, "base": 8190, "words": 3})], r"not reach main byte 65543 of 65536$"),
@@ -40,20 +49,21 @@ OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1, "weight_base": 4090})],
      r"not reach weight word 4137 of 4096$"),
     ([*set_conv(CONV), ("conv23.run", {"tiles_y": 1, "groups": 1, "weight_base": 4})],
-     r"not reach weight_base 4, which is no multiple of 8$"),
+     r"must have a weight_base that is a multiple of 8, not 4$"),
     ([*set_conv(CONV), ("conv23.run", {"tiles_y": 1, "groups": 1, "weight_base": 4088, "base": 0}),
       ("conv23.run", {"tiles_y": 1, "groups": 9, "weight_base": 4088})],
-     r"not reach kernel 71 from word 4088 of 4096$"),
+     r"not reach kernel 8247 of 8192$"),
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1, "hold": 1})],
-     r"not reach tile 4 of the 4 whose sums can be held, of one lane group$"),
+     r"must have 1 lane group and at most 4 tiles, whose sums can be held, not 1 and 5$"),
     ([*set_conv(CONV | {"tiles_x": 4}), ("conv.run", {"tiles_y": 1, "groups": 1, "accumulate": 1})],
-     r"not use sums held by an earlier command$"),
-    ([*set_conv(CONV | {"runs": 0}), ("conv.run", {"tiles_y": 1, "groups": 1})], r"not use runs, which is zero$"),
-    ([*OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1})], r"not use sums that no mac command has left$"),
+     r"must find sums held by an earlier command$"),
+    ([*set_conv(CONV | {"runs": 0}), ("conv.run", {"tiles_y": 1, "groups": 1})],
+     r"must find runs of conv set to at least 1, not 0$"),
+    ([*OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1})], r"must find sums that a mac command has left$"),
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1}), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 5})],
-     r"not use sums of shape \(1, 5, 8\) \(there are \(1, 5, 4\), winograd 0\)$"),
+     r"must find sums of shape \(1, 5, 8\), winograd 0, not \(1, 5, 4\), winograd 0$"),
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 2, "groups": 1}), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 4})],
-     r"not use sums of shape \(1, 5, 4\) \(there are \(2, 5, 4\), winograd 0\)$"),
+     r"must find sums of shape \(1, 5, 4\), winograd 0, not \(2, 5, 4\), winograd 0$"),
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1}), *OUTPUT_SET,
       ("act.run", {"rows": 1, "channels": 4, "base": RESULT_END - 50})],
      rf"not reach result byte {RESULT_END + 5} of "),
@@ -73,11 +83,44 @@ def test_what_no_hardware_could_do(commands, message):
     assert str(caught.value).startswith(f"Command {commands[-1][0]} ")
 
 
+@pytest.mark.parametrize(("commands", "reason"), [
+    ([("lda.linear", {"address": MAIN_BASE, "rows": 1})], SettingMissingError("lda", "chunks")),
+    ([*READY, ("lda.linear", {"address": MAIN_BASE})], ZeroOperandError("rows")),
+    ([*READY, ("lda.residual", {"address": MAIN_BASE, "rows": 1, "base": RESULT_END - 15})],
+     OutsideBufferError("result byte", RESULT_END, RESULT_END)),
+    ([*set_conv(CONV | {"runs": 0}), ("conv.run", {"tiles_y": 1, "groups": 1})], ZeroSettingError("conv", "runs")),
+    ([*set_conv(CONV), ("conv.run", {"tiles_y": 2, "groups": 1}), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 4})],
+     SumsMismatchError((1, 5, 4), False, (2, 5, 4), False)),
+])
+def test_the_reason_is_typed(commands, reason):
+    with pytest.raises(CommandFailedError) as caught:
+        run(engine_of(preset("base")), *commands)
+    assert caught.value.reason == reason
+    assert str(caught.value.command).startswith(commands[-1][0])
+
+
+def test_no_sums_are_a_reason_of_their_own():
+    with pytest.raises(CommandFailedError) as caught:
+        run(engine_of(preset("base")), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1}))
+    assert isinstance(caught.value.reason, SumsMissingError)
+
+
+@pytest.mark.parametrize("defect", [KeyError("rows"), IndexError("list index out of range")], ids=repr)
+def test_a_defect_of_the_engine_is_not_told_as_one_of_the_program(defect, monkeypatch):
+    def broken(state, memory, variant, operands):
+        raise defect
+    monkeypatch.setitem(execute_command.EFFECTS, "ldw", broken)
+    with pytest.raises(type(defect)) as caught:
+        run(engine_of(preset("base")), ("ldw.main", {"address": MAIN_BASE, "words": 1}))
+    assert caught.value is defect
+
+
 def test_a_semaphore_counts_to_63():
     engine = engine_of(preset("base"))
     signal = ("ldw.main", {"address": MAIN_BASE, "words": 1}, "signal_wgt_ready")
     run(engine, *[signal] * 63)
-    with pytest.raises(ExecutionError, match=r"^Semaphore wgt_ready must stay below 64; ldw\.main .* overflows it$"):
+    message = r"^Command ldw\.main .* must keep the semaphore wgt_ready below 64, and overflows it$"
+    with pytest.raises(ExecutionError, match=message):
         run(engine, signal)
 
 
@@ -85,10 +128,10 @@ def test_waits_take_and_signals_add():
     engine = engine_of(preset("base"))
     fill = ("lda.fill_linear", {"rows": 1})
     run(engine, *READY, (*fill, "signal_act_ready"), (*fill, "signal_act_ready"))
-    assert engine.semaphores["act_ready"] == 2
+    assert engine.state.semaphores["act_ready"] == 2
     cfg = CONV | {"tiles_x": 1}
     run(engine, *set_conv(cfg), ("conv.run", {"tiles_y": 1, "groups": 1}, "wait_act_ready", "signal_act_free"))
-    assert (engine.semaphores["act_ready"], engine.semaphores["act_free"]) == (1, 1)
+    assert (engine.state.semaphores["act_ready"], engine.state.semaphores["act_free"]) == (1, 1)
 
 
 @pytest.mark.parametrize("commands", [
@@ -108,5 +151,5 @@ def test_a_run_may_reach_beyond_the_buffer_and_wraps():
     engine = engine_of(machine)
     run(engine, *set_conv({"tiles_x": 1, "runs": 1, "kernel_x": 1, "kernel_y": 1}),
         ("conv.run", {"base": 4090, "tiles_y": 1, "groups": 1}))
-    data = np.concatenate([engine.activations[4090:], engine.activations[:10]]).astype(int)
-    assert engine.sums[0].sums[0, 0, 0] == int(data @ engine.main[0, 0].astype(int))
+    data = np.concatenate([engine.state.activations[4090:], engine.state.activations[:10]]).astype(int)
+    assert engine.state.sums[0].sums[0, 0, 0] == int(data @ engine.state.weight_words[0, 0].astype(int))

@@ -8,7 +8,7 @@ from tilewright.isa.assembler import command
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
-from tilewright.sim.values.executor import Functional
+from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory
 
 MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
@@ -19,8 +19,9 @@ def engine_of(machine, seed=0):
     """Return an engine whose memory and buffers hold random bytes."""
     rng = np.random.default_rng(seed)
     memory = MainMemory(SIZE, [AddressWindow(MAIN_BASE, MAIN_BASE + SIZE, Permission.READ_WRITE)])
-    engine = Functional(machine, memory)
-    for array in (memory.bytes, engine.activations, engine.results, engine.main, engine.ninths):
+    engine = Executor(machine, memory)
+    state = engine.state
+    for array in (memory.bytes, state.activations, state.results, state.weight_words, state.ninth_words):
         array[...] = rng.integers(-128, 128, array.shape)
     return engine
 
@@ -45,7 +46,7 @@ LAYOUT = {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}
 @pytest.mark.parametrize("fill", [False, True])
 def test_linear_rows(machine, fill):
     engine = engine_of(machine)
-    expected = engine.activations.copy()
+    expected = engine.state.activations.copy()
     source = engine.memory.bytes
     base, rows, chunks, size = 101, 3, 2, 9
     for r in range(rows):
@@ -60,7 +61,7 @@ def test_linear_rows(machine, fill):
         ("lda.set_step", {"memory_row_step": 77, "row_step": 200}), ("lda.set_layout", LAYOUT),
         ("lda.fill_linear", {"base": base, "rows": rows}) if fill else
         ("lda.linear", {"address": MAIN_BASE + 1003, "base": base, "rows": rows}))
-    np.testing.assert_array_equal(engine.activations, expected)
+    np.testing.assert_array_equal(engine.state.activations, expected)
 
 
 @MACHINES
@@ -68,7 +69,7 @@ def test_linear_rows(machine, fill):
 @pytest.mark.parametrize(("channels", "y"), [(3, 0), (5, 3), (16, 2), (40, 1)])
 def test_blocked_rows(machine, fill, channels, y):
     engine = engine_of(machine)
-    expected = engine.activations.copy()
+    expected = engine.state.activations.copy()
     base, row_step, rows, chunks, pixels = 64, 16 * channels * 3, 6, 2, 3
     for r in range(rows):
         row = [-7] * 2 * channels
@@ -83,23 +84,23 @@ def test_blocked_rows(machine, fill, channels, y):
         ("lda.set_layout", LAYOUT | {"channels": channels}),
         ("lda.fill_blocked", {"base": base, "rows": rows, "y": y}) if fill else
         ("lda.blocked", {"address": MAIN_BASE + 1001, "base": base, "rows": rows, "y": y}))
-    np.testing.assert_array_equal(engine.activations, expected)
+    np.testing.assert_array_equal(engine.state.activations, expected)
 
 
 def test_residual_rows_have_no_padding():
     engine = engine_of(preset("base"))
-    expected = engine.results.copy()
+    expected = engine.state.results.copy()
     for r in range(3):
         for i in range(2):
             expected[55 + 300 * r + 40 * i:][:10] = engine.memory.bytes[9 + 64 * r + 20 * i:][:10]
     run(engine, ("lda.set_row", {"chunk_bytes": 10, "chunks": 2, "memory_chunk_step": 20}),
         ("lda.set_step", {"memory_row_step": 64, "row_step": 300}), ("lda.set_layout", LAYOUT),
         ("lda.residual", {"address": MAIN_BASE + 9, "base": 55, "rows": 3}))
-    np.testing.assert_array_equal(engine.results, expected)
+    np.testing.assert_array_equal(engine.state.results, expected)
 
 
 def weight(engine, cluster, word, byte, ninth=False):
-    return int((engine.ninths if ninth else engine.main)[word, cluster, byte])
+    return int((engine.state.ninth_words if ninth else engine.state.weight_words)[word, cluster, byte])
 
 
 @MACHINES
@@ -143,7 +144,7 @@ def test_conv(machine, group_step, pair_words):
     engine = engine_of(machine)
     op = {"base": 77, "tiles_y": 3, "groups": 3, "weight_base": 5}
     run(engine, *set_conv(CONV | {"group_step": group_step, "pair_words": pair_words}), ("conv.run", op))
-    found = engine.sums[-1]
+    found = engine.state.sums[-1]
     lanes, per = machine.lanes, machine.lanes_per_cluster
     steps = CONV["kernel_y"] * CONV["kernel_x"] * CONV["runs"]
     for g, _, ty, tx in tiles_of(op, CONV, machine):
@@ -155,8 +156,8 @@ def test_conv(machine, group_step, pair_words):
                 address = (77 + g * group_step + ty * 400 + tx * 19 + ky * 401 + kx * 37 + 16 * r)
                 word = 5 + (g * steps + k) * per + lane % per
                 places = [address + i + (16 * pair_words if i >= 8 else 0) for i in range(16)]
-                total += int(np.dot(engine.main[word, lane // per].astype(int),
-                                    engine.activations[places].astype(int)))
+                total += int(np.dot(engine.state.weight_words[word, lane // per].astype(int),
+                                    engine.state.activations[places].astype(int)))
             assert found.sums[ty, tx, g * lanes + lane] == total
     assert not found.winograd
 
@@ -170,13 +171,13 @@ def test_conv23(machine, group_step, y_half):
     cfg = {"tiles_x": tiles_x, "runs": channels, "kernel_x": 1, "kernel_y": 1, "x_step": 16 * stored,
            "y_step": 16 * stored * 2, "group_step": group_step}
     run(engine, *set_conv(cfg), ("conv23.run", op))
-    found = engine.sums[-1]
+    found = engine.state.sums[-1]
     per = machine.lanes_per_cluster
     for g, _, ty, tx in tiles_of(op, cfg, machine):
         for lane in range(machine.lanes):
             total = np.zeros((2, 2), int)
             for ch in range(channels):
-                patch = [[int(engine.activations[blocked(32, 2 * tx + j, 2 * ty + 2 * y_half + i,
+                patch = [[int(engine.state.activations[blocked(32, 2 * tx + j, 2 * ty + 2 * y_half + i,
                                                          ch + g * group_step // 16, 16 * stored, cfg["y_step"])])
                           for j in range(4)] for i in range(4)]
                 q = (g * channels + ch) * per + lane % per
@@ -194,7 +195,7 @@ def test_conv23_without_reuse_gives_the_same():
     cfg = {"tiles_x": 3, "runs": 4, "kernel_x": 1, "kernel_y": 1, "x_step": 64, "y_step": 128}
     op = {"base": 0, "tiles_y": 2, "groups": 1, "weight_base": 0}
     run(engine, *set_conv(cfg), ("conv23.run", op), ("conv23.run_without_reuse", op))
-    np.testing.assert_array_equal(engine.sums[0].sums, engine.sums[1].sums)
+    np.testing.assert_array_equal(engine.state.sums[0].sums, engine.state.sums[1].sums)
 
 
 @MACHINES
@@ -205,9 +206,10 @@ def test_pool_sum_takes_byte_l_of_a_run_to_lane_l(machine):
     run(engine, *set_conv(cfg), ("pool.sum", op))
     for g, _, ty, tx in tiles_of(op, cfg, machine):
         for lane in range(machine.lanes):
-            total = sum(int(engine.activations[3 + g * machine.lanes + ty * 400 + tx * 19 + ky * 401 + kx * 37 + lane])
+            first = 3 + g * machine.lanes + ty * 400 + tx * 19 + lane
+            total = sum(int(engine.state.activations[first + ky * 401 + kx * 37])
                         for ky in range(3) for kx in range(2))
-            assert engine.sums[-1].sums[ty, tx, g * machine.lanes + lane] == total
+            assert engine.state.sums[-1].sums[ty, tx, g * machine.lanes + lane] == total
 
 
 def test_hold_and_accumulate_add_up():
@@ -216,7 +218,7 @@ def test_hold_and_accumulate_add_up():
     op = {"base": 0, "tiles_y": 2, "groups": 1, "weight_base": 0}
     run(engine, *set_conv(cfg), ("conv.run", op), ("conv.run", op | {"base": 500, "weight_base": 99}),
         ("conv.run", op | {"hold": 1}), ("conv.run", op | {"base": 500, "weight_base": 99, "accumulate": 1}))
-    first, second, both = (tile.sums for tile in engine.sums)
+    first, second, both = (tile.sums for tile in engine.state.sums)
     np.testing.assert_array_equal(both, first + second)
 
 
@@ -230,7 +232,7 @@ def set_parameters(engine, count, seed=1):
     for channel in range(count):
         bias, mantissa, shift = int(rng.integers(-9000, 9000)), int(rng.integers(1 << 23, 1 << 24)), 34
         words = np.array([bias & 0xFFFF_FFFF, mantissa | shift << 24], "<u4")
-        engine.parameters[8 * channel:8 * channel + 8] = words.view(np.int8)
+        engine.state.parameters[8 * channel:8 * channel + 8] = words.view(np.int8)
         parameters.append({"bias": bias, "mantissa": mantissa, "shift": shift})
     return parameters
 
@@ -241,13 +243,13 @@ OUTPUT = {"width": 5, "pixel_step": 13, "row_step": 120}
 
 def sums_for(engine, winograd, rows, channels):
     """Leave the sums of a mac command of that many output rows, ``OUTPUT["width"]`` wide; return them."""
-    groups = -(-channels // engine.machine.lanes)
+    groups = -(-channels // engine.state.machine.lanes)
     if winograd:
         cfg = {"tiles_x": 3, "runs": 2, "kernel_x": 1, "kernel_y": 1, "x_step": 32, "y_step": 64}
         run(engine, *set_conv(cfg), ("conv23.run", {"tiles_y": -(-rows // 2), "groups": groups}))
     else:
         run(engine, *set_conv(CONV), ("conv.run", {"tiles_y": rows, "groups": groups}))
-    return engine.sums[-1].sums
+    return engine.state.sums[-1].sums
 
 
 @MACHINES
@@ -257,7 +259,7 @@ def test_act_requantises_and_drops_what_is_outside(machine, winograd):
     parameters = set_parameters(engine, 64)
     rows, channels, first = 3, 11, machine.lanes
     sums = sums_for(engine, winograd, rows, channels)
-    expected = engine.results.copy()
+    expected = engine.state.results.copy()
     for y in range(rows):
         for x in range(5):
             for n in range(channels):
@@ -265,7 +267,7 @@ def test_act_requantises_and_drops_what_is_outside(machine, winograd):
                     int(sums[y, x, n]), **parameters[first + n], **CLAMP)
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP),
         ("act.run", {"base": 40, "rows": rows, "winograd": winograd, "parameter_base": first, "channels": channels}))
-    np.testing.assert_array_equal(engine.results, expected)
+    np.testing.assert_array_equal(engine.state.results, expected)
 
 
 @pytest.mark.parametrize(("own_second", "unsigned"), [(0, 0), (1, 0), (0, 1)])
@@ -276,7 +278,7 @@ def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
     scales = {"mantissa_a": 0xC00000, "shift_a": 24, "mantissa_b": 0x900001, "shift_b": 23}
     offset = {"offset_mantissa": 0x900000, "offset_shift": 20, "offset_negative": 1, "unsigned": unsigned}
     bounds = {"low": -90, "high": 120}
-    expected = engine.results.copy()
+    expected = engine.state.results.copy()
     for y in range(2):
         for x in range(5):
             for n in range(6):
@@ -287,7 +289,7 @@ def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),
         ("act.set_residual_offset", offset | {"residual_low": -90, "residual_high": 120, "own_second": own_second}),
         ("act.run", {"base": 40, "rows": 2, "channels": 6, "residual": 1}))
-    np.testing.assert_array_equal(engine.results, expected)
+    np.testing.assert_array_equal(engine.state.results, expected)
 
 
 @pytest.mark.parametrize("winograd", [0, 1])
@@ -298,7 +300,7 @@ def test_pooling_visits_windows_value_by_value(winograd, kernel, stride, top, le
     engine = engine_of(preset("base"))
     parameters = set_parameters(engine, 8)
     sums = sums_for(engine, winograd, 4, 6)
-    expected = engine.results.copy()
+    expected = engine.state.results.copy()
     for y in range(4):
         for x in range(5):
             for wy in range(rows):
@@ -315,7 +317,7 @@ def test_pooling_visits_windows_value_by_value(winograd, kernel, stride, top, le
         ("pool.window", {"kernel_y": kernel[0], "kernel_x": kernel[1], "stride_y": stride[0], "stride_x": stride[1],
                          "top": top, "left": left, "rows": rows, "width": width}),
         ("act.run", {"base": 40, "rows": 4, "channels": 6, "pooled": 1, "winograd": winograd}))
-    np.testing.assert_array_equal(engine.results, expected)
+    np.testing.assert_array_equal(engine.state.results, expected)
 
 
 @pytest.mark.parametrize(("residual", "pooled"), [(0, 0), (1, 0), (0, 1)])
@@ -332,10 +334,10 @@ def test_a_table_maps_sums_behind_the_residual_and_before_the_pooling(residual, 
                 ("ldw.table", {"address": MAIN_BASE + 256, "base": 3 * 256 // machine.bus_bytes,
                                "words": 256 // machine.bus_bytes}))
     act = {"base": 40, "rows": 2, "channels": 6, "residual": residual, "pooled": pooled}
-    before = engine.results.copy()
+    before = engine.state.results.copy()
     sums_for(engine, 0, 2, 6)
     run(engine, *settings, ("act.run", act))
-    unmapped, engine.results[:] = engine.results.copy(), before
+    unmapped, engine.state.results[:] = engine.state.results.copy(), before
     sums_for(engine, 0, 2, 6)
     run(engine, ("act.run", act | {"table": 1, "table_slot": 3}))
     for y in range(2):
@@ -343,7 +345,7 @@ def test_a_table_maps_sums_behind_the_residual_and_before_the_pooling(residual, 
             for n in range(6):
                 place = 40 + 120 * y + 13 * x + n
                 before[place] = table[int(unmapped[place]) + 128]
-    np.testing.assert_array_equal(engine.results, before)
+    np.testing.assert_array_equal(engine.state.results, before)
 
 
 # ---- store
@@ -360,11 +362,11 @@ def set_store(chunk_step, row_step):
 @pytest.mark.parametrize("local", [False, True])
 def test_store_rows(local):
     engine = engine_of(preset("base"))
-    target = engine.activations if local else engine.memory.bytes
+    target = engine.state.activations if local else engine.memory.bytes
     expected = target.copy()
     for r in range(2):
         for i in range(3):
-            expected[333 + 100 * r + 9 * i:][:7] = engine.results[11 + 90 * r + 20 * i:][:7]
+            expected[333 + 100 * r + 9 * i:][:7] = engine.state.results[11 + 90 * r + 20 * i:][:7]
     source = {"base": 11, "rows": 2}
     run(engine, *set_store(9, 100), ("sta.linear", source | {"target": 333}) if local else
         ("sta.memory", source | {"address": MAIN_BASE + 333}))
@@ -373,21 +375,21 @@ def test_store_rows(local):
 
 def test_store_blocked():
     engine = engine_of(preset("base"))
-    expected = engine.activations.copy()
+    expected = engine.state.activations.copy()
     block, row = 16 * 40, 16 * 40 * 3
     for r in range(3):
         for i in range(3):
             for c in range(7):
                 place = blocked(64, 2 + i, 3 + r, 16 * 2 + c, block, row)
-                expected[place] = engine.results[11 + 90 * r + 20 * i + c]
+                expected[place] = engine.state.results[11 + 90 * r + 20 * i + c]
     run(engine, *set_store(block, row), ("sta.blocked", {"target": 64, "x": 2, "y": 3, "channel": 2, "base": 11,
                                                          "rows": 3}))
-    np.testing.assert_array_equal(engine.activations, expected)
+    np.testing.assert_array_equal(engine.state.activations, expected)
 
 
 def test_status_stores_the_record_it_is_given():
     engine = engine_of(preset("base"))
     record = np.arange(RECORD_WORDS, dtype=np.uint32) + len(COUNTERS)
-    engine.status = lambda: record
+    engine.state.counters = lambda: record
     run(engine, ("sta.status", {"address": MAIN_BASE + 256}), ("sta.fence", {}))
     np.testing.assert_array_equal(engine.memory.bytes[256:256 + 4 * RECORD_WORDS].view("<u4"), record)

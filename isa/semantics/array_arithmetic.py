@@ -1,4 +1,4 @@
-"""The numerics of isa/numerics.py on whole arrays; tested against it element by element."""
+"""The arithmetic of isa/numerics.py on whole arrays; a test compares the two element by element."""
 
 from collections.abc import Mapping
 

@@ -1,0 +1,77 @@
+"""act: take the sums of one mac command through post-processing to the result buffer.
+
+    q = requantise(sum, parameters of the channel, zero_point, low, high)
+    residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
+    table      q = byte 128 + q of the value table
+    pooled     result[wy, wx] = the maximum over each window of pool.window
+    else       result[y, x] = q
+
+result[y, x] of channel n is byte base + y * row_step + x * pixel_step + n. Sums beyond the output's rows, width or
+channels are dropped. The arithmetic is that of `isa.numerics`.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.isa.semantics.array_arithmetic import add_residual, requantize
+from tilewright.isa.semantics.buffer_places import Places, inside, run_places
+from tilewright.isa.semantics.command_errors import (
+    OutsideBufferError,
+    ResidualPooledError,
+    SumsMismatchError,
+    SumsMissingError,
+)
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, MemoryPort
+from tilewright.isa.semantics.pool import window_maxima
+
+
+def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
+    """Execute an act.run."""
+    del memory, variant
+    settings = state.settings["act"].require("width")
+    rows, width, channels = operands["rows"], settings["width"], operands["channels"]
+    sums = _take_sums(state, rows, width, channels, winograd=bool(operands["winograd"]))
+    if operands["residual"] and operands["pooled"]:
+        raise ResidualPooledError
+    bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
+    values = requantize(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
+    if operands["residual"]:
+        other = state.results[_result_places(state, operands["base"], rows, width, channels)]
+        values = add_residual(values, other, settings)
+    if operands["table"]:
+        values = state.tables[operands["table_slot"]][values.astype(np.int16) + 128]
+    if operands["pooled"]:
+        values, touched = window_maxima(state.settings["pool"], values)
+        places = _result_places(state, operands["base"], *values.shape)
+        state.results[places[touched]] = values[touched]
+    else:
+        state.results[_result_places(state, operands["base"], rows, width, channels)] = values
+
+
+def _take_sums(state: CoprocessorState, rows: int, width: int, channels: int, *, winograd: bool) -> Int32:
+    """Return the oldest mac command's sums (rows, width, channels), which are taken from the queue."""
+    if not state.sums:
+        raise SumsMissingError
+    tile = state.sums.popleft()
+    even = 2 if winograd else 1
+    lanes = -(-channels // state.machine.lanes) * state.machine.lanes
+    shape = -(-rows // even) * even, -(-width // even) * even, lanes
+    if tile.winograd != winograd or tile.sums.shape != shape:
+        raise SumsMismatchError(shape, winograd, tile.sums.shape, tile.winograd)
+    return tile.sums[:rows, :width, :channels]
+
+
+def _channel_parameters(state: CoprocessorState, first: int, channels: int) -> tuple[Int32, NDArray[np.float32]]:
+    """Return bias (channels,) and scale (channels,)."""
+    words = state.parameters[8 * first:8 * (first + channels)].view("<u4").reshape(-1, 2)
+    if len(words) != channels:
+        raise OutsideBufferError("parameters of channel", first + channels - 1, state.machine.parameter_channels)
+    mantissa, shift = words[:, 1] & 0xFFFFFF, words[:, 1] >> 24
+    scale = np.ldexp(mantissa.astype(np.float64), -shift.astype(np.int32)).astype(np.float32)
+    return words[:, 0].copy().view(np.int32), scale
+
+
+def _result_places(state: CoprocessorState, base: int, rows: int, width: int, channels: int) -> Places:
+    settings = state.settings["act"]
+    places = run_places(base, (rows, width, channels), (settings["row_step"], settings["pixel_step"]))
+    return inside("result", places, state.results)

@@ -1,0 +1,148 @@
+"""Commands that no hardware could execute: one exception for each reason, with what it found in typed fields.
+
+Each is a :exc:`CommandError`, and its text goes on with the sentence "Command ...".
+"""
+
+from dataclasses import dataclass
+
+from tilewright.errors import SimulationError
+from tilewright.isa.encoding import SEMAPHORE_WIDTH
+
+Shape = tuple[int, ...]
+
+
+class CommandError(SimulationError):
+    """A command asks for what is outside the machine, or what it works on is missing."""
+
+
+@dataclass
+class SemaphoreEmptyError(CommandError):
+    """A command waits for a semaphore at zero."""
+
+    semaphore: str
+
+    def __str__(self) -> str:
+        return f"waits for {self.semaphore}, which no command before it has signalled"
+
+
+@dataclass
+class SemaphoreOverflowError(CommandError):
+    """A command signals a semaphore at its greatest value."""
+
+    semaphore: str
+
+    def __str__(self) -> str:
+        return f"must keep the semaphore {self.semaphore} below {1 << SEMAPHORE_WIDTH}, and overflows it"
+
+
+@dataclass
+class ZeroOperandError(CommandError):
+    """An operand that the hardware counts down from is zero."""
+
+    operand: str
+
+    def __str__(self) -> str:
+        return f"must have {self.operand} of at least 1, not 0"
+
+
+@dataclass
+class OutsideBufferError(CommandError):
+    """A command reaches the place ``index`` of a buffer that has ``size`` of them; ``place`` names the kind."""
+
+    place: str
+    index: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"must stay inside its buffers, not reach {self.place} {self.index} of {self.size}"
+
+
+@dataclass
+class UnalignedWeightsError(CommandError):
+    """The kernels of conv23 begin at a word that is no multiple of eight."""
+
+    weight_base: int
+
+    def __str__(self) -> str:
+        return f"must have a weight_base that is a multiple of 8, not {self.weight_base}"
+
+
+@dataclass
+class HeldTilesError(CommandError):
+    """A command that holds sums, or goes on from held ones, has more of them than the accumulators."""
+
+    tiles: int
+    groups: int
+    capacity: int
+
+    def __str__(self) -> str:
+        return (f"must have 1 lane group and at most {self.capacity} tiles, whose sums can be held, "
+                f"not {self.groups} and {self.tiles}")
+
+
+@dataclass
+class SettingMissingError(CommandError):
+    """A command uses what no set variant of ``mnemonic`` before it has set."""
+
+    mnemonic: str
+    setting: str
+
+    def __str__(self) -> str:
+        return f"must find {self.setting} of {self.mnemonic} set before it"
+
+
+@dataclass
+class ZeroSettingError(CommandError):
+    """A setting that the hardware counts down from is zero."""
+
+    mnemonic: str
+    setting: str
+
+    def __str__(self) -> str:
+        return f"must find {self.setting} of {self.mnemonic} set to at least 1, not 0"
+
+
+@dataclass
+class PartialPixelError(CommandError):
+    """A run of the blocked layout is no whole number of pixels."""
+
+    chunk_bytes: int
+    channels: int
+
+    def __str__(self) -> str:
+        return f"must find chunk_bytes set to a multiple of channels ({self.channels}), not {self.chunk_bytes}"
+
+
+class HeldSumsMissingError(CommandError):
+    """A command goes on from sums that no command before it has held."""
+
+    def __str__(self) -> str:
+        return "must find sums held by an earlier command"
+
+
+class SumsMissingError(CommandError):
+    """A command takes the sums of a mac command when none are left."""
+
+    def __str__(self) -> str:
+        return "must find sums that a mac command has left"
+
+
+@dataclass
+class SumsMismatchError(CommandError):
+    """A command takes sums (rows, columns, channels) of another shape, or of the other kind of tile."""
+
+    expected: Shape
+    expected_winograd: bool
+    found: Shape
+    found_winograd: bool
+
+    def __str__(self) -> str:
+        return (f"must find sums of shape {self.expected}, winograd {int(self.expected_winograd)}, "
+                f"not {self.found}, winograd {int(self.found_winograd)}")
+
+
+class ResidualPooledError(CommandError):
+    """A command has residual and pooled, which exclude each other."""
+
+    def __str__(self) -> str:
+        return "must not have residual and pooled together"

@@ -1,0 +1,72 @@
+"""One command's effect on state and memory: its semaphores, then what its instruction does.
+
+Executing every command at once in program order is a valid order (docs/datapath.md): whoever runs a whole program
+calls :func:`execute_command` for one after the other.
+"""
+
+from collections.abc import Callable
+
+from tilewright.isa.assembler import Command
+from tilewright.isa.encoding import SEMAPHORE_WIDTH
+from tilewright.isa.semantics.act import post_process
+from tilewright.isa.semantics.command_errors import SemaphoreEmptyError, SemaphoreOverflowError, ZeroOperandError
+from tilewright.isa.semantics.conv import convolve
+from tilewright.isa.semantics.conv23 import convolve_winograd
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState, MemoryPort
+from tilewright.isa.semantics.lda import load_activations
+from tilewright.isa.semantics.ldw import load_weights
+from tilewright.isa.semantics.pool import pool_sums
+from tilewright.isa.semantics.sta import store_results
+
+Effect = Callable[[CoprocessorState, MemoryPort, str, dict[str, int]], None]
+
+EFFECTS: dict[str, Effect] = {
+    "lda": load_activations,
+    "ldw": load_weights,
+    "conv23": convolve_winograd,
+    "conv": convolve,
+    "act": post_process,
+    "pool": pool_sums,
+    "sta": store_results,
+}
+"""What each instruction does, by mnemonic, with the name of its variant and its operands; set variants apart."""
+
+_COUNTS = ("rows", "words", "tiles_y", "groups", "channels")
+"""Operands that the hardware counts down from, and so must not be zero."""
+
+
+def execute_command(state: CoprocessorState, memory: MemoryPort, command: Command) -> None:
+    """Execute ``command``: take the semaphores it waits for, do what it does, add to those it signals.
+
+    Raises
+    ------
+    CommandError
+        If no hardware could execute it.
+    """
+    mnemonic, variant, operands = command.instruction.mnemonic, command.variant.name, command.operands
+    flags = command.flags
+    for flag in flags:
+        if flag.startswith("wait_"):
+            _wait(state, flag.removeprefix("wait_"))
+    if variant.startswith("set_") or variant == "window":
+        state.settings[mnemonic].update(operands)
+    elif variant != "fence":
+        for name in _COUNTS:
+            if operands.get(name) == 0:
+                raise ZeroOperandError(name)
+        EFFECTS[mnemonic](state, memory, variant, operands)
+    for flag in flags:
+        if flag.startswith("signal_"):
+            _signal(state, flag.removeprefix("signal_"))
+
+
+def _wait(state: CoprocessorState, semaphore: str) -> None:
+    if state.semaphores[semaphore] <= 0:
+        raise SemaphoreEmptyError(semaphore)
+    state.semaphores[semaphore] -= 1
+
+
+def _signal(state: CoprocessorState, semaphore: str) -> None:
+    state.semaphores[semaphore] += 1
+    if state.semaphores[semaphore] >= 1 << SEMAPHORE_WIDTH:
+        raise SemaphoreOverflowError(semaphore)

@@ -1,0 +1,27 @@
+"""ldw: load weights, requantisation parameters and value tables, bus word by bus word.
+
+``base`` counts bus words of the destination, which go to the clusters in turn, 16 bytes each: bus word
+i = ((w * clusters + k) * 16) / bus_bytes + part is a part of the 128-bit word w of cluster k.
+
+    main         16 weights of a run, or the first eight of two 3x3 kernels
+    ninths       the ninth weights of 16 kernels
+    parameters   8 bytes per channel: bias 32, mantissa 24, shift 8 bits, little-endian
+    table        byte 128 + q of a slot of 256 is what a value q becomes
+"""
+
+from tilewright.isa.semantics.command_errors import OutsideBufferError
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState, MemoryPort
+
+
+def load_weights(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
+    """Execute an ldw."""
+    bus = state.machine.bus_bytes
+    count, first = operands["words"] * bus, operands["base"] * bus
+    address = operands["address"] // bus * bus
+    data = memory.read_strided(address, (1, 1, count), (0, 0), bus).reshape(-1)
+    target = {"main": state.weight_words, "ninths": state.ninth_words, "parameters": state.parameters,
+              "table": state.tables}[variant].reshape(-1)
+    if first + count > target.size:
+        raise OutsideBufferError(f"{variant} byte", first + count - 1, target.size)
+    target[first:first + count] = data
+    state.unpacked.clear()

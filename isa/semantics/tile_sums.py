@@ -1,0 +1,35 @@
+"""The frame of conv23, conv and pool.sum: sums of all tiles, held in the accumulators or passed on to act.
+
+    accumulate   the sums start from those that the accumulators hold
+    hold         they stay there, and nothing is passed on
+
+A command with either has one lane group and no more tiles than there are accumulators. Sums wrap to int32.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.isa.semantics.command_errors import HeldSumsMissingError, HeldTilesError
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, Settings, TileSums
+
+Summation = Callable[[CoprocessorState, Settings, dict[str, int]], Int32]
+"""Returns the sums (rows, columns, lanes * groups) of a command with the settings of conv and its operands."""
+
+
+def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: Summation, *, winograd: bool) -> None:
+    """Execute a mac command whose products are those of ``summation``."""
+    settings = state.settings["conv"].require("tiles_x", "runs", "kernel_x", "kernel_y")
+    accumulate, hold, groups = operands["accumulate"], operands["hold"], operands["groups"]
+    if accumulate and state.held is None:
+        raise HeldSumsMissingError
+    tiles = settings["tiles_x"] * operands["tiles_y"]
+    if (accumulate or hold) and (groups != 1 or tiles > state.machine.tiles):
+        raise HeldTilesError(tiles, groups, state.machine.tiles)
+    sums = summation(state, settings, operands)
+    if accumulate and state.held is not None:
+        with np.errstate(over="ignore"):
+            sums = sums + state.held
+    state.held = sums if hold else None
+    if not hold:
+        state.sums.append(TileSums(sums, winograd))
