@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from tilewright.bench.runs import Store
+from tilewright.bench.runs import FigureStore
 from tilewright.energy.baseline_energy import energy_of_baseline
-from tilewright.energy.estimate import Energy
+from tilewright.energy.estimate import EnergyEstimate
 from tilewright.runtime.baseline.core_alone import BaselineResult
 from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.model_files import model_file
@@ -41,7 +41,7 @@ class BaselineFigures:
     matches: bool
 
     @property
-    def energy(self) -> Energy:
+    def energy(self) -> EnergyEstimate:
         """At default prices, without loads and stores, in the baseline's favour; see `energy.baseline_energy`."""
         return energy_of_baseline(self)
 
@@ -71,7 +71,7 @@ class BaselineFigures:
         return TITLES[self.core] + (", in parts" if self.in_parts else "")
 
 
-def baselines_of(network: str, store: Store, steps: Steps) -> tuple[BaselineFigures, ...]:
+def baselines_of(network: str, store: FigureStore, steps: Steps) -> tuple[BaselineFigures, ...]:
     """Return the figures of ``network`` by each baseline, in the order of ``TITLES``.
 
     Raises

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from tilewright.bench.baselines import BaselineFigures, baselines_of
 from tilewright.bench.benchmarks_page import page
-from tilewright.bench.cases import BASELINES, Case
+from tilewright.bench.cases import BASELINES, BenchCase
 from tilewright.bench.energy_page import energy_page
-from tilewright.bench.runs import Figures, Store, matters, run_case
+from tilewright.bench.runs import Figures, FigureStore, matters, run_case
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
 from tilewright.tools.output_files import write_file
 from tilewright.tools.progress import Steps
 
 
-def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rtl_cycles: float = math.inf,
+def bench(cases: Iterable[BenchCase], output: Path, steps: Steps, *, store: FigureStore, rtl_cycles: float = math.inf,
           all_baselines: bool = False, command: str = "tilewright bench", energy: Path | None = None) -> bool:
     """Run ``cases``, write the page to ``output``, and return whether all ran and equal their references.
 
@@ -41,7 +41,7 @@ def bench(cases: Iterable[Case], output: Path, steps: Steps, *, store: Store, rt
     InputError, SimulationError
         As the runs do; what has been run until then is kept.
     """
-    results: dict[Case, Figures] = {}
+    results: dict[BenchCase, Figures] = {}
     refused: dict[str, str] = {}
     todo = list(cases)
     for index, case in enumerate(todo, start=1):

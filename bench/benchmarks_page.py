@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tilewright.bench.baselines import BaselineFigures
-from tilewright.bench.cases import NO_REUSE, NO_WINOGRAD, UNFUSED, Case
+from tilewright.bench.cases import NO_REUSE, NO_WINOGRAD, UNFUSED, BenchCase
 from tilewright.bench.paper import paper_section
 from tilewright.bench.runs import Figures
 from tilewright.bench.speedups import baselines_section, speedup_section
@@ -70,10 +70,10 @@ def networks_section(results: Results) -> str:
     return section("Networks", "Each with every optimisation, in RTL where it was run there.", heads, rows)
 
 
-def pairs(results: Results, options: Options) -> list[tuple[Case, Figures, Figures]]:
+def pairs(results: Results, options: Options) -> list[tuple[BenchCase, Figures, Figures]]:
     """Return the runs with every optimisation beside those with ``options``."""
     return [(case, results[full], figures) for case, figures in results.items() if case.options == options
-            and (full := Case(network=case.network, machine=case.machine, engine=case.engine)) in results]
+            and (full := BenchCase(network=case.network, machine=case.machine, engine=case.engine)) in results]
 
 
 def fusion_section(results: Results) -> str:
@@ -124,7 +124,7 @@ def engines_section(results: Results) -> str:
     for case, each in results.items():
         if case.options != BEST:
             continue
-        simulated = results.get(Case(network=case.network, machine=case.machine, engine="rtl"))
+        simulated = results.get(BenchCase(network=case.network, machine=case.machine, engine="rtl"))
         errors = ["", ""] if case.engine != "fast" or simulated is None else [
             change(each.cycles, simulated.cycles), largest_error(each, simulated)]
         rows.append([*place(case), f"{each.cycles:,}", *errors, f"{each.seconds:.2f}",

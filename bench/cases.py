@@ -44,7 +44,7 @@ VARIANTS = (UNFUSED, NO_WINOGRAD, NO_REUSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class BenchCase:
     """One run: a network by name on a machine, by an engine, compiled with ``options``; default memory timing."""
 
     network: str
@@ -73,7 +73,7 @@ def choose(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, 
     return chosen
 
 
-def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: EngineName) -> tuple[Case, ...]:
+def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: EngineName) -> tuple[BenchCase, ...]:
     """Return the cases, network by network; whatever runs in RTL is predicted by ``fast`` too.
 
     Images of 224 x 224 take minutes to an hour in RTL. So it runs them with every optimisation only, and, unless
@@ -96,13 +96,13 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     return tuple(case for name in names for case in _cases(name, sizes, engine, named=machines is not None))
 
 
-def _cases(network: str, machines: Sequence[str], engine: EngineName, *, named: bool) -> Iterator[Case]:
+def _cases(network: str, machines: Sequence[str], engine: EngineName, *, named: bool) -> Iterator[BenchCase]:
     large = network.endswith("-224")
     for machine in machines:
-        yield Case(network=network, machine=PRESETS[machine], engine="fast")
+        yield BenchCase(network=network, machine=PRESETS[machine], engine="fast")
     if engine != "fast":
         for machine in machines if named or not large else [COMPARED]:
-            yield Case(network=network, machine=PRESETS[machine], engine=engine)
+            yield BenchCase(network=network, machine=PRESETS[machine], engine=engine)
     compared = PRESETS[COMPARED if COMPARED in machines else machines[0]]
     for options in VARIANTS:
-        yield Case(network=network, machine=compared, engine="fast" if large else engine, options=options)
+        yield BenchCase(network=network, machine=compared, engine="fast" if large else engine, options=options)

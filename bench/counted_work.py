@@ -6,16 +6,16 @@ from typing import Any
 
 from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts
-from tilewright.energy.estimate import Energy, estimate, sum_energies
+from tilewright.energy.estimate import EnergyEstimate, estimate, sum_energies
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import Machine
 from tilewright.runtime.execution.report import Report
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LayerWork:
     """What one layer did, or what came after the last one.
 
     Attributes
@@ -33,20 +33,20 @@ class Work:
     instructions: int
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Work":
+    def from_json(cls, data: Mapping[str, Any]) -> "LayerWork":
         """Return the work that `dataclasses.asdict` and JSON have turned into ``data``."""
         return cls(**data)
 
 
-def work_of(report: Report) -> tuple[Work, ...]:
+def work_of(report: Report) -> tuple[LayerWork, ...]:
     """Return the work of each layer of a run whose toggles are predicted, and of its tail."""
-    layers = [Work(dict(layer.counts), dict(layer.toggles), layer.instructions) for layer in report.layers]
+    layers = [LayerWork(dict(layer.counts), dict(layer.toggles), layer.instructions) for layer in report.layers]
     tail = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": report.tail_cycles}
-    toggles = {block: report.toggles[block] - sum(each.toggles[block] for each in layers) for block in BLOCKS}
-    return (*layers, Work(tail, toggles, 0))
+    toggles = {block: report.toggles[block] - sum(each.toggles[block] for each in layers) for block in ENERGY_BLOCKS}
+    return (*layers, LayerWork(tail, toggles, 0))
 
 
-def energy_of(work: Sequence[Work], machine: Machine, pricing: Pricing = DEFAULT) -> Energy:
+def energy_of(work: Sequence[LayerWork], machine: Machine, pricing: Pricing = DEFAULT) -> EnergyEstimate:
     """Return the energy of a run.
 
     Raises

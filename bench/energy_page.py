@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.bench.baselines import TITLES, BaselineFigures
 from tilewright.bench.benchmarks_page import pairs
-from tilewright.bench.cases import COMPARED, NO_REUSE, NO_WINOGRAD, UNFUSED, Case
+from tilewright.bench.cases import COMPARED, NO_REUSE, NO_WINOGRAD, UNFUSED, BenchCase
 from tilewright.bench.counted_work import energy_of
 from tilewright.bench.paper import ROWS
 from tilewright.bench.runs import Figures
 from tilewright.bench.speedups import Baselines, of_core
 from tilewright.bench.table_rows import PLACE, Results, best, place
 from tilewright.energy.baseline_energy import energy_of_baseline
-from tilewright.energy.estimate import Amount, Energy, Technology, technologies
+from tilewright.energy.estimate import Amount, EnergyEstimate, Technology, technologies
 from tilewright.energy.pricing import Pricing
 from tilewright.tools.markdown import change, digits, section
 
@@ -77,11 +77,11 @@ def _machine(results: Results) -> str:
     return COMPARED if COMPARED in names or not names else names[0]
 
 
-def _priced(figures: Figures, case: Case, technology: str, *, gated: bool = False) -> Energy:
+def _priced(figures: Figures, case: BenchCase, technology: str, *, gated: bool = False) -> EnergyEstimate:
     return energy_of(figures.work, case.machine, Pricing(technology=technology, gated=gated))
 
 
-def _networks(technology: str, runs: Iterable[tuple[Case, Figures]]) -> str:
+def _networks(technology: str, runs: Iterable[tuple[BenchCase, Figures]]) -> str:
     prices = Technology.load(technology)
     rows = []
     for case, figures in runs:
@@ -103,7 +103,7 @@ def _ranges(amount: Amount) -> list[str]:
             f"{digits(amount.absolute_low_uj)} … {digits(amount.absolute_high_uj)}"]
 
 
-def _components(technology: str, runs: Sequence[tuple[Case, Figures]], machine: str) -> str:
+def _components(technology: str, runs: Sequence[tuple[BenchCase, Figures]], machine: str) -> str:
     energies = [(case, _priced(figures, case, technology)) for case, figures in runs]
     names = list(dict.fromkeys(name for _, energy in energies for name in energy.components))
     rows = [[*place(case), *(f"{100 * energy.by_component.get(name, 0.0) / energy.total_uj:.1f}" for name in names)]
@@ -112,7 +112,7 @@ def _components(technology: str, runs: Sequence[tuple[Case, Figures]], machine: 
     return section(f"Components in {technology}", COMPONENTS.format(machine=machine), heads, rows)
 
 
-def _savings(runs: Iterable[tuple[Case, Figures]], baselines: Baselines) -> str:
+def _savings(runs: Iterable[tuple[BenchCase, Figures]], baselines: Baselines) -> str:
     paper = {name: row for row in ROWS for name in row.ours}
     rows = []
     for case, figures in runs:
@@ -127,7 +127,7 @@ def _savings(runs: Iterable[tuple[Case, Figures]], baselines: Baselines) -> str:
     return section("Savings over the core alone", SAVINGS, heads, rows)
 
 
-def _saving(figures: Figures, case: Case, baseline: BaselineFigures | None, technology: str, *,
+def _saving(figures: Figures, case: BenchCase, baseline: BaselineFigures | None, technology: str, *,
             gated: bool = False) -> str:
     if baseline is None:
         return "–"
@@ -151,7 +151,7 @@ def _choices(results: Results, machine: str) -> str:
     return section("What each choice is worth", CHOICES.format(machine=machine), heads, rows, left=5)
 
 
-def _gating(runs: Sequence[tuple[Case, Figures]], baselines: Baselines, machine: str) -> str:
+def _gating(runs: Sequence[tuple[BenchCase, Figures]], baselines: Baselines, machine: str) -> str:
     able = [name for name in technologies() if Technology.load(name).gating]
     rows = []
     for case, figures in runs if able else []:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.bench.baselines import BaselineFigures
-from tilewright.bench.cases import SIDES, Case
+from tilewright.bench.cases import SIDES, BenchCase
 from tilewright.bench.runs import Figures
 from tilewright.bench.speedups import of_core
 from tilewright.bench.table_rows import Results
@@ -65,11 +65,11 @@ TITLE = """## Beside the paper
 S. Wang et al., IEEE Trans. Computers 73(5), 2024, doi 10.1109/TC.2024.3362060; figures of its abstract."""
 
 
-def _where(case: Case) -> str:
+def _where(case: BenchCase) -> str:
     return f"{case.network}, {SIDES[case.network]}, {case.machine.name}, engine {case.engine}"
 
 
-def _nearest(results: Results, row: PaperRow) -> list[tuple[Case, Figures]]:
+def _nearest(results: Results, row: PaperRow) -> list[tuple[BenchCase, Figures]]:
     """Return the runs that a row of the paper is compared with: in RTL where there are any."""
     found = {}
     for case, figures in results.items():
@@ -81,7 +81,7 @@ def _nearest(results: Results, row: PaperRow) -> list[tuple[Case, Figures]]:
 
 def _tiles(results: Results) -> str:
     """Return the cycles of F(2x2,3x3): for each machine of a layer of the largest network, in RTL if there is one."""
-    chosen: dict[str, tuple[Case, Figures]] = {}
+    chosen: dict[str, tuple[BenchCase, Figures]] = {}
     for case, figures in results.items():
         if case.options != BEST or figures.tile_cycles is None:
             continue
@@ -95,5 +95,5 @@ def _tiles(results: Results) -> str:
     return "\n".join(lines) if chosen else ""
 
 
-def _weight(case: Case, figures: Figures) -> tuple[bool, int]:
+def _weight(case: BenchCase, figures: Figures) -> tuple[bool, int]:
     return case.engine == "rtl", figures.macs

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.bench.cases import Case
-from tilewright.bench.counted_work import Work, energy_of, work_of
+from tilewright.bench.cases import BenchCase
+from tilewright.bench.counted_work import LayerWork, energy_of, work_of
 from tilewright.compiler.compile import fit_network
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.passes.pipeline import compile_network
-from tilewright.energy.estimate import Energy
+from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.evaluate import Evaluation, evaluate_model
 from tilewright.runtime.execution.report import LayerReport, Report
@@ -59,9 +59,9 @@ class Figures:
         Of main memory that the program needs.
     bytes_moved, buffer_bytes_read : int
         Over the bus, both ways; from the activation buffer.
-    work : tuple of Work
+    work : tuple of LayerWork
         What each layer did, and the tail, for any technology to price.
-    energy : Energy
+    energy : EnergyEstimate
         At default prices. It is not stored: prices change more often than what they are prices of.
     seconds, cycles_per_second : float
         Of the simulation.
@@ -87,8 +87,8 @@ class Figures:
     memory_bytes: int
     bytes_moved: int
     buffer_bytes_read: int
-    work: tuple[Work, ...]
-    energy: Energy
+    work: tuple[LayerWork, ...]
+    energy: EnergyEstimate
     seconds: float
     cycles_per_second: float
     matches: bool
@@ -105,14 +105,14 @@ class Figures:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], machine: Machine) -> "Figures":
         """Return the figures that `to_json` and JSON have turned into ``data``, priced as prices are now."""
-        work = tuple(Work.from_json(each) for each in data["work"])
+        work = tuple(LayerWork.from_json(each) for each in data["work"])
         return cls(**{**data, "layer_cycles": tuple(data["layer_cycles"]), "work": work,
                       "energy": energy_of(work, machine),
                       "depthwise": tuple(Depthwise(**each) for each in data["depthwise"])})
 
     def to_json(self) -> dict[str, Any]:
         """Return what is stored: everything but the energy."""
-        return asdict(replace(self, energy=Energy({}))) | {"energy": None}
+        return asdict(replace(self, energy=EnergyEstimate({}))) | {"energy": None}
 
     @property
     def energy_uj(self) -> float:
@@ -198,7 +198,7 @@ def depthwise_of(network: Network, report: Report) -> tuple[Depthwise, ...]:
 
 
 @dataclass(slots=True)
-class Store:
+class FigureStore:
     """Results by what they were made from: a case, its model's contents, and the sources as they are at the start."""
 
     folder: Path
@@ -206,7 +206,7 @@ class Store:
     fresh: bool = False
 
     @classmethod
-    def open(cls, folder: Path | None = None, *, fresh: bool = False) -> "Store":
+    def open(cls, folder: Path | None = None, *, fresh: bool = False) -> "FigureStore":
         """Return the store in ``folder``, or in the cache; a ``fresh`` one forgets what it holds."""
         place = folder or cache_folder() / "benchmarks"
         place.mkdir(parents=True, exist_ok=True)
@@ -234,7 +234,7 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-def run_case(case: Case, store: Store, steps: Steps) -> Figures:
+def run_case(case: BenchCase, store: FigureStore, steps: Steps) -> Figures:
     """Return the figures of ``case``: stored ones, or those of a run now, every layer compared with ONNX Runtime.
 
     Raises

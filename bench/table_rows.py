@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 
 from tilewright.bench.baselines import BaselineFigures
-from tilewright.bench.cases import SIDES, Case
+from tilewright.bench.cases import SIDES, BenchCase
 from tilewright.bench.runs import Figures
 from tilewright.compiler.network.options import BEST
 from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.markdown import digits
 
-Results = Mapping[Case, Figures]
+Results = Mapping[BenchCase, Figures]
 
 PLACE = ("network, input", "machine", "memory", "engine")
 
 
-def place(case: Case) -> list[str]:
+def place(case: BenchCase) -> list[str]:
     """Return the cells that say what ran where: network with its input, machine, memory, engine."""
     timing = MemoryTiming.default(case.machine)
     return [f"{case.network}, {SIDES[case.network]}", case.machine.name,
@@ -27,7 +27,7 @@ def energy(figures: Figures | BaselineFigures) -> str:
     return f"{digits(total)} ({digits(low)} … {digits(high)})"
 
 
-def best(results: Results) -> list[tuple[Case, Figures]]:
+def best(results: Results) -> list[tuple[BenchCase, Figures]]:
     """Return the runs with every optimisation; those in RTL where there are any of the network and machine."""
     simulated = {(case.network, case.machine) for case in results if case.engine == "rtl" and case.options == BEST}
     return [(case, figures) for case, figures in results.items() if case.options == BEST

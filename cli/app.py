@@ -300,7 +300,7 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
         require_place(energy)
     from tilewright.bench.bench import bench as run_bench
     from tilewright.bench.cases import FULL, QUICK, matrix
-    from tilewright.bench.runs import Store
+    from tilewright.bench.runs import FigureStore
     from tilewright.tools.progress import Steps
 
     if quick and only is not None:
@@ -312,7 +312,7 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     flags = [flag for flag, given in (("--quick", quick), ("--all-baselines", all_baselines)) if given]
     command = shlex.join(["tilewright", "bench", *flags, *words])
-    if not run_bench(cases, output, Steps(), store=Store.open(fresh=fresh), command=command, energy=energy,
+    if not run_bench(cases, output, Steps(), store=FigureStore.open(fresh=fresh), command=command, energy=energy,
                      all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
         raise typer.Exit(FAILED)
 

@@ -79,12 +79,12 @@ def _measured(tech: Target, machine: Machine, blocks: str | None) -> dict[str, A
     from tilewright.energy.calibrate.calibration import calibrate as measured
     from tilewright.energy.calibrate.captures import WORKLOADS
     from tilewright.energy.calibrate.technology_file import to_json
-    from tilewright.energy.gates.netlist_blocks import BLOCKS
+    from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS
     from tilewright.tools.progress import Steps
 
-    wanted = tuple(blocks.split(",")) if blocks else tuple(BLOCKS)
-    if unknown := [name for name in wanted if name not in BLOCKS]:
-        raise InputError(f"Blocks must be of {', '.join(BLOCKS)}, not {unknown[0]!r}")
+    wanted = tuple(blocks.split(",")) if blocks else tuple(NETLIST_BLOCKS)
+    if unknown := [name for name in wanted if name not in NETLIST_BLOCKS]:
+        raise InputError(f"Blocks must be of {', '.join(NETLIST_BLOCKS)}, not {unknown[0]!r}")
     return to_json(measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted))
 
 

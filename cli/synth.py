@@ -39,7 +39,7 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
         raise InputError(f"Frequency must be a number of MHz above 0, not {freq!r}")
     from tilewright.hardware.synthesis.flow import synthesise
     from tilewright.hardware.synthesis.sources import machine_design
-    from tilewright.hardware.synthesis.synthesis_report import Request
+    from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
     from tilewright.hardware.synthesis.synthesis_tables import print_synthesis
     from tilewright.hardware.synthesis.targets import target_named
     from tilewright.runtime.execution.report_tables import console
@@ -52,7 +52,7 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     steps = Steps()
     with steps.step(f"Elaborating {machine}"):
         design = machine_design(size, with_core=with_core)
-    request = Request(design, machine, with_core=with_core, seed=seed, freq=freq, place=not no_place)
+    request = SynthesisRequest(design, machine, with_core=with_core, seed=seed, freq=freq, place=not no_place)
     report = synthesise(request, target, steps.step)
     print_synthesis(report, console())
     if json_file is not None:

@@ -1,7 +1,7 @@
 """What a run did, in actions that a technology can price: from counters, register toggles and the machine's sizes.
 
-An action is ``component.event``. Events of a block of the coprocessor (`sim.verilog.energy_blocks.BLOCKS`) and of the
-core:
+An action is ``component.event``. Events of a block of the coprocessor (`sim.verilog.energy_blocks.ENERGY_BLOCKS`) and
+of the core:
 
 register_cycle
     One flip-flop clocked for one cycle.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 CORE_COMPONENTS = {"cv32e40x": "riscv_core", "cv32e40p": "xpulp_core"}
 """Components of actions by core: the host core, and that of the baseline with XPULP's SIMD instructions."""
@@ -99,7 +99,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     registers = registers_of(machine)
     time = clock.nanoseconds(counters["cycles"])
     actions: dict[str, int | float] = {}
-    for block in BLOCKS:
+    for block in ENERGY_BLOCKS:
         actions[f"{block}.register_cycle"] = registers[block] * counters["cycles"] * clock.share(block)
         actions[f"{block}.register_toggle"] = toggles[block]
         actions[f"{block}.leakage_ns"] = registers[block] * time

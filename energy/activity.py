@@ -17,7 +17,7 @@ from tilewright.energy.actions import busy_cycles
 from tilewright.energy.prices import Range
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.sim.values.operand_samples import Operands
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 TABLE = Path(__file__).with_name("activity.toml")
 
@@ -83,7 +83,7 @@ def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: Opera
     table = _table()
     known = events(counters, algorithm, operands or typical_operands(algorithm, machine), machine)
     return {block: round(sum(coefficient * known[block][name] for name, coefficient in table[block].items()))
-            for block in BLOCKS}
+            for block in ENERGY_BLOCKS}
 
 
 def doubts() -> dict[str, Range]:

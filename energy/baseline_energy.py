@@ -7,7 +7,7 @@ Data accesses are not charged, in the baseline's favour. The core with PULP's SI
 from typing import Protocol
 
 from tilewright.energy.actions import core_actions
-from tilewright.energy.estimate import Energy, estimate
+from tilewright.energy.estimate import EnergyEstimate, estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.sim.verilator.build import CoreName
 
@@ -23,7 +23,7 @@ class Ran(Protocol):
     def instructions(self) -> int: ...
 
 
-def energy_of_baseline(result: Ran, pricing: Pricing = DEFAULT) -> Energy:
+def energy_of_baseline(result: Ran, pricing: Pricing = DEFAULT) -> EnergyEstimate:
     """Return the energy of a baseline's run.
 
     Raises

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.energy.prices import Entry, Price, Range, TechnologyError, number, read_entry, scale_entry
+from tilewright.energy.prices import Price, Range, TechnologyEntry, TechnologyError, number, read_entry, scale_entry
 from tilewright.energy.sram import Sram, read_sram
 
 FOLDER = Path(__file__).parent / "technology"
@@ -28,8 +28,8 @@ DRAM = "lpddr4"
 HEAD = ("name", "node", "voltage", "corner", "clock_mhz", "calibrated", "use", "summary")
 SECTIONS = ("price", "block", "leakage", "gating", "gated_price", "scaled", "sram")
 
-__all__ = ["DRAM", "FOLDER", "USES", "Amount", "Energy", "Technology", "TechnologyError", "dram_parts", "estimate",
-           "sum_energies", "technologies"]
+__all__ = ["DRAM", "FOLDER", "USES", "Amount", "EnergyEstimate", "Technology", "TechnologyError", "dram_parts",
+           "estimate", "sum_energies", "technologies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Technology:
     gated_prices : Mapping[str, Entry]
         With clock gates, the price of a toggle or an instruction over that without, as a factor: it carries what is
         clocked with it.
-    dram : Entry
+    dram : TechnologyEntry
         The part of main memory that was chosen; picojoules per byte.
     """
 
@@ -67,12 +67,12 @@ class Technology:
     clock_mhz: float
     calibrated: bool
     use: str
-    entries: Mapping[str, Entry]
-    leakage: Mapping[str, Entry]
-    gating: Mapping[str, Entry]
-    gated_prices: Mapping[str, Entry]
+    entries: Mapping[str, TechnologyEntry]
+    leakage: Mapping[str, TechnologyEntry]
+    gating: Mapping[str, TechnologyEntry]
+    gated_prices: Mapping[str, TechnologyEntry]
     sram: Sram
-    dram: Entry
+    dram: TechnologyEntry
 
     @classmethod
     def load(cls, name: str, dram: str = DRAM) -> "Technology":
@@ -171,12 +171,12 @@ def technologies() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem not in SHARED))
 
 
-def dram_parts() -> Mapping[str, Entry]:
+def dram_parts() -> Mapping[str, TechnologyEntry]:
     """Return the parts that can be main memory, by name, in picojoules per byte (``energy/technology/dram.toml``)."""
     return parse_dram((FOLDER / "dram.toml").read_text(encoding="utf-8"))
 
 
-def parse_dram(text: str) -> Mapping[str, Entry]:
+def parse_dram(text: str) -> Mapping[str, TechnologyEntry]:
     """Return the parts in the text of such a file.
 
     Raises
@@ -191,7 +191,7 @@ def parse_dram(text: str) -> Mapping[str, Entry]:
     return {name: read_entry(f"dram.{name}", each) for name, each in data["dram"].items()}
 
 
-def _dram(part: str) -> Entry:
+def _dram(part: str) -> TechnologyEntry:
     parts = dram_parts()
     if part not in parts:
         raise TechnologyError(f"Main memory must be one of {', '.join(parts)}, not {part!r}")
@@ -223,12 +223,12 @@ def _head(data: Mapping[str, Any]) -> dict[str, Any]:
 class _Figures:
     """What stands in a technology file: prices by action, the others by block, ``""`` for every block."""
 
-    prices: dict[str, Entry]
-    leakage: dict[str, Entry]
-    gating: dict[str, Entry]
-    gated_prices: dict[str, Entry]
+    prices: dict[str, TechnologyEntry]
+    leakage: dict[str, TechnologyEntry]
+    gating: dict[str, TechnologyEntry]
+    gated_prices: dict[str, TechnologyEntry]
 
-    def of(self, event: str) -> dict[str, Entry]:
+    def of(self, event: str) -> dict[str, TechnologyEntry]:
         """Return the figures of which those of an event are a part."""
         return {"remainder": self.gating, "gated_price": self.gated_prices}.get(event, self.prices)
 
@@ -240,7 +240,7 @@ _KEYS = {"leakage": "per_register_nW", "gating": "remainder", "gated_price": "fa
 def _sections(data: Mapping[str, Any]) -> _Figures:
     """Return the figures of a technology file: those for every block, and those of single blocks."""
     prices = {event: read_entry(event, each) for event, each in data["price"].items()}
-    others: dict[str, dict[str, Entry]] = {
+    others: dict[str, dict[str, TechnologyEntry]] = {
         section: {"": _share(read_entry(section, data[section], key))} if section in data else {}
         for section, key in _KEYS.items()}
     for block, events in data.get("block", {}).items():
@@ -284,14 +284,14 @@ def _scale(sections: Mapping[str, Any], figures: _Figures) -> None:
         ours |= {key: each for key, each in found.items() if key not in ours}
 
 
-def _share(entry: Entry) -> Entry:
+def _share(entry: TechnologyEntry) -> TechnologyEntry:
     """Return an entry if it is no share, or one of at most 1."""
     if entry.unit == "remainder" and entry.value > 1:
         raise TechnologyError(f"Entry remainder of {entry.name} must be a share from 0 to 1, not {entry.value!r}")
     return entry
 
 
-def _of_block(entries: Mapping[str, Entry], block: str) -> Entry:
+def _of_block(entries: Mapping[str, TechnologyEntry], block: str) -> TechnologyEntry:
     return entries.get(block) or entries[""]
 
 
@@ -312,7 +312,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Energy:
+class EnergyEstimate:
     """Energy of each component, and of all."""
 
     components: Mapping[str, Amount]
@@ -348,7 +348,7 @@ CERTAIN = Range()
 
 
 def estimate(actions: Mapping[str, int | float], technology: Technology,
-             doubts: Mapping[str, Range] | None = None) -> Energy:
+             doubts: Mapping[str, Range] | None = None) -> EnergyEstimate:
     """Return the energy of ``actions`` (counts by name, as energy/actions.py makes them).
 
     ``doubts`` are by the same names how far a count may be off, where it is an estimate itself; they count as relative
@@ -368,13 +368,13 @@ def estimate(actions: Mapping[str, int | float], technology: Technology,
         component = action.partition(".")[0]
         components[component] = components.get(component, Amount()) + Amount(
             energy, energy * relative.low, energy * relative.high, energy * absolute.low, energy * absolute.high)
-    return Energy(components)
+    return EnergyEstimate(components)
 
 
-def sum_energies(parts: Iterable[Energy]) -> Energy:
+def sum_energies(parts: Iterable[EnergyEstimate]) -> EnergyEstimate:
     """Return the energy of several runs or layers together."""
     components: dict[str, Amount] = {}
     for part in parts:
         for name, each in part.components.items():
             components[name] = components.get(name, Amount()) + each
-    return Energy(components)
+    return EnergyEstimate(components)

@@ -56,7 +56,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TechnologyEntry:
     """One figure of a technology file with all that is said about it, in the unit of its key.
 
     Attributes
@@ -90,7 +90,7 @@ class Entry:
         return Price(self.value * factor, self.relative, self.absolute)
 
 
-def read_entry(name: str, data: Mapping[str, Any], key: str = "pJ") -> Entry:
+def read_entry(name: str, data: Mapping[str, Any], key: str = "pJ") -> TechnologyEntry:
     """Return the entry called ``name``, whose figure stands under ``key``.
 
     Raises
@@ -115,11 +115,11 @@ def read_entry(name: str, data: Mapping[str, Any], key: str = "pJ") -> Entry:
     value = number(f"{key} of {name}", data[key], zero=data["kind"] == "measured")
     reasons = tuple(_sentence(name, which, each) for which in ("relative", "absolute")
                     for each in _factors(name, which, data[which]))
-    return Entry(name, value, key, data["node"], data["kind"], data["source"], data["effect"],
-                 _range(name, "relative", data), _range(name, "absolute", data), reasons)
+    return TechnologyEntry(name, value, key, data["node"], data["kind"], data["source"], data["effect"],
+                           _range(name, "relative", data), _range(name, "absolute", data), reasons)
 
 
-def scale_entry(name: str, entry: Entry, data: Mapping[str, Any]) -> Entry:
+def scale_entry(name: str, entry: TechnologyEntry, data: Mapping[str, Any]) -> TechnologyEntry:
     """Return another technology's ``entry`` as the section ``data``, with the keys ``SCALED``, makes it ours.
 
     Its relative range goes on, as the blocks are the same; what is absolute in the other technology is not in ours.

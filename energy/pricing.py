@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from tilewright.energy.actions import CORE_COMPONENTS, Clock
 from tilewright.energy.estimate import DRAM, Technology
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 TECHNOLOGY = "generic45"
 
 CORES = tuple(CORE_COMPONENTS.values())
-GATED_ACTIONS = (*(f"{block}.register_toggle" for block in BLOCKS), *(f"{core}.instruction" for core in CORES))
+GATED_ACTIONS = (*(f"{block}.register_toggle" for block in ENERGY_BLOCKS), *(f"{core}.instruction" for core in CORES))
 """Actions that have another price with clock gates."""
 
 
@@ -50,7 +50,7 @@ class Pricing:
         InputError
             If clocks shall be gated, and the technology does not say what that leaves running.
         """
-        ungated = {part: technology.ungated(part) for part in (*BLOCKS, *CORES)} if self.gated else None
+        ungated = {part: technology.ungated(part) for part in (*ENERGY_BLOCKS, *CORES)} if self.gated else None
         return Clock(technology.clock_mhz, ungated)
 
     def describe(self, technology: Technology) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.isa.machine import PRESETS, Machine
-from tilewright.sim.verilog.energy_blocks import BLOCKS, count_registers
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
@@ -28,7 +28,7 @@ _HEAD = """\
 
 
 def registers_of(machine: Machine) -> dict[str, int]:
-    """Return the flip-flops of each block of `sim.verilog.energy_blocks.BLOCKS`, in bits.
+    """Return the flip-flops of each block of `sim.verilog.energy_blocks.ENERGY_BLOCKS`, in bits.
 
     A machine like no preset is elaborated, which takes from seconds to a minute; the count is kept in the cache.
     """
@@ -69,7 +69,7 @@ def main() -> None:
     sections = []
     for name, machine in PRESETS.items():
         counts = count_fresh(machine)
-        sections.append("\n".join([f"[{name}]", *(f"{block} = {counts[block]}" for block in BLOCKS)]))
+        sections.append("\n".join([f"[{name}]", *(f"{block} = {counts[block]}" for block in ENERGY_BLOCKS)]))
     TABLE.write_text(_HEAD + "\n" + "\n\n".join(sections) + "\n", encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tilewright.energy.prices import Entry, Price, TechnologyError, number, read_entry
+from tilewright.energy.prices import Price, TechnologyEntry, TechnologyError, number, read_entry
 
 TABLE = Path(__file__).parent / "technology" / "sram.toml"
 EXTENSION = 4.0
@@ -78,9 +78,9 @@ class Sram:
     """Static RAM of a technology: a table, and the factors from its node to this one, each with its own range."""
 
     table: SramTable
-    energy: Entry
-    leakage: Entry
-    area: Entry
+    energy: TechnologyEntry
+    leakage: TechnologyEntry
+    area: TechnologyEntry
 
     def price(self, event: str, size: int, bits: int) -> Price:
         """Return the price of a ``read`` or ``write``, or of a nanosecond of leakage (``leakage_ns``)."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tilewright.energy.estimate import DRAM, Technology, dram_parts, technologies
-from tilewright.energy.prices import KINDS, Entry, Range
+from tilewright.energy.prices import KINDS, Range, TechnologyEntry
 from tilewright.energy.sram import Sram, sram_tables
 
 _INTRODUCTION = """\
@@ -109,16 +109,16 @@ def _tables() -> Iterator[str]:
                f"| {table.source} |")
 
 
-def _scales(sram: Sram) -> list[tuple[str, Entry]]:
+def _scales(sram: Sram) -> list[tuple[str, TechnologyEntry]]:
     return [("energy", sram.energy), ("leakage", sram.leakage), ("area", sram.area)]
 
 
-def _row(what: str, entry: Entry, unit: str = "") -> str:
+def _row(what: str, entry: TechnologyEntry, unit: str = "") -> str:
     return (f"| {what} | {_figure(entry.value)}{unit} | {_between(entry.value, entry.relative)} "
             f"| {_between(entry.value, entry.absolute)} | {entry.kind} |")
 
 
-def _source(name: str, entry: Entry) -> Iterator[str]:
+def _source(name: str, entry: TechnologyEntry) -> Iterator[str]:
     yield f"- `{name}` ({entry.node}): {entry.source}."
     for reason in entry.reasons:
         yield f"  - {reason}"

@@ -19,7 +19,7 @@ from tilewright.runtime.execution.records import Counts
 from tilewright.runtime.model_files import choose_inputs, model_file
 from tilewright.runtime.session import InferenceSession
 from tilewright.sim.values.operand_samples import Operands
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Steps
 
 CASES = ("lenet5@base", "lenet5_accel@base", "squeezenet-64@base", "detector-96@base", "mobilenetv2-96@base",
@@ -73,7 +73,7 @@ def load_run(path: Path) -> CountedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class ToggleFit:
     """Coefficients of each block's events, and the error of each run whose network was left out of the fit.
 
     Attributes
@@ -87,12 +87,12 @@ class Fit:
     errors: dict[str, dict[str, float]]
 
 
-def fit(runs: Sequence[CountedRun]) -> Fit:
+def fit(runs: Sequence[CountedRun]) -> ToggleFit:
     """Fit every block. Each run counts as much as any other, each of its layers as much as it toggles."""
     coefficients: dict[str, dict[str, float]] = {}
     predicted: dict[str, dict[str, float]] = {}
     counted: dict[str, dict[str, float]] = {}
-    for block in BLOCKS:
+    for block in ENERGY_BLOCKS:
         tables = {f"{run.network}@{run.machine}": _table(run, block) for run in runs}
         names = list(events(runs[0].layers[0].counts, "conv", Operands(), preset("base"))[block])
         coefficients[block] = dict(zip(names, _solve(list(tables.values())).tolist(), strict=True))
@@ -102,11 +102,12 @@ def fit(runs: Sequence[CountedRun]) -> Fit:
             network = case.partition("@")[0]
             others = [table for other, table in tables.items() if other.partition("@")[0] != network]
             predicted[block][case] = float((features @ _solve(others)).sum())
-    cases = list(counted[BLOCKS[0]])
-    errors = {block: {case: predicted[block][case] / counted[block][case] - 1 for case in cases} for block in BLOCKS}
-    errors["all"] = {case: sum(predicted[block][case] for block in BLOCKS)
-                     / sum(counted[block][case] for block in BLOCKS) - 1 for case in cases}
-    return Fit(coefficients, errors)
+    cases = list(counted[ENERGY_BLOCKS[0]])
+    errors = {block: {case: predicted[block][case] / counted[block][case] - 1 for case in cases}
+              for block in ENERGY_BLOCKS}
+    errors["all"] = {case: sum(predicted[block][case] for block in ENERGY_BLOCKS)
+                     / sum(counted[block][case] for block in ENERGY_BLOCKS) - 1 for case in cases}
+    return ToggleFit(coefficients, errors)
 
 
 def _table(run: CountedRun, block: str) -> tuple[Matrix, Matrix]:
@@ -152,7 +153,7 @@ def _per_lane(name: str, operands: Operands, machine: Machine) -> float:
     return value / machine.lanes if name == "array" else value
 
 
-def table_text(found: Fit, means: Mapping[str, float]) -> str:
+def table_text(found: ToggleFit, means: Mapping[str, float]) -> str:
     """Return energy/activity.toml."""
     worst = {block: max(errors.values(), key=abs) for block, errors in found.errors.items()}
     rms = {block: float(np.sqrt(np.mean(np.square(list(errors.values()))))) for block, errors in found.errors.items()}
@@ -161,7 +162,7 @@ def table_text(found: Fit, means: Mapping[str, float]) -> str:
              f"# {', '.join(found.errors['all'])}.", "#",
              "# Error of a run's toggles when its network was left out of the fit, root mean square and largest:"]
     lines += [f"#   {block:<18} {100 * rms[block]:5.1f} %  {100 * worst[block]:+6.1f} %" for block in worst]
-    largest = {block: abs(worst[block]) for block in BLOCKS}
+    largest = {block: abs(worst[block]) for block in ENERGY_BLOCKS}
     for section, values in {**found.coefficients, ERROR: largest, TYPICAL: means}.items():
         lines += ["", f"[{section}]", *(f"{name} = {value:.4g}" for name, value in values.items())]
     return "\n".join(lines) + "\n"

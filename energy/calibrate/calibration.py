@@ -13,13 +13,13 @@ from tilewright.energy.calibrate.captures import Captured, Workload, capture
 from tilewright.energy.calibrate.clock_gates import Gated, gated
 from tilewright.energy.calibrate.cores import CoreResult, calibrate_cores
 from tilewright.energy.calibrate.osu018_process import OSU018
-from tilewright.energy.calibrate.process import Layout, MeterWithLayout, Process
+from tilewright.energy.calibrate.process import LayoutEffects, MeterWithLayout, Process
 from tilewright.energy.calibrate.sky130_process import SKY130
 from tilewright.energy.gates.cells.liberty import Library, read_library
-from tilewright.energy.gates.fit import Fit, fit, relative_errors
+from tilewright.energy.gates.fit import PriceFit, fit, relative_errors
 from tilewright.energy.gates.mapping import excerpt, map_verilog, plain_verilog
 from tilewright.energy.gates.measure import Measurement, total
-from tilewright.energy.gates.netlist_blocks import BLOCKS, Part
+from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS, MappedModule
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.progress import Steps
@@ -39,13 +39,13 @@ class BlockResult:
     """
 
     measured: Measurements
-    prices: Fit
+    prices: PriceFit
     idle: float
     gated: Gated | None
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class PriceCalibration:
     """All blocks and the cores, and the error of the blocks' sum with each workload held out.
 
     ``rtl`` is a hash of the blocks' Verilog; ``sum_errors_gated`` is empty without clock gates.
@@ -62,23 +62,23 @@ class Calibration:
 
 
 def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
-              blocks: Sequence[str] = tuple(BLOCKS)) -> Calibration:
+              blocks: Sequence[str] = tuple(NETLIST_BLOCKS)) -> PriceCalibration:
     """Return the calibration of ``process`` on ``workloads``; the cores have their own."""
     path = process.library(steps)
     cores = calibrate_cores(path, process, steps)
     captured = capture(machine, workloads, steps)
-    bench = Bench(machine, path, process.layout, read_library(path), captured)
-    plain, idle = measure(bench, steps, gates=False, blocks=blocks)
+    setup = MeasurementSetup(machine, path, process.layout, read_library(path), captured)
+    plain, idle = measure(setup, steps, gates=False, blocks=blocks)
     results = {name: BlockResult(plain[name], fit(plain[name]), idle[name], None) for name in blocks}
     errors_gated: Mapping[str, float] = {}
     if process.gates:
-        with_gates, idle_gated = measure(bench, steps, gates=True, blocks=blocks)
+        with_gates, idle_gated = measure(setup, steps, gates=True, blocks=blocks)
         found = {name: gated(with_gates[name], idle_gated[name]) for name in blocks}
         results = {name: replace(each, gated=found[name]) for name, each in results.items()}
         errors_gated = relative_errors(_by_workload(with_gates), [each.prices for each in found.values()])
     errors = relative_errors(_by_workload(plain), [each.prices for each in results.values()])
     rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
-    return Calibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, cores)
+    return PriceCalibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, cores)
 
 
 def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measurement]]:
@@ -88,31 +88,31 @@ def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measure
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class MeasurementSetup:
     """What is measured and how: a machine in the library at ``path``, windows of its runs."""
 
     machine: Machine
     path: Path
-    layout: Layout
+    layout: LayoutEffects
     library: Library
     captured: Sequence[Captured]
 
 
-def measure(bench: Bench, steps: Steps, *, gates: bool,
+def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
             blocks: Sequence[str]) -> tuple[dict[str, Measurements], dict[str, float]]:
     """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
-    verilog = plain_verilog(coprocessor_verilog(bench.machine))
+    verilog = plain_verilog(coprocessor_verilog(setup.machine))
     how = "with clock gates" if gates else "as they are"
-    meters: dict[Part, MeterWithLayout] = {}
-    with steps.count(f"Mapping netlists {how}", sum(len(BLOCKS[name]) for name in blocks)) as done:
-        for part in (part for name in blocks for part in BLOCKS[name]):
-            netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, bench.path,
+    meters: dict[MappedModule, MeterWithLayout] = {}
+    with steps.count(f"Mapping netlists {how}", sum(len(NETLIST_BLOCKS[name]) for name in blocks)) as done:
+        for part in (part for name in blocks for part in NETLIST_BLOCKS[name]):
+            netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, setup.path,
                                   gated=gates, cut=part.cut_modules)
-            meters[part] = MeterWithLayout(netlist, part.module, bench.library, bench.layout)
+            meters[part] = MeterWithLayout(netlist, part.module, setup.library, setup.layout)
             done()
     found: dict[str, Measurements] = {name: {} for name in blocks}
-    with steps.count(f"Simulating netlists {how}", len(bench.captured) * len(blocks)) as done:
-        for each in bench.captured:
+    with steps.count(f"Simulating netlists {how}", len(setup.captured) * len(blocks)) as done:
+        for each in setup.captured:
             read = cache(each.read)
             for name in blocks:
                 found[name][each.workload.name] = total(
@@ -120,7 +120,7 @@ def measure(bench: Bench, steps: Steps, *, gates: bool,
                 done()
     if not gates:  # every register is clocked in every cycle, whatever happens
         return found, {name: _mean_clock(each) for name, each in found.items()}
-    idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in BLOCKS[name]) for name in blocks}
+    idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in NETLIST_BLOCKS[name]) for name in blocks}
     return found, idle
 
 
@@ -128,7 +128,7 @@ def _mean_clock(measured: Measurements) -> float:
     return sum(each.clock for each in measured.values()) / sum(each.cycles for each in measured.values())
 
 
-def _instances(block: str) -> Iterator[tuple[Part, str]]:
-    for part in BLOCKS[block]:
+def _instances(block: str) -> Iterator[tuple[MappedModule, str]]:
+    for part in NETLIST_BLOCKS[block]:
         for scope in part.scopes:
             yield part, scope

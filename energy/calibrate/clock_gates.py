@@ -8,7 +8,7 @@ An event carries the clock of the registers that are enabled with it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.energy.gates.fit import TERMS, Fit, fit
+from tilewright.energy.gates.fit import TERMS, PriceFit, fit
 from tilewright.energy.gates.measure import Measurement
 
 
@@ -18,7 +18,7 @@ class Gated:
 
     measured: Mapping[str, Measurement]
     idle: float
-    prices: Fit
+    prices: PriceFit
 
 
 def gated(measured: Mapping[str, Measurement], idle: float, counts: Mapping[str, Sequence[int]] | None = None,

@@ -16,8 +16,8 @@ from tilewright.energy.calibrate.core_captures import CORE_WORKLOADS, capture_co
 from tilewright.energy.calibrate.process import MeterWithLayout, Process
 from tilewright.energy.gates.cells.liberty import read_library
 from tilewright.energy.gates.core_netlist import CORES, core_verilog
-from tilewright.energy.gates.core_waves import SCOPE, Counts, counts_of
-from tilewright.energy.gates.fit import Fit, fit
+from tilewright.energy.gates.core_waves import SCOPE, CoreCounts, counts_of
+from tilewright.energy.gates.fit import PriceFit, fit
 from tilewright.energy.gates.mapping import map_verilog
 from tilewright.energy.gates.measure import Measurement
 from tilewright.sim.verilator.build import CoreName
@@ -34,23 +34,23 @@ class CoreResult:
     core: CoreName
     workloads: tuple[Workload, ...]
     measured: Mapping[str, Measurement]
-    counts: Mapping[str, Counts]
+    counts: Mapping[str, CoreCounts]
     verilog: str
     gated: Gated | None
 
     @property
-    def prices(self) -> Fit:
+    def prices(self) -> PriceFit:
         """One price for all instructions."""
         return fit(self.measured, {name: (each.retired,) for name, each in self.counts.items()}, ("instruction",))
 
     @property
-    def with_accesses(self) -> Fit:
+    def with_accesses(self) -> PriceFit:
         """Another one for loads and stores on top: what it would bring."""
         return fit(self.measured, {name: (each.retired, each.accesses) for name, each in self.counts.items()},
                    ("instruction", "data_access"))
 
     @property
-    def with_stalls(self) -> Fit:
+    def with_stalls(self) -> PriceFit:
         """Another one for cycles in which nothing retires."""
         return fit(self.measured, {name: (each.retired, self.measured[name].cycles - each.retired)
                                    for name, each in self.counts.items()}, ("instruction", "stall"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tilewright.energy.calibrate.process import Layout, Process
+from tilewright.energy.calibrate.process import LayoutEffects, Process
 from tilewright.tools.debian import debian_data
 from tilewright.tools.progress import Steps
 
@@ -73,7 +73,7 @@ def _library(_: Steps) -> Path:
 
 
 OSU018 = Process(
-    name="osu018", node="180 nm, 1.8 V", library=_library, gates=True, layout=Layout(), head=HEAD, tail=SRAM,
+    name="osu018", node="180 nm, 1.8 V", library=_library, gates=True, layout=LayoutEffects(), head=HEAD, tail=SRAM,
     page="calibration.md", layout_text="", figures=FIGURES,
     toggle="one change of a register bit, with the logic behind it that changes with it and its glitches; no wires",
     cycle="clocking one register bit for one cycle: its clock pin and the net to it; no tree",

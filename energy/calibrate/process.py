@@ -15,7 +15,7 @@ Factors = list[list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LayoutEffects:
     """What a layout adds to the energies of cells by themselves.
 
     Attributes
@@ -42,7 +42,7 @@ class Layout:
 class MeterWithLayout:
     """Measures a netlist as `Meter` does, without and with wires, and adds what the layout does."""
 
-    def __init__(self, path: Path, module: str, library: Library, layout: Layout) -> None:
+    def __init__(self, path: Path, module: str, library: Library, layout: LayoutEffects) -> None:
         self._layout = layout
         self._bare = Meter(path, module, library)
         self._wired = Meter(path, module, library, layout.wire) if layout.wire else self._bare
@@ -71,7 +71,7 @@ class Process:
         Returns the path of the Liberty file, and may have to make it.
     gates : bool
         Whether the library has what clock gates are made of.
-    layout : Layout
+    layout : LayoutEffects
     head, tail : str
         Of the technology file: before the prices, and after them.
     page : str
@@ -90,7 +90,7 @@ class Process:
     node: str
     library: Callable[[Steps], Path]
     gates: bool
-    layout: Layout
+    layout: LayoutEffects
     head: str
     tail: str
     page: str

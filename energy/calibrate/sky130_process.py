@@ -6,7 +6,7 @@ in docs/decisions.md, "Prices keep two uncertainties apart".
 
 from pathlib import Path
 
-from tilewright.energy.calibrate.process import Layout, Process
+from tilewright.energy.calibrate.process import LayoutEffects, Process
 from tilewright.energy.gates.cells.library import sky130_library
 from tilewright.tools.progress import Steps
 
@@ -116,8 +116,8 @@ def _library(steps: Steps) -> Path:
 
 
 SKY130 = Process(
-    name="sky130", node="130 nm, 1.8 V", library=_library, gates=False, layout=Layout(WIRE, CELLS, CLOCK), head=HEAD,
-    tail=TAIL, page="calibration-sky130.md",
+    name="sky130", node="130 nm, 1.8 V", library=_library, gates=False,
+    layout=LayoutEffects(WIRE, CELLS, CLOCK), head=HEAD, tail=TAIL, page="calibration-sky130.md",
     layout_text="; parasitics of logic x 1.41, of clocks x 2.2, wires of 3 fF a pin, clock tree x 1.3",
     figures=FIGURES,
     toggle="one change of a register bit, with the logic behind it that changes with it, its wires and its glitches",

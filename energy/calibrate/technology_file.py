@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.energy.actions import CORE_COMPONENTS
-from tilewright.energy.calibrate.calibration import PROCESSES, BlockResult, Calibration
+from tilewright.energy.calibrate.calibration import PROCESSES, BlockResult, PriceCalibration
 from tilewright.energy.calibrate.clock_gates import Gated
 from tilewright.energy.calibrate.cores import CoreResult
 from tilewright.energy.calibrate.process import Factors, Process
@@ -156,7 +156,7 @@ def _cycle(block: Mapping[str, Any]) -> float:
     return sum(clocks) / len(clocks) / block["elaborated_registers"]
 
 
-def to_json(calibration: Calibration) -> dict[str, Any]:
+def to_json(calibration: PriceCalibration) -> dict[str, Any]:
     """Return everything measured, and the errors, for a file."""
     registers = registers_of(calibration.machine)
     return {

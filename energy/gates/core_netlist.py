@@ -21,7 +21,7 @@ _SOURCES = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class BareCore:
     """A core alone: the module that it is, its files, and ours around it."""
 
     top: str
@@ -29,11 +29,11 @@ class Core:
     ours: tuple[str, ...]
 
 
-CORES: Mapping[CoreName, Core] = {
-    "cv32e40x": Core("bare_core", core_sources,
-                     ("sim/verilator/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")),
-    "cv32e40p": Core("xpulp_core", xpulp_core_sources,
-                     ("sim/verilator/harness/clock_gate.sv", "rtl/soc/xpulp_core.sv")),
+CORES: Mapping[CoreName, BareCore] = {
+    "cv32e40x": BareCore("bare_core", core_sources,
+                         ("sim/verilator/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")),
+    "cv32e40p": BareCore("xpulp_core", xpulp_core_sources,
+                         ("sim/verilator/harness/clock_gate.sv", "rtl/soc/xpulp_core.sv")),
 }
 """The scalar baseline's, and that of the baseline with XPULP's SIMD instructions."""
 

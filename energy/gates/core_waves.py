@@ -55,14 +55,14 @@ def _with_arrays(waves: Waves, arrays: dict[str, list[tuple[str, int]]]) -> tupl
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CoreCounts:
     """What the core did in a window, without its first cycle: instructions retired, loads and stores begun."""
 
     retired: int
     accesses: int
 
 
-def counts_of(waves: Waves) -> Counts:
+def counts_of(waves: Waves) -> CoreCounts:
     """Return the counts from flattened waves.
 
     Raises
@@ -73,4 +73,4 @@ def counts_of(waves: Waves) -> Counts:
     def port(name: str) -> np.ndarray:
         return waves.bits(f"{SCOPE}.{name}")[1:, 0]
 
-    return Counts(int(port("retired").sum()), int((port("data_req") & port("data_gnt")).sum()))
+    return CoreCounts(int(port("retired").sum()), int((port("data_req") & port("data_gnt")).sum()))

@@ -26,7 +26,7 @@ class FitError(Error, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class PriceFit:
     """Prices in pJ, and relative errors: of the fit, and of each workload with prices fitted to the others."""
 
     prices: Mapping[str, float]
@@ -51,7 +51,7 @@ class Fit:
 
 
 def fit(measurements: Mapping[str, Measurement], counts: Mapping[str, Sequence[int]] | None = None,
-        events: Sequence[str] = TERMS[1:]) -> Fit:
+        events: Sequence[str] = TERMS[1:]) -> PriceFit:
     """Return prices for a block from its measurements by workload.
 
     Parameters
@@ -78,7 +78,7 @@ def fit(measurements: Mapping[str, Measurement], counts: Mapping[str, Sequence[i
         held_out[name] = _error(_prices([other for key, other in windows.items() if key != name]), window)
     prices = _prices(windows.values())
     errors = {name: _error(prices, window) for name, window in windows.items()}
-    return Fit(dict(zip((TERMS[0], *events), prices, strict=True)), errors, held_out)
+    return PriceFit(dict(zip((TERMS[0], *events), prices, strict=True)), errors, held_out)
 
 
 _Window = tuple[Measurement, tuple[int, ...]]
@@ -118,7 +118,7 @@ def non_negative(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return best
 
 
-def relative_errors(measurements: Mapping[str, Sequence[Measurement]], fits: Sequence[Fit]) -> dict[str, float]:
+def relative_errors(measurements: Mapping[str, Sequence[Measurement]], fits: Sequence[PriceFit]) -> dict[str, float]:
     """Return the error of the sum of several blocks, workload by workload, each block's prices fitted to the others.
 
     ``measurements`` are those of the blocks in the order of ``fits``.

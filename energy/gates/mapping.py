@@ -174,7 +174,7 @@ def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class LibraryTraits:
     """What mapping must know of a library: what drives the inputs, and what logic must not be made of."""
 
     driver: str
@@ -182,15 +182,16 @@ class Cells:
 
 
 LIBRARIES = (
-    Cells("BUFX2", ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),  # three-state buffers, the clock's buffers
-    Cells("sky130_fd_sc_hd__buf_2"),
+    # Unused: three-state buffers, and those of the clock.
+    LibraryTraits("BUFX2", ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),
+    LibraryTraits("sky130_fd_sc_hd__buf_2"),
 )
 
 ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
 """What drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
 
 
-def cells_of(library: Path) -> Cells:
+def cells_of(library: Path) -> LibraryTraits:
     """Return what mapping must know of the library at ``library``, by the cells that it has.
 
     Raises

@@ -90,7 +90,7 @@ def read_netlist(path: Path, top: str, library: Library, clock: str = "clk") -> 
     modules = json.loads(path.read_text())["modules"]
     module = modules[top]
     numbers: dict[int | str, int] = {"0": LOW, "1": HIGH, "x": LOW}
-    reader = _Reader(numbers, library)
+    reader = _NetlistReader(numbers, library)
     clock_net = reader.net(module["ports"][clock]["bits"][0])
     names: dict[int, list[Bit]] = {}
     for name, entry in module["netnames"].items():
@@ -124,7 +124,7 @@ def read_netlist(path: Path, top: str, library: Library, clock: str = "clk") -> 
 
 
 @dataclass(slots=True)
-class _Reader:
+class _NetlistReader:
     """Numbers nets, and knows the library's simplest cells."""
 
     numbers: dict[int | str, int]

@@ -15,7 +15,7 @@ _INNER = "coprocessor.coprocessor"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MappedModule:
     """A module of the coprocessor, by its path below `Coprocessor`; empty for all around that.
 
     Attributes
@@ -48,22 +48,22 @@ class Part:
 
 
 ARRAY = (
-    Part("mac.transform"),
-    Part("mac.cluster_0.transform"),
-    Part("mac.cluster_0.lane_0", places=tuple(f"mac.cluster_0.lane_{lane}" for lane in range(4))),
+    MappedModule("mac.transform"),
+    MappedModule("mac.cluster_0.transform"),
+    MappedModule("mac.cluster_0.lane_0", places=tuple(f"mac.cluster_0.lane_{lane}" for lane in range(4))),
 )
 
-BLOCKS: dict[str, tuple[Part, ...]] = {
+NETLIST_BLOCKS: dict[str, tuple[MappedModule, ...]] = {
     "array": ARRAY,
-    "sequencer": (Part("mac", cut=("mac.buffer", "mac.transform", "mac.cluster_0")),),
-    "activation_buffer": (Part("mac.buffer"),),
-    "weight_buffer": (Part("mac.cluster_0.weights"),),
-    "post_processing": (Part("post"),),
-    "load": (Part("load"),),
-    "store": (Part("store"),),
-    "control": (Part("", cut=("load", "mac", "post", "store")),),
+    "sequencer": (MappedModule("mac", cut=("mac.buffer", "mac.transform", "mac.cluster_0")),),
+    "activation_buffer": (MappedModule("mac.buffer"),),
+    "weight_buffer": (MappedModule("mac.cluster_0.weights"),),
+    "post_processing": (MappedModule("post"),),
+    "load": (MappedModule("load"),),
+    "store": (MappedModule("store"),),
+    "control": (MappedModule("", cut=("load", "mac", "post", "store")),),
 }
-"""By the names of `sim.verilog.energy_blocks.BLOCKS`."""
+"""By the names of `sim.verilog.energy_blocks.ENERGY_BLOCKS`."""
 
 
 def _module(path: str) -> str:

@@ -18,7 +18,7 @@ from tilewright.energy.gates.netlist import Instance, Netlist
 
 
 @dataclass(frozen=True, slots=True)
-class Energy:
+class NetlistEnergy:
     """Energy of a netlist over ``cycles`` cycles, in pJ; ``leakage`` is a power, in nW.
 
     ``clock`` is what the clock net and the registers' clock pins take; ``switching`` and ``internal`` are the rest.
@@ -41,7 +41,7 @@ class Energy:
         return self.dynamic / self.cycles
 
 
-def energy_of(netlist: Netlist, activity: Activity, electrical: Electrical) -> Energy:
+def energy_of(netlist: Netlist, activity: Activity, electrical: Electrical) -> NetlistEnergy:
     """Return what ``activity`` costs."""
     half = 0.5 * netlist.library.voltage**2
     by_net = half * electrical.loads * activity.toggles
@@ -62,7 +62,7 @@ def energy_of(netlist: Netlist, activity: Activity, electrical: Electrical) -> E
             else:
                 internal += energy
     switching = float(by_net.sum() - by_net[list(clocks)].sum())
-    return Energy(activity.cycles, switching, internal, clock, netlist.leakage)
+    return NetlistEnergy(activity.cycles, switching, internal, clock, netlist.leakage)
 
 
 def clock_nets(netlist: Netlist) -> frozenset[int]:

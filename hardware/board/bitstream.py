@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tilewright.hardware.board.design import CLOCK_HZ, TOP, BoardDesign, contents, sources
 from tilewright.hardware.board.ram_contents import exchange, random_contents
-from tilewright.hardware.synthesis.cached_steps import Show, Step, Tool, finish, tool
+from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish, tool
 from tilewright.hardware.synthesis.place import nextpnr, timing_of, used
 from tilewright.hardware.synthesis.sources import Design, ecp5_design, ports_only
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath
@@ -88,8 +88,8 @@ def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
     routed = finish(_place_and_route(mapped.folder / NETLIST, design, seed), show)
     with show("Putting program and weights into it"):
         config = _with_contents((routed.folder / CONFIG).read_text(), design, ram, main)
-    packed = finish(Step("Packing the bitstream", pack, ("--compress", CONFIG, BITSTREAM), {CONFIG: config},
-                         (BITSTREAM,)), show)
+    packed = finish(ToolStep("Packing the bitstream", pack, ("--compress", CONFIG, BITSTREAM), {CONFIG: config},
+                             (BITSTREAM,)), show)
     bitstream = packed.folder / BITSTREAM
     report = json.loads((routed.folder / REPORT).read_text())
     timing = timing_of(routed.folder / REPORT, CLOCK_HZ / 1e6, part_of)
@@ -107,20 +107,21 @@ def part_of(cell: str) -> str:
     return next((part for start, part in _PARTS.items() if cell.startswith(start)), "around them")
 
 
-def _synthesis(design: BoardDesign) -> Step:
+def _synthesis(design: BoardDesign) -> ToolStep:
     mapped = ecp5_design(_system(design))
     files = {**mapped.files, **contents(design, *_random_contents(design)),
              SCRIPT: f"{mapped.read}{ECP5_SYNTHESIS} -top {TOP} -json {NETLIST}\n"}
-    return Step(f"Synthesising the system with machine {design.machine.name}", tool("Yosys", yosys_executable(), "-V"),
-                ("-q", "-l", YOSYS_LOG, SCRIPT), files, (NETLIST, YOSYS_LOG))
+    yosys = tool("Yosys", yosys_executable(), "-V")
+    return ToolStep(f"Synthesising the system with machine {design.machine.name}", yosys,
+                    ("-q", "-l", YOSYS_LOG, SCRIPT), files, (NETLIST, YOSYS_LOG))
 
 
-def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> Step:
+def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> ToolStep:
     # Without --timing-allow-fail: what is too slow for the board's clock is no result.
     arguments = (*DEVICE_OPTIONS, "--router", "router2", "--json", NETLIST, "--lpf", PINS.name, "--seed", str(seed),
                  "--textcfg", CONFIG, "--report", REPORT)
-    return Step(f"Placing and routing machine {design.machine.name} on {DEVICE}", nextpnr(), arguments,
-                {NETLIST: netlist, PINS.name: PINS}, (CONFIG, REPORT))
+    return ToolStep(f"Placing and routing machine {design.machine.name} on {DEVICE}", nextpnr(), arguments,
+                    {NETLIST: netlist, PINS.name: PINS}, (CONFIG, REPORT))
 
 
 def _system(design: BoardDesign) -> Design:

@@ -31,7 +31,7 @@ _PLACES = {
     "store": "store",
 }
 
-BLOCKS = (
+AREA_BLOCKS = (
     "mac: sequencer", "mac: activation buffer", "mac: input transform", "mac: lanes", "mac: weight transform",
     "mac: weight memories", "mac: sums out", "post: control", "post: requantise", "post: residual add",
     "post: max pool", "post: result buffer", "post: parameters and tables", "load", "store", CONTROL, CORE,
@@ -48,7 +48,7 @@ _MODULE = re.compile(r"^module \\?(\w+)", re.MULTILINE)
 _NUMBER = re.compile(r"[$_]\d+")
 
 
-def block_of_name(cell: str) -> str:
+def area_block_of_name(cell: str) -> str:
     """Return the block of a cell, by its hierarchical name; levels are separated by dots."""
     *levels, _ = cell.split(".")
     if levels[:1] == [CORE_INSTANCE]:
@@ -58,7 +58,7 @@ def block_of_name(cell: str) -> str:
     return _longest(".".join(levels), ".")
 
 
-def block_of_module(module: str) -> str:
+def area_block_of_module(module: str) -> str:
     """Return the block of a module of the coprocessor: levels of its hierarchical name are separated by underscores."""
     inside = module
     while f"{inside}_".startswith(f"{_TOP_INSTANCE}_"):
@@ -86,7 +86,7 @@ class SourceLines:
         self._place = re.compile(rf"(?:^|\|)(?:{re.escape(name)}|(\w+\.sv)):(\d+)")
         heads = list(_MODULE.finditer(text))
         self._first = [text.count("\n", 0, head.start()) + 1 for head in heads]
-        self._blocks = [block_of_module(head[1]) for head in heads]
+        self._blocks = [area_block_of_module(head[1]) for head in heads]
         self.modules = tuple((head[1], first) for head, first in zip(heads, self._first, strict=True))
 
     def block(self, src: str) -> str | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tilewright.hardware.synthesis.flow import synthesise
 from tilewright.hardware.synthesis.picture import picture
 from tilewright.hardware.synthesis.sources import machine_design
-from tilewright.hardware.synthesis.synthesis_report import Request, SynthesisReport
+from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.synthesis_tables import figure, longest_path, rows, summary
 from tilewright.isa.machine import preset
 from tilewright.tools.output_files import write_file
@@ -21,7 +21,7 @@ from tilewright.tools.progress import Steps
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class AreaCase:
     """A machine on a target; ``place`` includes the timing of standard cells.
 
     ``seed`` and ``freq``, the goal in MHz, are of place and route.
@@ -49,11 +49,11 @@ class Case:
 
 
 CASES = (
-    Case("base", "ecp5-85k", seed=3), Case("nano", "ecp5-25k", seed=2, freq=40),
-    Case("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
-    Case("large", "ecp5-85k", place=False), Case("nano", "ice40up5k", place=False),
-    *(Case(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
-    Case("nano", "osu018"), Case("base", "osu018"), Case("nano", "sky130"), Case("base", "sky130"),
+    AreaCase("base", "ecp5-85k", seed=3), AreaCase("nano", "ecp5-25k", seed=2, freq=40),
+    AreaCase("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
+    AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False),
+    *(AreaCase(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
+    AreaCase("nano", "osu018"), AreaCase("base", "osu018"), AreaCase("nano", "sky130"), AreaCase("base", "sky130"),
 )
 
 HEAD = """\
@@ -74,7 +74,7 @@ SUMMARY = """\
 """
 
 
-def page(reports: Sequence[tuple[Case, SynthesisReport]], image: str, day: date) -> str:
+def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str, day: date) -> str:
     """Return the page: what all come to, then each by block; cases that it usually has and now has not are named."""
     versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
     done = {case for case, _ in reports}
@@ -101,7 +101,7 @@ def _summary_row(report: SynthesisReport) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _section(case: Case, report: SynthesisReport) -> str:
+def _section(case: AreaCase, report: SynthesisReport) -> str:
     heads = ["block", *report.units.values()]
     total = ["**in all**", *(f"**{figure(report.total(name))}**" for name in report.units)]
     table = [heads, ["---", *("---:" for _ in report.units)], *rows(report), total]
@@ -112,14 +112,14 @@ def _section(case: Case, report: SynthesisReport) -> str:
     return f"\n## {report.design} on {report.target_title}\n\n`{case.command}`\n\n{lines}\n\n{notes}\n"
 
 
-def run(cases: Iterable[Case], steps: Steps) -> list[tuple[Case, SynthesisReport]]:
+def run(cases: Iterable[AreaCase], steps: Steps) -> list[tuple[AreaCase, SynthesisReport]]:
     """Synthesise cases, one after the other; what is finished is kept."""
     found = []
     for case in cases:
         with steps.step(f"Elaborating {case.machine}"):
             design = machine_design(preset(case.machine), with_core=case.with_core)
-        request = Request(design, case.machine, with_core=case.with_core, place=case.place,
-                          seed=case.seed, freq=case.freq)
+        request = SynthesisRequest(design, case.machine, with_core=case.with_core, place=case.place,
+                                   seed=case.seed, freq=case.freq)
         found.append((case, synthesise(request, case.target, steps.step)))
     return found
 

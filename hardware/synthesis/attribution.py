@@ -10,21 +10,21 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright.hardware.synthesis.area_blocks import SourceLines, block_of_name
+from tilewright.hardware.synthesis.area_blocks import SourceLines, area_block_of_name
 
-Cells = Mapping[str, Mapping[str, Any]]
+NetlistCells = Mapping[str, Mapping[str, Any]]
 """Cells of a module in Yosys' JSON, by name."""
 
 MEMORY_OUTPUT = "RD_DATA"
 """The only output of a memory that was left out: no library says what its pins are."""
 
 
-def blocks_of(cells: Cells, lines: SourceLines, is_logic: Callable[[str], bool]) -> dict[str, str]:
+def area_blocks_of(cells: NetlistCells, lines: SourceLines, is_logic: Callable[[str], bool]) -> dict[str, str]:
     """Return the block of every cell.
 
     Parameters
     ----------
-    cells : Cells
+    cells : NetlistCells
     lines : SourceLines
     is_logic : callable
         Tells of a type of cell whether its sinks decide.
@@ -34,14 +34,14 @@ def blocks_of(cells: Cells, lines: SourceLines, is_logic: Callable[[str], bool])
         if block := lines.block(cell["attributes"].get("src", "")):
             known[name] = block
         elif not is_logic(cell["type"]):
-            known[name] = block_of_name(name)
+            known[name] = area_block_of_name(name)
     sinks = _sinks(cells, set(cells) - set(known))
     for start in sinks:
         _decide(start, sinks, known)
     return known
 
 
-def _sinks(cells: Cells, undecided: set[str]) -> dict[str, list[str]]:
+def _sinks(cells: NetlistCells, undecided: set[str]) -> dict[str, list[str]]:
     """Return the cells that each undecided one drives, once for each pin."""
     readers: dict[int, list[str]] = defaultdict(list)
     for name, cell in cells.items():
@@ -72,5 +72,5 @@ def _decide(start: str, sinks: Mapping[str, list[str]], known: dict[str, str]) -
                 waiting += before
                 continue
             votes = Counter(known[sink] for sink in sinks[name] if sink in known)
-            known[name] = max(votes, key=lambda block: (votes[block], block)) if votes else block_of_name(name)
+            known[name] = max(votes, key=lambda block: (votes[block], block)) if votes else area_block_of_name(name)
         waiting.pop()

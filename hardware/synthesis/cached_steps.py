@@ -53,7 +53,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ToolStep:
     """What to run.
 
     Attributes
@@ -77,7 +77,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedStep:
     """A step's folder with its outputs, and the processor time it took, now or then."""
 
     title: str
@@ -88,7 +88,7 @@ class Finished:
     """It was in the cache."""
 
 
-def finish(step: Step, show: Show) -> Finished:
+def finish(step: ToolStep, show: Show) -> FinishedStep:
     """Return the finished step, from the cache or from a run now.
 
     Raises
@@ -105,7 +105,7 @@ def finish(step: Step, show: Show) -> Finished:
             if not (folder / SECONDS).exists():  # another process may have been at it
                 _run(step, folder, show)
                 kept = False
-    return Finished(step.title, step.tool, folder, float((folder / SECONDS).read_text()), kept)
+    return FinishedStep(step.title, step.tool, folder, float((folder / SECONDS).read_text()), kept)
 
 
 @cache
@@ -125,7 +125,7 @@ def tool(name: str, path: str, flag: str) -> Tool:
     return Tool(name, path, said[0])
 
 
-def _run(step: Step, folder: Path, show: Show) -> None:
+def _run(step: ToolStep, folder: Path, show: Show) -> None:
     draft = folder.with_name(f"{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # left by a run that failed or was stopped
     draft.mkdir(parents=True)
@@ -190,7 +190,7 @@ def _reason(log: Path, missing: list[str]) -> str:
     return (text.strip().splitlines() or ["it said nothing"])[-1]
 
 
-def _key(step: Step) -> str:
+def _key(step: ToolStep) -> str:
     digest = hashlib.sha256("\n".join((step.tool.name, step.tool.version, *step.arguments)).encode())
     for name, content in sorted(step.inputs.items()):
         digest.update(f"\n{name}\n".encode())

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.hardware.synthesis.area_blocks import SourceLines, block_of_name
-from tilewright.hardware.synthesis.attribution import blocks_of
+from tilewright.hardware.synthesis.area_blocks import SourceLines, area_block_of_name
+from tilewright.hardware.synthesis.attribution import area_blocks_of
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SramMacro:
     """A memory that was left out: ``words`` of ``bits``, in a block."""
 
     block: str
@@ -25,11 +25,11 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Netlist:
+class CellCounts:
     """Cells by (block, type); memories that were left out; the block of each cell."""
 
     cells: Mapping[tuple[str, str], int]
-    memories: tuple[Memory, ...]
+    memories: tuple[SramMacro, ...]
     blocks: Mapping[str, str]
 
     def block(self, cell: str) -> str:
@@ -39,26 +39,26 @@ class Netlist:
             if block := self.blocks.get(cell[:end]):
                 return block
             end = cell.rfind("_", 0, end)
-        return block_of_name(cell)
+        return area_block_of_name(cell)
 
 
-def read_netlist(path: Path, top: str, lines: SourceLines, is_logic: Callable[[str], bool],
-                 memory_type: str = "") -> Netlist:
+def count_cells(path: Path, top: str, lines: SourceLines, is_logic: Callable[[str], bool],
+                memory_type: str = "") -> CellCounts:
     """Return the contents of module ``top``; cells of ``memory_type`` are memories.
 
     A memory's parameters are those of Yosys' ``$mem_v2``: ``SIZE`` in words and ``WIDTH`` in bits. For ``is_logic`` see
-    `attribution.blocks_of`.
+    `attribution.area_blocks_of`.
     """
     with path.open(encoding="utf-8") as file:
         found = {name: cell for name, cell in json.load(file)["modules"][top]["cells"].items()
                  if not cell["type"].startswith("$")}  # $scopeinfo: where a module was
-    blocks = blocks_of(found, lines, is_logic)
+    blocks = area_blocks_of(found, lines, is_logic)
     cells: Counter[tuple[str, str]] = Counter()
     memories = []
     for name, cell in found.items():
         if memory_type and cell["type"] == memory_type:
             size, width = (int(cell["parameters"][key], 2) for key in ("SIZE", "WIDTH"))
-            memories.append(Memory(blocks[name], size, width))
+            memories.append(SramMacro(blocks[name], size, width))
         else:
             cells[blocks[name], cell["type"]] += 1
-    return Netlist(cells, tuple(memories), blocks)
+    return CellCounts(cells, tuple(memories), blocks)

@@ -12,12 +12,12 @@ from pathlib import Path
 from tilewright.energy.estimate import Technology, technologies
 from tilewright.energy.gates.cells.liberty import read_library
 from tilewright.energy.sram import Sram
-from tilewright.hardware.synthesis.cached_steps import Show, Step, Tool, finish
-from tilewright.hardware.synthesis.cell_counts import Netlist, read_netlist
+from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish
+from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
 from tilewright.hardware.synthesis.sources import VERILOG
 from tilewright.hardware.synthesis.static_timing import static_timing
-from tilewright.hardware.synthesis.synthesis_report import AREA, FLIP_FLOPS, MEMORY, Request, SynthesisReport
-from tilewright.hardware.synthesis.targets import Cells
+from tilewright.hardware.synthesis.synthesis_report import AREA, FLIP_FLOPS, MEMORY, SynthesisReport, SynthesisRequest
+from tilewright.hardware.synthesis.targets import StandardCells
 
 REGISTER_FILE_WORDS = 16
 MACRO = "tilewright_sram"
@@ -63,7 +63,8 @@ setattr -set src "design.v:{1}" {0}/t:* {0}/a:src %d
 """For a module and its first line: what has no line of Verilog, such as the flip-flops of a memory, gets this one."""
 
 
-def synthesise_cells(request: Request, target: Cells, library: Path, yosys: Tool, show: Show) -> SynthesisReport:
+def synthesise_cells(request: SynthesisRequest, target: StandardCells, library: Path, yosys: Tool,
+                     show: Show) -> SynthesisReport:
     """Map to ``library``, a Liberty file; look at timing if asked to place, which for cells is without wires."""
     design = request.design
     marks = "".join(MARK.format(module, line) for module, line in design.lines.modules)
@@ -71,12 +72,12 @@ def synthesise_cells(request: Request, target: Cells, library: Path, yosys: Tool
         marks=marks, top=design.top, words=REGISTER_FILE_WORDS, macro=MACRO, clock=CLOCK_PS,
         unused=" ".join(f"-dont_use {name}" for name in target.unused))
     constraints = f"set_driving_cell {target.buffer}\nset_load {target.load}\n"
-    mapped = finish(Step(
+    mapped = finish(ToolStep(
         f"Mapping {design.name} to {target.name}", yosys, (SCRIPT,),
         {**design.files, SCRIPT: script, CONSTRAINTS: constraints, LIBRARY: library},
         (NETLIST, MAPPED, VERILOG, SCRIPT)), show)
     storage = {cell.name for cell in read_library(library).cells.values() if cell.storage is not None} | {MACRO}
-    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines, lambda kind: kind not in storage, MACRO)
+    netlist = count_cells(mapped.folder / NETLIST, design.top, design.lines, lambda kind: kind not in storage, MACRO)
     sram = Technology.load(target.technology).sram if target.technology in technologies() else None
     report = replace(
         SynthesisReport.of(request, target, units=_units(sram), blocks=count(netlist, library, sram), steps=[mapped]),
@@ -87,7 +88,7 @@ def synthesise_cells(request: Request, target: Cells, library: Path, yosys: Tool
     return replace(report.with_step(step), timing=timing)
 
 
-def count(netlist: Netlist, library: Path, sram: Sram | None) -> dict[str, dict[str, float]]:
+def count(netlist: CellCounts, library: Path, sram: Sram | None) -> dict[str, dict[str, float]]:
     """Return each block's area in µm²: of its cells, and of its macros where static RAM has a price."""
     cells = read_library(library)
     blocks: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_units(sram), 0.0))
@@ -107,7 +108,7 @@ def _units(sram: Sram | None) -> Mapping[str, str]:
     return units if sram is None else {**units, MEMORY: "static RAM, µm²"}
 
 
-def _notes(netlist: Netlist, sram: Sram | None) -> tuple[str, ...]:
+def _notes(netlist: CellCounts, sram: Sram | None) -> tuple[str, ...]:
     number, kilobytes = len(netlist.memories), sum(memory.bytes for memory in netlist.memories) / 1024
     macros = f"{number} memories of {kilobytes:,.1f} KiB in all are macros of static RAM"
     return (f"{macros}, with one port more than those of the table: {sram.table.name} ({sram.table.node}), area × "

@@ -6,13 +6,13 @@ from tilewright.energy.gates.cells.library import library_path
 from tilewright.hardware.synthesis.cached_steps import Show, tool
 from tilewright.hardware.synthesis.cells import synthesise_cells
 from tilewright.hardware.synthesis.fpga import synthesise_fpga
-from tilewright.hardware.synthesis.synthesis_report import Request, SynthesisReport
+from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import Fpga, target_named
 from tilewright.tools.debian import debian_data
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 
 
-def synthesise(request: Request, target: str, show: Show) -> SynthesisReport:
+def synthesise(request: SynthesisRequest, target: str, show: Show) -> SynthesisReport:
     """Return the report on a request; steps that an earlier call has finished are taken from the cache.
 
     Raises

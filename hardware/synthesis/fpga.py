@@ -3,26 +3,26 @@
 from collections import defaultdict
 from dataclasses import replace
 
-from tilewright.hardware.synthesis.cached_steps import Show, Step, Tool, finish
-from tilewright.hardware.synthesis.cell_counts import Netlist, read_netlist
+from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish
+from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
 from tilewright.hardware.synthesis.place import REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
 from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
-from tilewright.hardware.synthesis.synthesis_report import Request, SynthesisReport
+from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import Fpga
 
 SCRIPT = "synthesis.ys"
 NETLIST = "netlist.json"
 
 
-def synthesise_fpga(request: Request, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
+def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
     """Synthesise, and place and route if asked for, possible, and it fits."""
     router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
     design = ecp5_design(request.design) if target.ecp5_modules else request.design
     script = f"{design.read}{target.synthesis.format(top=design.top)}"
-    mapped = finish(Step(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
-                         {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
-    netlist = read_netlist(mapped.folder / NETLIST, design.top, design.lines, lambda kind: is_logic(kind, target))
+    mapped = finish(ToolStep(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
+                             {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
+    netlist = count_cells(mapped.folder / NETLIST, design.top, design.lines, lambda kind: is_logic(kind, target))
     report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
                                 capacity=target.capacity, logic_per=target.logic_per)
     if not target.place:
@@ -42,7 +42,7 @@ def is_logic(kind: str, target: Fpga) -> bool:
     return kind in target.uncounted or target.primitives.get(kind, ("", 0))[0] in ("LUT", "carry")
 
 
-def count(netlist: Netlist, target: Fpga) -> dict[str, dict[str, float]]:
+def count(netlist: CellCounts, target: Fpga) -> dict[str, dict[str, float]]:
     """Return how much of each resource each block needs.
 
     Raises

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.hardware.synthesis.cached_steps import Finished, Show, Step, Tool, finish, tool
+from tilewright.hardware.synthesis.cached_steps import FinishedStep, Show, Tool, ToolStep, finish, tool
 from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.hardware.synthesis.targets import Fpga
@@ -36,11 +36,11 @@ def nextpnr() -> Tool:
 
 
 def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show
-                    ) -> Finished:
+                    ) -> FinishedStep:
     """Return the finished step; raises SynthesisError, also if the design turns out not to fit."""
     arguments = (*target.place, "--json", NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
                  "--seed", str(seed), "--report", REPORT)
-    return finish(Step(title, router, arguments, {NETLIST: netlist}, (REPORT,)), show)
+    return finish(ToolStep(title, router, arguments, {NETLIST: netlist}, (REPORT,)), show)
 
 
 def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tilewright.hardware.synthesis.cached_steps import LOG, Finished, Show, Step, Tool, finish
+from tilewright.hardware.synthesis.cached_steps import LOG, FinishedStep, Show, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.sources import Design
 from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
@@ -32,7 +32,7 @@ _HOP = re.compile(r"^\s*-?[\d.]+\s+-?[\d.]+\s+[\^v] \S+/\S+ \(\w+\)", re.MULTILI
 
 
 def static_timing(design: Design, netlist: Path, library: Path, block: Callable[[str], str], show: Show
-                  ) -> tuple[Finished, Timing]:
+                  ) -> tuple[FinishedStep, Timing]:
     """Return the finished step, and what it found; ``block`` tells the block of a cell.
 
     Raises
@@ -45,8 +45,8 @@ def static_timing(design: Design, netlist: Path, library: Path, block: Callable[
     path = str(debian_tool("sta"))
     sta = Tool("OpenSTA", path, "OpenSTA 2.0.17 of Debian")
     script = COMMANDS.format(top=design.top, clock=design.clock)
-    step = finish(Step(f"Timing of {design.name} in {library.name}", sta, ("-no_splash", "-exit", SCRIPT),
-                       {SCRIPT: script, "netlist.v": netlist, "cells.lib": library}, (LOG,)), show)
+    step = finish(ToolStep(f"Timing of {design.name} in {library.name}", sta, ("-no_splash", "-exit", SCRIPT),
+                           {SCRIPT: script, "netlist.v": netlist, "cells.lib": library}, (LOG,)), show)
     return step, timing_of((step.folder / LOG).read_text(errors="replace"), block)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tilewright.hardware.synthesis.area_blocks import BLOCKS
-from tilewright.hardware.synthesis.cached_steps import Finished
+from tilewright.hardware.synthesis.area_blocks import AREA_BLOCKS
+from tilewright.hardware.synthesis.cached_steps import FinishedStep
 from tilewright.hardware.synthesis.sources import Design
 from tilewright.hardware.synthesis.targets import Target
 
@@ -21,7 +21,7 @@ MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SynthesisRequest:
     """What is asked for: a design, the machine and the core in it, nextpnr's seed and goal, and whether to place."""
 
     design: Design
@@ -76,7 +76,7 @@ class StepTime:
     kept: bool
 
     @classmethod
-    def of(cls, step: Finished) -> "StepTime":
+    def of(cls, step: FinishedStep) -> "StepTime":
         """Return what a report says of a finished step."""
         return cls(step.title, step.tool.short, step.seconds, step.kept)
 
@@ -117,15 +117,15 @@ class SynthesisReport:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, request: Request, target: Target, *, units: Mapping[str, str], steps: Sequence[Finished],
+    def of(cls, request: SynthesisRequest, target: Target, *, units: Mapping[str, str], steps: Sequence[FinishedStep],
            blocks: Mapping[str, Mapping[str, float]], capacity: Mapping[str, Mapping[str, float]] | None = None,
            logic_per: Mapping[str, int] | None = None) -> "SynthesisReport":
         """Return the report on a request before any timing; blocks come in the tables' order."""
         return cls(target.name, target.title, request.design.name, request.machine, request.with_core, units,
-                   {name: blocks[name] for name in BLOCKS if name in blocks}, capacity or {}, logic_per or {},
+                   {name: blocks[name] for name in AREA_BLOCKS if name in blocks}, capacity or {}, logic_per or {},
                    tuple(map(StepTime.of, steps)), tuple(str(step.folder) for step in steps))
 
-    def with_step(self, step: Finished) -> "SynthesisReport":
+    def with_step(self, step: FinishedStep) -> "SynthesisReport":
         """Return the report with one step more."""
         return replace(self, steps=(*self.steps, StepTime.of(step)), folders=(*self.folders, str(step.folder)))
 

@@ -46,7 +46,7 @@ class Fpga:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class StandardCells:
     """A library of standard cells.
 
     Attributes
@@ -70,7 +70,7 @@ class Cells:
     unused: tuple[str, ...]
 
 
-Target = Fpga | Cells
+Target = Fpga | StandardCells
 
 ECP5_SYNTHESIS = "synth_ecp5 -nowidelut"
 """Without multiplexers between LUTs: with them abc takes a quarter more LUTs for the core, and a few for the array."""
@@ -144,10 +144,10 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (
          ("MUXF7", "MUXF8", "INV"),
          {"LUT RAM": 1},
          unplaced="no open place and route for it is packaged: these are figures of synthesis, and no frequency"),
-    Cells("osu018", "OSU 0.18 µm standard cells, typical, 1.8 V, 25 °C", "osu018", "BUFX2", 0.02,
-          ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),
-    Cells("sky130", "SkyWater 130 nm high density standard cells, typical, 1.8 V, 25 °C", "sky130",
-          "sky130_fd_sc_hd__buf_2", 0.02, ()),
+    StandardCells("osu018", "OSU 0.18 µm standard cells, typical, 1.8 V, 25 °C", "osu018", "BUFX2", 0.02,
+                  ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),
+    StandardCells("sky130", "SkyWater 130 nm high density standard cells, typical, 1.8 V, 25 °C", "sky130",
+                  "sky130_fd_sc_hd__buf_2", 0.02, ()),
 )}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts, predict_toggles
-from tilewright.energy.estimate import Energy, estimate, sum_energies
+from tilewright.energy.estimate import EnergyEstimate, estimate, sum_energies
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS
@@ -81,7 +81,7 @@ def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[d
     return [predict_toggles(*each, job.machine) for each in zip(counts, algorithms, operands, strict=False)]
 
 
-def _layer(layer: JobLayer, counts: Counts, energy: Energy, toggles: Counts, instructions: int) -> LayerReport:
+def _layer(layer: JobLayer, counts: Counts, energy: EnergyEstimate, toggles: Counts, instructions: int) -> LayerReport:
     return LayerReport(
         name=layer.name, kind=layer.kind, algorithm=layer.algorithm, onnx_nodes=layer.onnx_nodes, macs=layer.macs,
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},

@@ -40,7 +40,7 @@ class Execution:
     wall_seconds, cycles_per_second : float
         Of the simulation.
     toggles : tuple of dict of str to int
-        Register bits of each block (`sim.verilog.energy_blocks.BLOCKS`) that have changed up to the end of each
+        Register bits of each block (`sim.verilog.energy_blocks.ENERGY_BLOCKS`) that have changed up to the end of each
         layer, and up to the end of the run; empty unless they were counted.
     operands : tuple of Operands
         What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tilewright.energy.estimate import Amount, Energy
+from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.energy.imported_power import ImportedPower
 from tilewright.isa.machine import MemoryTiming
 
@@ -34,7 +34,7 @@ class LayerReport:
         Main memory traffic.
     activation_bytes_read : int
         From the activation buffer.
-    energy : Energy
+    energy : EnergyEstimate
         The host core's part is shared out by commands, and by what it computes itself.
     reason : str
         Why the host core computes it; empty if it does not.
@@ -56,7 +56,7 @@ class LayerReport:
     bytes_read: int
     bytes_written: int
     activation_bytes_read: int
-    energy: Energy
+    energy: EnergyEstimate
     reason: str = ""
     toggles: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Report:
         From reset to the end of the program.
     instructions : dict of str to int
         Commands executed by mnemonic, and under ``riscv`` the instructions that the host core retired.
-    energy : Energy
+    energy : EnergyEstimate
     technology : str
         Whose prices the energy has, and whether they are calibrated.
     technology_name, dram : str
@@ -121,7 +121,7 @@ class Report:
     multipliers: int
     cycles: int
     instructions: dict[str, int]
-    energy: Energy
+    energy: EnergyEstimate
     technology: str
     wall_seconds: float
     simulated_cycles_per_second: float
@@ -202,7 +202,7 @@ def add_counts(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return sums
 
 
-def energy_json(energy: Energy) -> dict[str, Any]:
+def energy_json(energy: EnergyEstimate) -> dict[str, Any]:
     """Return energies with both ranges, of all and by component; ``low_uj`` and ``high_uj`` are the absolute range."""
     return {"total_uj": energy.total_uj, "low_uj": energy.low_uj, "high_uj": energy.high_uj,
             "by_component": dict(energy.by_component), **_ranges(energy.total),

@@ -8,7 +8,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.energy.estimate import Amount, Energy
+from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.tools.doctor import Finding
 
@@ -80,7 +80,7 @@ def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
             f"{layer.bytes_read + layer.bytes_written:,}", range_text(layer.energy))
 
 
-def range_text(energy: Energy) -> str:
+def range_text(energy: EnergyEstimate) -> str:
     """Return ``total (relative range; absolute range)`` in microjoules, at least three digits."""
     return amount_text(energy.total)
 
@@ -91,7 +91,7 @@ def amount_text(amount: Amount) -> str:
             f"{_digits(amount.absolute_low_uj)} … {_digits(amount.absolute_high_uj)})")
 
 
-def energy_text(energy: Energy, source: str) -> str:
+def energy_text(energy: EnergyEstimate, source: str) -> str:
     """Return a line with both ranges, whose prices they are, and the share of every component from 1 % on."""
     total = energy.total
     parts = sorted(energy.by_component.items(), key=lambda part: -part[1])

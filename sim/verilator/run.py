@@ -12,7 +12,7 @@ from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.sim.verilator.build import CoreName, build_simulator
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 MAIN_BYTES = 1 << 30
 """Default size of main memory; pages nobody writes cost nothing."""
@@ -53,7 +53,7 @@ class RtlResult:
     activity : str
         What coprocessor, queues and semaphores were at in the last cycle; empty without a coprocessor.
     toggles : list of dict of str to int
-        Register bits of each block (`sim.verilog.energy_blocks.BLOCKS`) that have changed since reset: at each status
+        Register bits of each of `sim.verilog.energy_blocks.ENERGY_BLOCKS` that have changed since reset: at each status
         record in turn, and at the end; empty unless they were counted.
     output : str
         What the program printed.
@@ -269,7 +269,7 @@ def _result(shown: dict, dumps: list[bytes], output: str) -> RtlResult:
         words_read=shown.get("words_read", 0),
         words_written=shown.get("words_written", 0),
         activity=_activity(shown["status"]) if "status" in shown else "",
-        toggles=[dict(zip(BLOCKS, row, strict=True)) for row in shown["toggles"]],
+        toggles=[dict(zip(ENERGY_BLOCKS, row, strict=True)) for row in shown["toggles"]],
         output=output,
         wall_seconds=seconds,
         cycles_per_second=shown["cycles"] / seconds if seconds else 0.0,

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-BLOCKS = ("array", "sequencer", "activation_buffer", "weight_buffer", "post_processing", "load", "store", "control")
+ENERGY_BLOCKS = ("array", "sequencer", "activation_buffer", "weight_buffer", "post_processing", "load", "store",
+                 "control")
 """In the order in which the simulator counts their toggles."""
 
 # Beginnings of the paths of modules below `Coprocessor`, and their block; the longest that fits holds. Digits that tell
@@ -38,7 +39,7 @@ def path_of(module: str) -> str:
     return path.removeprefix(_TOP).removeprefix(".") if f"{path}.".startswith(f"{_TOP}.") else ""
 
 
-def block_of(module: str) -> str:
+def energy_block_of(module: str) -> str:
     """Return the block of a module of the elaborated coprocessor, by its hierarchical name."""
     inside = path_of(module)
     fits = [place for place in _PLACES if not place or f"{inside}.".startswith(f"{place}.")]
@@ -89,7 +90,7 @@ def _register(cell: str) -> Register:
 
 def count_registers(rtlil: str) -> dict[str, int]:
     """Return the flip-flops of each block, in bits, of the coprocessor that ``rtlil`` describes."""
-    counts = dict.fromkeys(BLOCKS, 0)
+    counts = dict.fromkeys(ENERGY_BLOCKS, 0)
     for module in modules(rtlil):
-        counts[block_of(module.name)] += sum(register.width for register in module.registers)
+        counts[energy_block_of(module.name)] += sum(register.width for register in module.registers)
     return counts

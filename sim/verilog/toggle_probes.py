@@ -9,7 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from tilewright.sim.verilog.energy_blocks import BLOCKS, ElaboratedModule, Register, block_of, modules, path_of
+from tilewright.sim.verilog.energy_blocks import (
+    ENERGY_BLOCKS,
+    ElaboratedModule,
+    Register,
+    energy_block_of,
+    modules,
+    path_of,
+)
 
 COUNT_BITS = 20
 """Of a number of bits that change: enough for a million flip-flops."""
@@ -50,8 +57,9 @@ class _Probed:
         self._wires: list[str] = []
         self._body: list[str] = []
         self._numbers = count()
-        self._sums = {name: self._total(terms) if name in BLOCKS else terms[0] for name, terms in self._terms().items()}
-        self.widths = {name: COUNT_BITS if name in BLOCKS else 1 for name in self._sums}
+        self._sums = {name: self._total(terms) if name in ENERGY_BLOCKS else terms[0]
+                      for name, terms in self._terms().items()}
+        self.widths = {name: COUNT_BITS if name in ENERGY_BLOCKS else 1 for name in self._sums}
 
     def text(self) -> str:
         """Return the module's text with the additions."""
@@ -70,8 +78,8 @@ class _Probed:
 
     def collect(self) -> None:
         """Hand the sums to the module that keeps count of them; the first block is the lowest."""
-        toggles = [self._sums[name] for name in reversed(BLOCKS)]
-        self._cell("\\tilewright_activity", {"BLOCKS": len(BLOCKS), "BITS": COUNT_BITS},
+        toggles = [self._sums[name] for name in reversed(ENERGY_BLOCKS)]
+        self._cell("\\tilewright_activity", {"BLOCKS": len(ENERGY_BLOCKS), "BITS": COUNT_BITS},
                    {"clk": "\\clk", "record": self._sums[RECORD], "toggles": f"{{ {' '.join(toggles)} }}"})
 
     def _terms(self) -> dict[str, list[str]]:
@@ -83,7 +91,7 @@ class _Probed:
             self._cell("\\tilewright_toggles", {"WIDTH": sum(each.width for each in group), "BITS": COUNT_BITS},
                        {"held": f"{{ {' '.join(each.held for each in group)} }}",
                         "taken": f"{{ {' '.join(each.taken for each in group)} }}", "count": counted})
-            terms.setdefault(block_of(module.name), []).append(counted)
+            terms.setdefault(energy_block_of(module.name), []).append(counted)
         for child, cell in module.children:
             for name, width in self._outputs.get(child, {}).items():
                 self._wires.append(f"  wire width {width} {self._link(cell, name)}")

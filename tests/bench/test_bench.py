@@ -13,26 +13,26 @@ from tilewright.bench import runs
 from tilewright.bench.baselines import TITLES, BaselineFigures, baselines_of
 from tilewright.bench.bench import bench, host
 from tilewright.bench.benchmarks_page import page
-from tilewright.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, VARIANTS, Case, matrix
+from tilewright.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, VARIANTS, BenchCase, matrix
 from tilewright.bench.counted_work import energy_of
-from tilewright.bench.runs import FILES, Depthwise, Figures, Store, depthwise_of, run_case, source_digest
+from tilewright.bench.runs import FILES, Depthwise, Figures, FigureStore, depthwise_of, run_case, source_digest
 from tilewright.bench.table_rows import energy
 from tilewright.cli.app import app
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
-from tilewright.energy.estimate import Amount, Energy
+from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS, preset
 from tilewright.tools.markdown import cut
 from tilewright.tools.progress import Silence
 
-CASE = Case(network="lenet5_accel", machine=preset("base"), engine="fast")
+CASE = BenchCase(network="lenet5_accel", machine=preset("base"), engine="fast")
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Store.open(tmp_path / "store")
+    return FigureStore.open(tmp_path / "store")
 
 
 def test_matrix_has_every_machine_and_each_option_once():
@@ -219,7 +219,7 @@ def test_a_run_is_done_once(store, monkeypatch):
 
     monkeypatch.setattr(runs, "evaluate_model", never)
     assert run_case(CASE, store, Silence()) == first
-    assert run_case(CASE, Store.open(store.folder), Silence()) == first
+    assert run_case(CASE, FigureStore.open(store.folder), Silence()) == first
     with pytest.raises(AssertionError):
         run_case(CASE, dataclasses.replace(store, fresh=True), Silence())
     with pytest.raises(AssertionError):
@@ -259,7 +259,7 @@ def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, 
 
 def figures(**changes):
     usual = Figures(cycles=1000, macs=64_000, multipliers=64, roofline_cycles=900, memory_bytes=1, bytes_moved=1,
-                    buffer_bytes_read=1, work=(), energy=Energy({"array": Amount(2.0, 1.5, 3.0, 1.0, 4.0)}),
+                    buffer_bytes_read=1, work=(), energy=EnergyEstimate({"array": Amount(2.0, 1.5, 3.0, 1.0, 4.0)}),
                     seconds=1.0, cycles_per_second=1000.0, matches=True, compared=2, nearly=0, loose=0, tile_cycles=1.0,
                     winograd_layers=1, fused_pools=1, layer_cycles=(100, 800), core_cycles=0, depthwise=())
     return dataclasses.replace(usual, **changes)

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from tilewright.bench.baselines import BaselineFigures
-from tilewright.bench.cases import NO_WINOGRAD, Case
+from tilewright.bench.cases import NO_WINOGRAD, BenchCase
 from tilewright.bench.counted_work import energy_of
 from tilewright.bench.energy_page import energy_page
-from tilewright.bench.runs import Store, run_case
+from tilewright.bench.runs import FigureStore, run_case
 from tilewright.energy.baseline_energy import energy_of_baseline
 from tilewright.energy.estimate import technologies
 from tilewright.energy.pricing import Pricing
@@ -16,15 +16,15 @@ from tilewright.isa.machine import preset
 from tilewright.tools.markdown import digits
 from tilewright.tools.progress import Silence
 
-CASE = Case(network="lenet5_accel", machine=preset("base"), engine="fast")
-DIRECT = Case(network="lenet5_accel", machine=preset("base"), engine="fast", options=NO_WINOGRAD)
+CASE = BenchCase(network="lenet5_accel", machine=preset("base"), engine="fast")
+DIRECT = BenchCase(network="lenet5_accel", machine=preset("base"), engine="fast", options=NO_WINOGRAD)
 PLAIN = BaselineFigures(core="cv32e40x", cycles=3_000_000, instructions=2_800_000, macs=953_472, measured_layers=7,
                         layers=8, matches=True)
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    store = Store.open(tmp_path_factory.mktemp("store"))
+    store = FigureStore.open(tmp_path_factory.mktemp("store"))
     return {case: run_case(case, store, Silence()) for case in (CASE, DIRECT)}
 
 

@@ -14,7 +14,13 @@ from tilewright.hardware.synthesis import fpga
 from tilewright.hardware.synthesis import picture as synth_picture
 from tilewright.hardware.synthesis.cached_steps import Tool
 from tilewright.hardware.synthesis.sources import verilog_design
-from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Finished, Request, SynthesisReport, Timing
+from tilewright.hardware.synthesis.synthesis_report import (
+    CriticalPath,
+    FinishedStep,
+    SynthesisReport,
+    SynthesisRequest,
+    Timing,
+)
 from tilewright.hardware.synthesis.synthesis_tables import shortened, summary
 from tilewright.hardware.synthesis.targets import TARGETS
 
@@ -83,8 +89,8 @@ def finding(target, tmp_path, **changes):
     """Return a report as one could be, of two blocks."""
     wanted = TARGETS[target]
     yosys = Tool("Yosys", "yosys", "Yosys 0.70 (git sha1 28ba3cb92)")
-    step = Finished("Synthesising", yosys, tmp_path, 12.5, kept=False)
-    request = Request(verilog_design("nano", COUNTER, "coprocessor"), "nano")
+    step = FinishedStep("Synthesising", yosys, tmp_path, 12.5, kept=False)
+    request = SynthesisRequest(verilog_design("nano", COUNTER, "coprocessor"), "nano")
     blocks = {name: dict.fromkeys(wanted.units, number) for name, number in (("load", 300), ("mac: lanes", 100))}
     return SynthesisReport.of(request, wanted, units=wanted.units, steps=[step], blocks={**blocks, **changes},
                               capacity=wanted.capacity, logic_per=wanted.logic_per)

@@ -6,19 +6,19 @@ from tests.runtime.execution.test_report import record
 from tilewright.energy.actions import Clock, actions_of, busy_cycles, core_actions
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
 from tilewright.isa.machine import PRESETS, preset
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 BASE = preset("base")
 COUNTS = record(1000, mac_setup=50, mac_wait_post=100, mac_idle_load=200, mac_idle_host=150, tile_slots=480,
                 activation_read=4800, activation_written=333, weight_read=2404, weight_written=100, requantized=70,
                 memory_read=640, memory_written=64, load_busy=300, store_busy=20, post_busy=600)
-TOGGLES = {block: 10 * (index + 1) for index, block in enumerate(BLOCKS)}
+TOGGLES = {block: 10 * (index + 1) for index, block in enumerate(ENERGY_BLOCKS)}
 
 
 def test_every_block_is_clocked_in_every_cycle_unless_gated():
     actions = actions_of(COUNTS, BASE, 500, TOGGLES, Clock(200.0))
     registers = registers_of(BASE)
-    for block in BLOCKS:
+    for block in ENERGY_BLOCKS:
         assert actions[f"{block}.register_cycle"] == 1000 * registers[block]
         assert actions[f"{block}.register_toggle"] == TOGGLES[block]
         assert actions[f"{block}.leakage_ns"] == registers[block] * 5000   # 1,000 cycles of 5 ns
@@ -32,7 +32,7 @@ def test_blocks_have_work_in_cycles_that_the_counters_tell():
 
 
 def test_clock_gates_leave_a_share_of_each_blocks_clock_and_all_leakage():
-    ungated = dict.fromkeys(BLOCKS, 0.0) | {"load": 0.1, "control": 1.0, "riscv_core": 0.2}
+    ungated = dict.fromkeys(ENERGY_BLOCKS, 0.0) | {"load": 0.1, "control": 1.0, "riscv_core": 0.2}
     actions = actions_of(COUNTS, BASE, 500, TOGGLES, Clock(200.0, ungated))
     registers = registers_of(BASE)
     assert actions["array.register_cycle"] == 0

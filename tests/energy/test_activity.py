@@ -12,7 +12,7 @@ from tilewright.energy.activity import events, predict_toggles, typical_operands
 from tilewright.energy.calibrate.activity_fit import CASES, CountedLayer, CountedRun, count_run, fit
 from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.values.operand_samples import Operands
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
 
 BASE = preset("base")
@@ -26,8 +26,8 @@ def test_lenet5_is_predicted_as_the_rtl_counts():
     wanted, found = [], []
     for layer in counted.layers:
         predicted = predict_toggles(layer.counts, layer.algorithm, layer.operands, BASE)
-        wanted.append([layer.toggles[block] for block in BLOCKS])
-        found.append([predicted[block] for block in BLOCKS])
+        wanted.append([layer.toggles[block] for block in ENERGY_BLOCKS])
+        found.append([predicted[block] for block in ENERGY_BLOCKS])
     wanted, found = np.array(wanted, float), np.array(found, float)
     large = wanted.sum(axis=1) > wanted.sum() / 100
     np.testing.assert_allclose(found.sum(axis=1)[large], wanted.sum(axis=1)[large], rtol=0.15)
@@ -56,22 +56,22 @@ def counted_run(network, machine, rng, coefficients, layers=12):
 def test_a_fit_finds_what_the_toggles_are_made_of():
     rng = np.random.default_rng(0)
     names = events(record(100), "conv", Operands(), BASE)
-    wanted = {block: {name: float(rng.uniform(1, 9)) for name in names[block]} for block in BLOCKS}
+    wanted = {block: {name: float(rng.uniform(1, 9)) for name in names[block]} for block in ENERGY_BLOCKS}
     wanted["array"]["operand_bits"] = 0.0
     found = fit([counted_run(network, machine, rng, wanted) for network in ("a", "b", "c") for machine in PRESETS])
     for block in ("post_processing", "load", "store", "weight_buffer"):
         assert found.coefficients[block] == pytest.approx(wanted[block], rel=0.02, abs=0.02)
     assert found.coefficients["array"]["operand_bits"] == pytest.approx(0.0, abs=0.02)
-    assert set(found.errors) == {*BLOCKS, "all"}
+    assert set(found.errors) == {*ENERGY_BLOCKS, "all"}
     assert all(abs(error) < 1e-3 for errors in found.errors.values() for error in errors.values())
 
 
 def test_the_committed_table_names_the_events_there_are():
     names = events(record(100), "conv", Operands(), BASE)
     table = activity._table()
-    assert set(table) == {*BLOCKS, activity.ERROR, activity.TYPICAL}
-    assert set(table[activity.ERROR]) == set(BLOCKS)
-    assert all(set(table[block]) == set(names[block]) for block in BLOCKS)
+    assert set(table) == {*ENERGY_BLOCKS, activity.ERROR, activity.TYPICAL}
+    assert set(table[activity.ERROR]) == set(ENERGY_BLOCKS)
+    assert all(set(table[block]) == set(names[block]) for block in ENERGY_BLOCKS)
     assert all(value >= 0 for section in table.values() for value in section.values())
 
 
@@ -89,8 +89,8 @@ def test_more_work_on_busier_data_toggles_more():
     before = predict_toggles(counts, "conv", OPERANDS, BASE)
     busier = predict_toggles(counts, "conv", replace(OPERANDS, array=2400.0), BASE)
     assert busier["array"] > before["array"]
-    assert {block: busier[block] for block in BLOCKS if block != "array"} == {
-        block: before[block] for block in BLOCKS if block != "array"}
+    assert {block: busier[block] for block in ENERGY_BLOCKS if block != "array"} == {
+        block: before[block] for block in ENERGY_BLOCKS if block != "array"}
     assert predict_toggles(counts | {"requantized": 600}, "conv", OPERANDS, BASE)["post_processing"] \
         > before["post_processing"]
 

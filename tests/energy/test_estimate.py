@@ -11,7 +11,7 @@ from tilewright.energy.prices import Range
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import PRESETS, preset
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 GENERIC45, OSU018 = Technology.load("generic45"), Technology.load("osu018")
 NOTHING = {counter.name: 0 for counter in COUNTERS}
@@ -98,7 +98,7 @@ absolute = [[0.25, 4.0, "ours too"]]
 
 
 CLOCK = Clock(mhz=100)
-STILL = dict.fromkeys(BLOCKS, 0)
+STILL = dict.fromkeys(ENERGY_BLOCKS, 0)
 
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
@@ -113,7 +113,8 @@ def test_whatever_costs_energy_is_an_action_with_a_price(machine, name):
                         technology)
 
     assert (cost().total_uj, cost().low_uj, cost().high_uj) == (0, 0, 0)
-    for energy in (*(cost({counter: 1000}) for counter in costly), *(cost(toggles={block: 1000}) for block in BLOCKS)):
+    for energy in (*(cost({counter: 1000}) for counter in costly),
+                   *(cost(toggles={block: 1000}) for block in ENERGY_BLOCKS)):
         total = energy.total
         assert 0 < total.absolute_low_uj <= total.relative_low_uj < total.uj < total.relative_high_uj
         assert total.relative_high_uj <= total.absolute_high_uj
@@ -309,7 +310,7 @@ def test_a_share_of_clocked_registers_beyond_one_is_refused():
 
 def test_prices_of_one_event_are_another_technologys_times_a_factor():
     ours, theirs = Technology.parse(TOY + SCALED).entries, OSU018.entries
-    for name in ("register_toggle", *(f"{block}.register_toggle" for block in BLOCKS)):
+    for name in ("register_toggle", *(f"{block}.register_toggle" for block in ENERGY_BLOCKS)):
         assert ours[name].value == 0.5 * theirs[name].value
         assert ours[name].kind == "scaled"
         assert ours[name].relative == theirs[name].relative.with_(Range(0.5, 2.0))

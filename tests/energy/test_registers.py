@@ -5,7 +5,7 @@ import pytest
 from tilewright.energy.registers import count_fresh, registers_of
 from tilewright.isa.machine import PRESETS
 from tilewright.sim.verilator.build import build_simulator
-from tilewright.sim.verilog.energy_blocks import block_of
+from tilewright.sim.verilog.energy_blocks import energy_block_of
 
 
 @pytest.mark.slow
@@ -30,4 +30,4 @@ def test_activity_of_a_core_alone_is_refused():
     ("coprocessor.coprocessor.post.requantize_0", "post_processing"),
 ])
 def test_modules_belong_to_blocks(module, block):
-    assert block_of(module) == block
+    assert energy_block_of(module) == block

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from tilewright.energy.gates.cells.circuit import GROUND, HIGH, Bench, input_source, step
+from tilewright.energy.gates.cells.circuit import GROUND, HIGH, CircuitDeck, input_source, step
 from tilewright.energy.gates.cells.sky130_cells import VOLTAGE, Logic, source_of
 from tilewright.energy.gates.cells.truth_tables import truth_table
 
@@ -56,7 +56,7 @@ EARLY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _LogicCopy:
     number: int
     pin: str
     others: int
@@ -75,12 +75,12 @@ def characterise(cell: Logic) -> LogicFigures:
         If ngspice does not give them.
     """
     source = source_of(cell.name)
-    bench = Bench(source, START + 2 * HALF)
+    deck = CircuitDeck(source, START + 2 * HALF)
     table = truth_table(cell.function, cell.inputs)
-    copies = [copy for pin in cell.inputs for copy in _copies(bench, cell, table, pin)]
+    copies = [copy for pin in cell.inputs for copy in _copies(deck, cell, table, pin)]
     for copy in copies:
-        _measure(bench, copy)
-    found = bench.run()
+        _measure(deck, copy)
+    found = deck.run()
     edges, hidden, unateness = {}, {}, {}
     for pin in cell.inputs:
         mine = [copy for copy in copies if copy.pin == pin]
@@ -97,10 +97,10 @@ def characterise(cell: Logic) -> LogicFigures:
     return LogicFigures(source.area, leakage, capacitance, edges, unateness, hidden)
 
 
-def _copies(bench: Bench, cell: Logic, table: int, pin: str) -> list[_Copy]:
+def _copies(deck: CircuitDeck, cell: Logic, table: int, pin: str) -> list[_LogicCopy]:
     """Place a copy for each state of the other inputs, and for each slew and load in the first that matters."""
     place = cell.inputs.index(pin)
-    copies: list[_Copy] = []
+    copies: list[_LogicCopy] = []
     complete = False
     for others in range(1 << len(cell.inputs)):
         if others >> place & 1:
@@ -111,37 +111,37 @@ def _copies(bench: Bench, cell: Logic, table: int, pin: str) -> list[_Copy]:
         for slew, load in points:
             pins = {name: HIGH if others >> index & 1 else GROUND for index, name in enumerate(cell.inputs)}
             pins[pin] = step("low", (START, slew / SWING), (START + HALF, slew / SWING))
-            number = bench.copy(pins, load, cell.output)
-            copies.append(_Copy(number, pin, others, slew, load, matters and not complete, (before, after)))
+            number = deck.copy(pins, load, cell.output)
+            copies.append(_LogicCopy(number, pin, others, slew, load, matters and not complete, (before, after)))
         complete = complete or matters
     return copies
 
 
-def _measure(bench: Bench, copy: _Copy) -> None:
+def _measure(deck: CircuitDeck, copy: _LogicCopy) -> None:
     k, turn = copy.number, START + HALF - EARLY
-    bench.charge(f"q1x{k}", f"vs{k}", START - EARLY, turn)
-    bench.charge(f"q2x{k}", f"vs{k}", turn, START + 2 * HALF)
-    bench.charge(f"c{k}", input_source(copy.pin, k), START - EARLY, turn)
+    deck.charge(f"q1x{k}", f"vs{k}", START - EARLY, turn)
+    deck.charge(f"q2x{k}", f"vs{k}", turn, START + 2 * HALF)
+    deck.charge(f"c{k}", input_source(copy.pin, k), START - EARLY, turn)
     if copy.result[0] != copy.result[1]:
         for half, edge, after in ((1, "rise", START - EARLY), (2, "fall", turn)):
             effect = edge if copy.result == (0, 1) else {"rise": "fall", "fall": "rise"}[edge]
-            bench.delay(f"d{half}x{k}", f"n{copy.pin}{k}".lower(), edge, f"o{k}", effect, after)
-            bench.slew(f"s{half}x{k}", f"o{k}", effect, after)
+            deck.delay(f"d{half}x{k}", f"n{copy.pin}{k}".lower(), edge, f"o{k}", effect, after)
+            deck.slew(f"s{half}x{k}", f"o{k}", effect, after)
 
 
-def _edge(found: Mapping[str, float], copies: list[_Copy], *, rises: bool) -> Edge:
+def _edge(found: Mapping[str, float], copies: list[_LogicCopy], *, rises: bool) -> Edge:
     """Return the output's rise or fall: tables of the state with all points, times the mean ratio of all states."""
-    def energy(copy: _Copy) -> float:
+    def energy(copy: _LogicCopy) -> float:
         return _supply(found, copy, _half(copy, rises)) - (copy.load * VOLTAGE**2 if rises else 0.0)
 
-    def figure(copy: _Copy, letter: str) -> float:
+    def figure(copy: _LogicCopy, letter: str) -> float:
         return found[f"{letter}{_half(copy, rises)}x{copy.number}"] * 1e9
 
     first = {(copy.slew, copy.load): copy for copy in copies if copy.first}
     near = first[SLEWS[0], LOADS[0]]
     states = [near, *(copy for copy in copies if not copy.first)]
 
-    def grid(value: Callable[[_Copy], float], ratio: float) -> Grid:
+    def grid(value: Callable[[_LogicCopy], float], ratio: float) -> Grid:
         return tuple(tuple(value(first[slew, load]) * ratio for load in LOADS) for slew in SLEWS)
 
     ratios = [mean([value(copy) for copy in states]) / value(near)
@@ -151,12 +151,12 @@ def _edge(found: Mapping[str, float], copies: list[_Copy], *, rises: bool) -> Ed
                 grid(lambda copy: energy(copy) + extra, 1.0))
 
 
-def _half(copy: _Copy, rises: bool) -> int:
+def _half(copy: _LogicCopy, rises: bool) -> int:
     """Return which half of the run holds the output's rise, or its fall: in the first the input rises."""
     return 1 if (copy.result == (0, 1)) == rises else 2
 
 
-def _supply(found: Mapping[str, float], copy: _Copy, half: int) -> float:
+def _supply(found: Mapping[str, float], copy: _LogicCopy, half: int) -> float:
     return -found[f"q{half}x{copy.number}"] * VOLTAGE * 1e12
 
 

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tilewright.energy.gates.cells.sky130_cells import CORNER, TEMPERATURE, VOLTAGE, Source, models
+from tilewright.energy.gates.cells.sky130_cells import CORNER, TEMPERATURE, VOLTAGE, CellSource, models
 from tilewright.errors import ToolError
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.debian import debian_tool
@@ -28,13 +28,13 @@ class CharacterisationError(ToolError):
 
 
 @dataclass(slots=True)
-class Bench:
+class CircuitDeck:
     """A deck in the making: copies of one cell, and what is measured of them.
 
     Times are in nanoseconds, capacitances in picofarads.
     """
 
-    source: Source
+    source: CellSource
     end: float
     lines: list[str] = field(default_factory=list)
     measures: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from tilewright.energy.gates.cells.characterise import EARLY, LOADS, SLEWS, SWING, Edge, Grid, mean
-from tilewright.energy.gates.cells.circuit import Bench, input_source, step
+from tilewright.energy.gates.cells.circuit import CircuitDeck, input_source, step
 from tilewright.energy.gates.cells.sky130_cells import FLIP_FLOP, VOLTAGE, source_of
 
 FIRST, PERIOD = 0.5, 4.0
@@ -38,7 +38,7 @@ class FlopFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
+class _FlopCopy:
     number: int
     start: int
     slew: float
@@ -54,11 +54,11 @@ def characterise_flop() -> FlopFigures:
         If ngspice does not give them.
     """
     source = source_of(FLIP_FLOP)
-    bench = Bench(source, FIRST + 3.5 * PERIOD)
-    copies = [_place(bench, start, slew, load) for start in (0, 1) for slew, load in product(SLEWS, LOADS)]
+    deck = CircuitDeck(source, FIRST + 3.5 * PERIOD)
+    copies = [_place(deck, start, slew, load) for start in (0, 1) for slew, load in product(SLEWS, LOADS)]
     for copy in copies:
-        _measure(bench, copy)
-    found = bench.run()
+        _measure(deck, copy)
+    found = deck.run()
     cell = _Flop(found, copies)
     return FlopFigures(
         source.area, mean([found[f"leak{copy.number}"] for copy in copies]) * VOLTAGE * 1e9,
@@ -68,12 +68,12 @@ def characterise_flop() -> FlopFigures:
         (cell.edge(rises=True), cell.edge(rises=False)))
 
 
-def _place(bench: Bench, start: int, slew: float, load: float) -> _Copy:
+def _place(deck: CircuitDeck, start: int, slew: float, load: float) -> _FlopCopy:
     """Place a copy whose D starts at ``start``, changes in the first cycle and changes back in the second."""
     ramp = slew / SWING
     clock = step("low", *((FIRST + half * PERIOD / 2, ramp) for half in range(7)))
     data = step("high" if start else "low", *((FIRST + cycle * PERIOD + DATA_AFTER, ramp) for cycle in (0, 1)))
-    return _Copy(bench.copy({"CLK": clock, "D": data}, load, "Q"), start, slew, load)
+    return _FlopCopy(deck.copy({"CLK": clock, "D": data}, load, "Q"), start, slew, load)
 
 
 def _windows() -> dict[str, tuple[float, float]]:
@@ -88,20 +88,20 @@ def _windows() -> dict[str, tuple[float, float]]:
     return found
 
 
-def _measure(bench: Bench, copy: _Copy) -> None:
+def _measure(deck: CircuitDeck, copy: _FlopCopy) -> None:
     k = copy.number
     for name, (start, stop) in _windows().items():
-        bench.charge(f"{name}x{k}", f"vs{k}", start, stop)
+        deck.charge(f"{name}x{k}", f"vs{k}", start, stop)
     static_rise, first_data = FIRST + 3 * PERIOD, FIRST + DATA_AFTER
-    bench.charge(f"ck{k}", input_source("CLK", k), static_rise - EARLY, static_rise + PERIOD / 4)
+    deck.charge(f"ck{k}", input_source("CLK", k), static_rise - EARLY, static_rise + PERIOD / 4)
     # D rises after the first rise of the clock where it starts low, after the second where it starts high.
     rises_at = first_data if copy.start == 0 else first_data + PERIOD
-    bench.charge(f"cd{k}", input_source("D", k), rises_at - EARLY, rises_at + PERIOD / 8)
+    deck.charge(f"cd{k}", input_source("D", k), rises_at - EARLY, rises_at + PERIOD / 8)
     for cycle in (1, 2):
         edge = "rise" if (cycle == 1) == (copy.start == 0) else "fall"
         after = FIRST + cycle * PERIOD - EARLY
-        bench.delay(f"t{cycle}x{k}", f"nclk{k}", "rise", f"o{k}", edge, after)
-        bench.slew(f"s{cycle}x{k}", f"o{k}", edge, after)
+        deck.delay(f"t{cycle}x{k}", f"nclk{k}", "rise", f"o{k}", edge, after)
+        deck.slew(f"s{cycle}x{k}", f"o{k}", edge, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class _Flop:
     """What was measured, and of which copies."""
 
     found: Mapping[str, float]
-    copies: list[_Copy]
+    copies: list[_FlopCopy]
 
     def clock(self, value: int) -> tuple[float, float]:
         """Return the energies of the clock's rise and fall while D and Q are ``value``."""
@@ -122,25 +122,25 @@ class _Flop:
 
     def edge(self, *, rises: bool) -> Edge:
         """Return Q's rise or fall, less what the clock alone costs, with what the first latch took before."""
-        def cycle(copy: _Copy) -> int:
+        def cycle(copy: _FlopCopy) -> int:
             return 1 if (copy.start == 0) == rises else 2
 
-        def energy(copy: _Copy) -> float:
+        def energy(copy: _FlopCopy) -> float:
             before, after = (0, 1) if rises else (1, 0)
             # At the clock's fall D is new already and Q is old; the clock alone is taken between the two states.
             fall = self._energy(f"f{cycle(copy) - 1}", copy) - mean([self.clock(before)[1], self.clock(after)[1]])
             rise = self._energy(f"r{cycle(copy)}", copy) - mean([self.clock(before)[0], self.clock(after)[0]])
             return fall + rise - (copy.load * VOLTAGE**2 if rises else 0.0)
 
-        def figure(copy: _Copy, letter: str) -> float:
+        def figure(copy: _FlopCopy, letter: str) -> float:
             return self.found[f"{letter}{cycle(copy)}x{copy.number}"] * 1e9
 
         return Edge(self._grid(lambda copy: figure(copy, "t")), self._grid(lambda copy: figure(copy, "s")),
                     self._grid(energy))
 
-    def _grid(self, value: Callable[[_Copy], float]) -> Grid:
+    def _grid(self, value: Callable[[_FlopCopy], float]) -> Grid:
         return tuple(tuple(mean([value(copy) for copy in self.copies if (copy.slew, copy.load) == (slew, load)])
                            for load in LOADS) for slew in SLEWS)
 
-    def _energy(self, window: str, copy: _Copy) -> float:
+    def _energy(self, window: str, copy: _FlopCopy) -> float:
         return -self.found[f"{window}x{copy.number}"] * VOLTAGE * 1e12

@@ -26,7 +26,7 @@ class LibertyError(Error, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LookupTable:
     """A quantity over input slew (rows) and output load (columns), in the library's units; linear between points.
 
     Outside its axes the nearest edge holds.
@@ -56,11 +56,11 @@ class Arc:
 
     related: str
     when: str
-    rise: Table | None
-    fall: Table | None
+    rise: LookupTable | None
+    fall: LookupTable | None
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[LookupTable, ...]:
         """Return the tables there are."""
         return tuple(table for table in (self.rise, self.fall) if table is not None)
 
@@ -142,16 +142,16 @@ class Library:
 
 
 @dataclass(slots=True)
-class _Group:
+class _LibertyGroup:
     """A group as it stands in the file."""
 
     name: str
     arguments: tuple[str, ...]
     values: dict[str, str] = field(default_factory=dict)
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    groups: "list[_Group]" = field(default_factory=list)
+    groups: "list[_LibertyGroup]" = field(default_factory=list)
 
-    def each(self, *names: str) -> "Iterator[_Group]":
+    def each(self, *names: str) -> "Iterator[_LibertyGroup]":
         return (group for group in self.groups if group.name in names)
 
 
@@ -178,14 +178,14 @@ def read_library(path: Path) -> Library:
     except KeyError as error:
         raise LibertyError(f"Library {path.name!r} must state times and powers in units of "
                            f"{', '.join((*_TIMES, *_POWERS))}, not {error.args[0]!r}") from error
-    reader = _Reader(templates, picofarads, nanowatts)
+    reader = _CellReader(templates, picofarads, nanowatts)
     return Library(top.arguments[0], float(top.values.get("nom_voltage", "nan")), nanoseconds, picofarads,
                    {group.arguments[0]: reader.cell(group) for group in top.each("cell")})
 
 
-def _parse(tokens: Iterator[str]) -> _Group:
+def _parse(tokens: Iterator[str]) -> _LibertyGroup:
     """Return the groups of a file as children of one without a name."""
-    open_groups = [_Group("", ())]
+    open_groups = [_LibertyGroup("", ())]
     for name in tokens:
         here = open_groups[-1]
         if name == "}":
@@ -203,7 +203,7 @@ def _parse(tokens: Iterator[str]) -> _Group:
                     if token != ",":
                         arguments.append(token.strip('"'))
                 if (token := next(tokens)) == "{":
-                    group = _Group(name, tuple(arguments))
+                    group = _LibertyGroup(name, tuple(arguments))
                     here.groups.append(group)
                     open_groups.append(group)
                 else:
@@ -214,20 +214,20 @@ def _parse(tokens: Iterator[str]) -> _Group:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _CellReader:
     """Makes cells of groups, in pF, pJ and nW."""
 
-    templates: Mapping[str, _Group]
+    templates: Mapping[str, _LibertyGroup]
     picofarads: float
     nanowatts: float
 
-    def cell(self, group: _Group) -> Cell:
+    def cell(self, group: _LibertyGroup) -> Cell:
         pins = {pin.name: pin for pin in (self._pin(each) for each in group.each("pin"))}
         storage = next((_storage(each) for each in group.each("ff", "latch")), None)
         return Cell(group.arguments[0], float(group.values.get("area", 0)),
                     float(group.values.get("cell_leakage_power", 0)) * self.nanowatts, pins, storage)
 
-    def _pin(self, group: _Group) -> Pin:
+    def _pin(self, group: _LibertyGroup) -> Pin:
         delays, slews, energies = [], [], []
         for timing in group.each("timing"):
             related = timing.values.get("related_pin", "")
@@ -242,12 +242,13 @@ class _Reader:
                    float(group.values.get("capacitance", 0)) * self.picofarads, group.values.get("function", ""),
                    group.values.get("clock") == "true", tuple(delays), tuple(slews), tuple(energies))
 
-    def _arc(self, group: _Group, related: str, rise: str, fall: str, both: str = "", factor: float = 1.0) -> Arc:
+    def _arc(self, group: _LibertyGroup, related: str, rise: str, fall: str, both: str = "",
+             factor: float = 1.0) -> Arc:
         tables = {each.name: self._table(each, factor) for each in group.groups if each.name in (rise, fall, both)}
         one = tables.get(both)
         return Arc(related, group.values.get("when", ""), tables.get(rise, one), tables.get(fall, one))
 
-    def _table(self, group: _Group, factor: float) -> Table:
+    def _table(self, group: _LibertyGroup, factor: float) -> LookupTable:
         template = self.templates.get(group.arguments[0]) if group.arguments else None
         values = np.array(_numbers(group.lists["values"])) * factor
         axes: dict[str, tuple[float, ...]] = {}
@@ -266,10 +267,10 @@ class _Reader:
             shaped = shaped[:, None]
         elif order == ["load", "slew"]:
             shaped = shaped.T
-        return Table(axes.get("slew", (0.0,)), axes.get("load", (0.0,)), tuple(map(tuple, shaped.tolist())))
+        return LookupTable(axes.get("slew", (0.0,)), axes.get("load", (0.0,)), tuple(map(tuple, shaped.tolist())))
 
 
-def _storage(group: _Group) -> Storage:
+def _storage(group: _LibertyGroup) -> Storage:
     values = group.values
     kind = group.name
     data, clock = ("next_state", "clocked_on") if kind == "ff" else ("data_in", "enable")

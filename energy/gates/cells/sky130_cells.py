@@ -48,7 +48,7 @@ FLIP_FLOP = "dfxtp_1"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CellSource:
     """Where a cell's netlist lies, its pins in the order of the netlist, and its area in µm²."""
 
     path: Path
@@ -57,7 +57,7 @@ class Source:
     area: float
 
 
-def source_of(cell: str) -> Source:
+def source_of(cell: str) -> CellSource:
     """Return the netlist and the area of a cell, by its name without the library's."""
     folder = sources() / LIBRARY / "cells" / cell.rpartition("_")[0]
     name = f"{LIBRARY}__{cell}"
@@ -66,7 +66,7 @@ def source_of(cell: str) -> Source:
     size = re.search(r"SIZE\s+([\d.]+)\s+BY\s+([\d.]+)", (folder / f"{name}.lef").read_text())
     if found is None or size is None:
         raise ValueError(f"Cell {cell} must have a netlist {name} and a size in its LEF, and lacks one of them")
-    return Source(path, name, tuple(found[1].split()), float(size[1]) * float(size[2]))
+    return CellSource(path, name, tuple(found[1].split()), float(size[1]) * float(size[2]))
 
 
 def models() -> Path:

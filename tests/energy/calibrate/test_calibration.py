@@ -14,15 +14,15 @@ from tilewright.energy.calibrate.captures import Workload
 from tilewright.energy.calibrate.clock_gates import gated
 from tilewright.energy.calibrate.core_page import core_section
 from tilewright.energy.calibrate.cores import CoreResult
-from tilewright.energy.calibrate.process import Layout
+from tilewright.energy.calibrate.process import LayoutEffects
 from tilewright.energy.calibrate.technology_file import instruction_range, technology_text, to_json
 from tilewright.energy.estimate import FOLDER, Technology
 from tilewright.energy.gates.core_netlist import CORES
-from tilewright.energy.gates.core_waves import Counts
+from tilewright.energy.gates.core_waves import CoreCounts
 from tilewright.energy.gates.fit import FitError, fit, non_negative
 from tilewright.energy.gates.measure import Measurement
 from tilewright.isa.machine import preset
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -74,7 +74,7 @@ def test_errors_with_each_window_left_out_are_within_10_percent_rms_and_20_at_mo
 @each_process
 def test_the_sum_of_blocks_is_that_of_their_errors(process):
     found = ALL[process]
-    assert set(found["blocks"]) == set(BLOCKS)
+    assert set(found["blocks"]) == set(ENERGY_BLOCKS)
     for name, error in found["sum_of_blocks"]["held_out"].items():
         blocks = found["blocks"].values()
         measured = sum(block["measured"][name]["pJ_per_cycle"] for block in blocks)
@@ -110,7 +110,7 @@ def test_errors_with_clock_gates_are_within_15_percent_rms_and_25_at_most():
 def test_every_block_has_prices_in_the_technology(process):
     technology = Technology.load(process)
     assert technology.calibrated
-    for block in BLOCKS:
+    for block in ENERGY_BLOCKS:
         for event in ("register_cycle", "register_toggle"):
             assert technology.entries[f"{block}.{event}"].kind == "measured"
             assert technology.price(f"{block}.{event}").picojoules > 0.01
@@ -126,9 +126,9 @@ def test_a_layout_adds_its_wires_and_multiplies_the_rest():
     bare = Measurement(cycles=1, registers=2, register_cycles=2, register_toggles=3, switching=10.0, internal=20.0,
                        clock=5.0, leakage=1.0, area=7.0, cells=4)
     wired = replace(bare, switching=16.0, internal=21.0, clock=8.0)
-    found = Layout(wire=0.003, cells=1.5, clock=2.0).applied(bare, wired)
+    found = LayoutEffects(wire=0.003, cells=1.5, clock=2.0).applied(bare, wired)
     assert (found.switching, found.internal, found.clock) == (15.0 + 6.0, 30.0 + 1.0, 10.0)
-    assert Layout().applied(bare, bare) == bare
+    assert LayoutEffects().applied(bare, bare) == bare
 
 
 def test_least_squares_are_not_negative_and_least():
@@ -207,7 +207,8 @@ def test_a_calibration_is_of_blocks_and_core(monkeypatch):
     for name, core in FOUND["cores"].items():
         windows = [Workload(window, each["model"], each["layer"], each["what"], each["where"])
                    for window, each in core["windows"].items()]
-        counts = {window: Counts(each["retired"], each["data_accesses"]) for window, each in core["windows"].items()}
+        counts = {window: CoreCounts(each["retired"], each["data_accesses"])
+                  for window, each in core["windows"].items()}
         results[name] = CoreResult(name, tuple(windows), core_measurements(core), counts, core["verilog"],
                                    gated_core(core))
     made = {"calibrate_cores": lambda path, process, steps: results, "capture": lambda *given: [],

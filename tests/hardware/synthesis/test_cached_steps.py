@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tilewright.hardware.synthesis.area_blocks import block_of_name
-from tilewright.hardware.synthesis.cached_steps import Step, Tool, finish
+from tilewright.hardware.synthesis.area_blocks import area_block_of_name
+from tilewright.hardware.synthesis.cached_steps import Tool, ToolStep, finish
 from tilewright.hardware.synthesis.place import critical_path, timing_of
 from tilewright.hardware.synthesis.static_timing import timing_of as timing_of_cells
 from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def step(code, inputs=None, outputs=("out",)):
-    return Step("Counting", Tool("Python", sys.executable, "3"), ("-c", code), inputs or {}, outputs)
+    return ToolStep("Counting", Tool("Python", sys.executable, "3"), ("-c", code), inputs or {}, outputs)
 
 
 COUNT = "import pathlib; open('out', 'w').write(open('in').read()); pathlib.Path(r'{runs}').open('a').write('x')"
@@ -146,7 +146,7 @@ HOPS = [
 
 
 def test_a_path_of_nextpnr_is_logic_and_wire():
-    path = critical_path(HOPS, block_of_name)
+    path = critical_path(HOPS, area_block_of_name)
     assert (path.start_block, path.end_block) == ("load", "store")
     assert (path.logic_ns, path.wire_ns, path.cells) == (1.0, 3.0, 1)
 
@@ -159,12 +159,12 @@ def test_of_several_paths_the_longest_between_registers_counts(tmp_path):
         "critical_paths": [{"from": end, "to": end, "path": path} for end, path in ends.items()]
         + [{"from": "posedge clk", "to": "posedge clk", "path": short}],
         "fmax": {"clk": {"achieved": 250.0, "constraint": 80.0}}}))
-    timing = timing_of(report, 80.0, block_of_name)
+    timing = timing_of(report, 80.0, area_block_of_name)
     assert timing.fmax_mhz == 250.0
     assert timing.path.wire_ns == 3.0
     report.write_text(json.dumps({"critical_paths": [], "fmax": {}}))
     with pytest.raises(SynthesisError, match="must have a path from register to register"):
-        timing_of(report, 80.0, block_of_name)
+        timing_of(report, 80.0, area_block_of_name)
 
 
 STA = """\
@@ -180,8 +180,8 @@ Endpoint: coprocessor.store.b_1_DFFPOSX1_Q
 
 
 def test_a_path_of_opensta_counts_its_set_up():
-    timing = timing_of_cells(STA, block_of_name)
+    timing = timing_of_cells(STA, area_block_of_name)
     assert timing.fmax_mhz == pytest.approx(1000.0)
     assert (timing.path.start_block, timing.path.end_block, timing.path.cells) == ("load", "store", 1)
     with pytest.raises(SynthesisError, match=r"reported 'No paths found\.'"):
-        timing_of_cells("No paths found.\n", block_of_name)
+        timing_of_cells("No paths found.\n", area_block_of_name)

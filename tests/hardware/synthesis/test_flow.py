@@ -6,11 +6,17 @@ from contextlib import contextmanager
 import pytest
 
 from tilewright.energy.gates.cells.liberty import read_library
-from tilewright.hardware.synthesis.area_blocks import CONTROL, CORE, SourceLines, block_of_module, block_of_name
-from tilewright.hardware.synthesis.attribution import blocks_of
+from tilewright.hardware.synthesis.area_blocks import (
+    CONTROL,
+    CORE,
+    SourceLines,
+    area_block_of_module,
+    area_block_of_name,
+)
+from tilewright.hardware.synthesis.attribution import area_blocks_of
 from tilewright.hardware.synthesis.flow import synthesise
 from tilewright.hardware.synthesis.sources import Design, ports_only, verilog_design
-from tilewright.hardware.synthesis.synthesis_report import Request
+from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
 from tilewright.tools.debian import debian_data
 
 # Blocks by the names of their modules: 7 registers and an adder in load; 9 x 9 bits multiplied, with 18 registers, in
@@ -65,7 +71,7 @@ def cache(tmp_path_factory):
 
 
 def tiny(target, *, place=False):
-    return synthesise(Request(verilog_design("tiny", TINY, TOP), "nano", place=place), target, quiet)
+    return synthesise(SynthesisRequest(verilog_design("tiny", TINY, TOP), "nano", place=place), target, quiet)
 
 
 @pytest.mark.parametrize("target", ["ecp5-25k", "xc7", "ice40up5k"])
@@ -123,7 +129,7 @@ def test_a_second_question_starts_no_tool(cache, monkeypatch):
     ("host.core.ex_stage_i.alu_i.result_LUT4_Z", CORE),
 ])
 def test_a_cell_is_placed_by_its_path(name, block):
-    assert block_of_name(name) == block
+    assert area_block_of_name(name) == block
 
 
 @pytest.mark.parametrize(("module", "block"), [
@@ -135,7 +141,7 @@ def test_a_cell_is_placed_by_its_path(name, block):
     ("coprocessor", CONTROL),
 ])
 def test_a_module_is_placed_by_its_name(module, block):
-    assert block_of_module(module) == block
+    assert area_block_of_module(module) == block
 
 
 def test_a_line_is_placed_by_the_module_around_it():
@@ -160,8 +166,8 @@ def test_what_does_not_fit_is_told_with_figures(cache):
         f"  reg [7:0] a{n}, b{n}; reg [15:0] p{n};\n  always @(posedge clk) begin a{n} <= a{n} + {2 * n + 1}; "
         f"b{n} <= b{n} + {n + 3}; p{n} <= a{n} * b{n}; end\n  assign q[{8 * n} +: 8] = p{n}[15:8];\n"
         for n in range(9)) + "endmodule\n"
-    report = synthesise(Request(Design("nine", "coprocessor", {"design.v": wide}, "read_verilog design.v\n"), "nano"),
-                        "ice40up5k", quiet)
+    design = Design("nine", "coprocessor", {"design.v": wide}, "read_verilog design.v\n")
+    report = synthesise(SynthesisRequest(design, "nano"), "ice40up5k", quiet)
     assert not report.fits
     assert report.device is None
     assert report.lacking == "iCE40UP5K is too small, it would need 9 SB_MAC16 of 8"
@@ -192,7 +198,7 @@ def test_logic_belongs_to_what_most_of_it_leads_to():
         "coprocessor.mac.buffer.loop": gate({"A": 12, "Y": 11}),
         "coprocessor.mac.buffer.back": gate({"A": 11, "Y": 12}),
     }
-    blocks = blocks_of(cells, lines, lambda kind: kind == "NAND")
+    blocks = area_blocks_of(cells, lines, lambda kind: kind == "NAND")
     assert {name: blocks[name] for name in ("first", "second", "fork")} == {
         "first": "store", "second": "store", "fork": "load"}
     assert blocks["coprocessor.post.to_port"] == "post: control"

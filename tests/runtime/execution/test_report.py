@@ -14,7 +14,7 @@ from tilewright.runtime.execution.accounting import account, count_commands, sha
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job, JobLayer
 from tilewright.runtime.execution.records import STALLS
-from tilewright.sim.verilog.energy_blocks import BLOCKS
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 KEYS = {"model", "machine", "engine", "memory", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
         "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
@@ -114,7 +114,7 @@ def test_shares_are_whole_and_add_up():
 
 def test_counted_toggles_are_told_apart_by_layer():
     def sums(factor):
-        return {block: factor * (index + 1) for index, block in enumerate(BLOCKS)}
+        return {block: factor * (index + 1) for index, block in enumerate(ENERGY_BLOCKS)}
 
     counted = account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130), sums(131))))
     assert [each.toggles for each in counted.layers] == [sums(100), sums(30)]
@@ -127,8 +127,8 @@ def test_counted_toggles_are_told_apart_by_layer():
 
 
 def test_predicted_toggles_are_less_certain_than_counted_ones(report):
-    predicted = tuple(report.layers[0].toggles[block] for block in BLOCKS)
-    both = {block: sum(each.toggles[block] for each in report.layers) for block in BLOCKS}
+    predicted = tuple(report.layers[0].toggles[block] for block in ENERGY_BLOCKS)
+    both = {block: sum(each.toggles[block] for each in report.layers) for block in ENERGY_BLOCKS}
     rows = (report.layers[0].toggles, both, report.toggles)
     counted = account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=rows))
     assert tuple(counted.layers[0].toggles.values()) == predicted

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In
 
 from tilewright.sim.verilator import build as verilator
 from tilewright.sim.verilog.elaborate import verilog_of
-from tilewright.sim.verilog.energy_blocks import BLOCKS, count_registers
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.toolchain import verilator_environment
 
@@ -98,11 +98,13 @@ def toggles(width, cycles, seen):
 
 
 def expected(cycles, seen):
-    return [sum(toggles(width, cycles, seen) for width in (*WIDTHS[block], *SHARED.get(block, ()))) for block in BLOCKS]
+    return [sum(toggles(width, cycles, seen) for width in (*WIDTHS[block], *SHARED.get(block, ())))
+            for block in ENERGY_BLOCKS]
 
 
 def test_registers_are_counted_by_block():
-    assert count_registers(design()) == {block: sum(WIDTHS[block]) + sum(SHARED.get(block, ())) for block in BLOCKS}
+    assert count_registers(design()) == {block: sum(WIDTHS[block]) + sum(SHARED.get(block, ()))
+                                         for block in ENERGY_BLOCKS}
 
 
 def test_probes_leave_the_ports_alone():

@@ -8,11 +8,11 @@ import pytest
 from tilewright.energy.gates.cells import cacti, circuit, flop
 from tilewright.energy.gates.cells import characterise as cells
 from tilewright.energy.gates.cells.characterise import LOADS, SLEWS, Edge, LogicFigures, characterise
-from tilewright.energy.gates.cells.circuit import Bench, CharacterisationError, step
+from tilewright.energy.gates.cells.circuit import CharacterisationError, CircuitDeck, step
 from tilewright.energy.gates.cells.flop import FlopFigures
 from tilewright.energy.gates.cells.liberty import read_library
 from tilewright.energy.gates.cells.liberty_text import library_text
-from tilewright.energy.gates.cells.sky130_cells import LOGIC, VOLTAGE, Source
+from tilewright.energy.gates.cells.sky130_cells import LOGIC, VOLTAGE, CellSource
 from tilewright.energy.gates.cells.truth_tables import truth_table
 from tilewright.energy.sram import SramPoint, sram_tables
 
@@ -42,14 +42,14 @@ def test_a_source_steps_at_the_times_that_are_asked():
     assert step("high", (1.0, 0.1)) == "PWL(0 1.8 1.0000n 1.8 1.1000n 0.0)"
 
 
-def made_up(bench: Bench) -> dict[str, float]:
+def made_up(deck: CircuitDeck) -> dict[str, float]:
     """Return what ngspice would, of a cell that loses 3 fJ on each change of its output, 1 fJ on other changes."""
-    loads = {int(k): float(load) for k, load in re.findall(r"cl(\d+) \S+ 0 ([\d.e-]+)p", "\n".join(bench.lines))}
-    moving = {int(line.split()[2].partition("x")[2]) for line in bench.measures if line.split()[2].startswith("d")}
-    rises = {line.split()[2] for line in bench.measures
+    loads = {int(k): float(load) for k, load in re.findall(r"cl(\d+) \S+ 0 ([\d.e-]+)p", "\n".join(deck.lines))}
+    moving = {int(line.split()[2].partition("x")[2]) for line in deck.measures if line.split()[2].startswith("d")}
+    rises = {line.split()[2] for line in deck.measures
              if line.split()[2].startswith("d") and "rise=1" in line.partition("targ")[2]}
     found = {f"leak{k}": 1e-12 for k in loads}
-    for line in bench.measures:
+    for line in deck.measures:
         name = line.split()[2]
         k = int(re.sub(r"^[a-z]+\d?x|^c", "", name))
         if name.startswith("q"):
@@ -66,9 +66,9 @@ def made_up(bench: Bench) -> dict[str, float]:
 @pytest.fixture
 def no_circuits(monkeypatch):
     """A cell without files, and the made-up cell's figures for simulation."""
-    source = Source(None, "nand", ("A", "B", "VGND", "VNB", "VPB", "VPWR", "Y"), 3.75)
+    source = CellSource(None, "nand", ("A", "B", "VGND", "VNB", "VPB", "VPWR", "Y"), 3.75)
     monkeypatch.setattr(cells, "source_of", lambda name: source)
-    monkeypatch.setattr(Bench, "run", made_up)
+    monkeypatch.setattr(CircuitDeck, "run", made_up)
 
 
 def test_energy_is_what_the_supply_gives_less_what_the_load_keeps(no_circuits):
@@ -87,16 +87,16 @@ def test_a_figure_that_is_missing_is_named(monkeypatch, tmp_path):
     class Silent:
         stdout, stderr, returncode = "", "Error: no such model", 1
 
-    bench = Bench(Source(tmp_path / "x.spice", "nand", ("A", "Y", "VPWR"), 1.0), 1.0)
-    bench.copy({"A": circuit.GROUND}, 0.002, "Y")
-    bench.charge("q1x1", "vs1", 0.0, 1.0)
+    deck = CircuitDeck(CellSource(tmp_path / "x.spice", "nand", ("A", "Y", "VPWR"), 1.0), 1.0)
+    deck.copy({"A": circuit.GROUND}, 0.002, "Y")
+    deck.charge("q1x1", "vs1", 0.0, 1.0)
     monkeypatch.setattr(circuit, "models", lambda: tmp_path)
     monkeypatch.setattr(circuit, "debian_tool", lambda name: name)
     monkeypatch.setattr(circuit.subprocess, "run", lambda *_, **__: Silent)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     with pytest.raises(CharacterisationError, match=r"^Simulation of nand must give 2 figures, and 2 are missing, "
                                                     r"leak1 first; ngspice said: Error: no such model$"):
-        bench.run()
+        deck.run()
     assert not list(tmp_path.rglob("*.json"))
 
 
@@ -148,7 +148,7 @@ def test_the_flip_flop_keeps_its_states_apart(tmp_path):
 @pytest.mark.slow
 def test_an_inverter_in_ngspice_obeys_its_load(monkeypatch):
     """From transistors, without the cache: a larger load takes C V² more on the rise alone, and longer on both."""
-    monkeypatch.setattr(Bench, "run", lambda bench: bench._simulated(bench.deck()))
+    monkeypatch.setattr(CircuitDeck, "run", lambda deck: deck._simulated(deck.deck()))
     figures = characterise(INVERTER)
     rise, fall = figures.edges["A"]
     assert 0.001 < figures.capacitance["A"] < 0.004
