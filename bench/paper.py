@@ -34,19 +34,8 @@ ROWS = (PaperRow("LeNet-5", 76.6, 74.8, ("lenet5", "lenet5_accel")),
         PaperRow("ResNet18", 87.1, 85.1, ("resnet18-32", "resnet18-224")))
 """LeNet-5 in both forms: as published, and with pairs of 3x3 kernels for each 5x5, as the paper's idea wants it."""
 
-WHY = """Why they differ: what is public of the paper states no input sizes, data width, clock, buffers or compiler
-options, so its ratios may be of other things; ours name input, machine, engine and baseline. Its core, RI5CY, is the
-ancestor of CV32E40P and may have PULP's SIMD instructions, and the abstract does not say whether its baseline uses
-them: so ours are given over both. `nano` (16 multipliers, 4-byte bus) is the machine of the paper's class, as 16
-multiplications make a tile. A tile takes one cycle here because the array takes in a tile of one channel in every
-cycle, while units decoupled from the core load, requantise, pool and store; the paper's instructions are called from C
-and run in batches. Latency is in cycles of simulated RTL here, without a clock assumed, and energy is activity counts
-at published prices; the paper's processor is on an FPGA, and how latency and energy were measured there its abstract
-does not say."""
-
-
-def paper_section(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]]) -> str:
-    """Return the section."""
+def paper_table(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]]) -> str:
+    """Return the paper's cuts in latency and energy beside ours; nothing if none of its networks was run."""
     rows = []
     for row in ROWS:
         for case, figures in _nearest(results, row):
@@ -54,18 +43,14 @@ def paper_section(results: Results, baselines: Mapping[str, tuple[BaselineFigure
             plain, simd = of_core(found, "cv32e40x"), of_core(found, "cv32e40p")
             rows.append((row.name, f"{row.latency_cut} %", cut(figures.cycles, plain.cycles) if plain else "–",
                          cut(figures.cycles, simd.cycles) if simd else "–", f"{row.energy_cut} %",
-                         cut(figures.energy_uj, plain.energy_uj) if plain else "–", _where(case)))
+                         cut(figures.energy_uj, plain.energy_uj) if plain else "–", run_named(case)))
     heads = ("network", "latency cut, paper", "ours, over plain C", "ours, over XPULP SIMD", "energy cut, paper",
              "ours, over plain C", "ours is of")
-    return "\n\n".join(part for part in (TITLE, table(heads, rows) if rows else "", _tiles(results), WHY) if part)
+    return table(heads, rows) if rows else ""
 
 
-TITLE = """## Beside the paper
-
-S. Wang et al., IEEE Trans. Computers 73(5), 2024, doi 10.1109/TC.2024.3362060; figures of its abstract."""
-
-
-def _where(case: BenchCase) -> str:
+def run_named(case: BenchCase) -> str:
+    """Return network, input, machine and engine of a run in words."""
     return f"{case.network}, {SIDES[case.network]}, {case.machine.name}, engine {case.engine}"
 
 
@@ -79,8 +64,8 @@ def _nearest(results: Results, row: PaperRow) -> list[tuple[BenchCase, Figures]]
     return list(found.values())
 
 
-def _tiles(results: Results) -> str:
-    """Return the cycles of F(2x2,3x3): for each machine of a layer of the largest network, in RTL if there is one."""
+def tile_cycles(results: Results) -> list[tuple[BenchCase, Figures]]:
+    """Return the runs whose tiles are shown: for each machine that of the largest network, in RTL if there is one."""
     chosen: dict[str, tuple[BenchCase, Figures]] = {}
     for case, figures in results.items():
         if case.options != BEST or figures.tile_cycles is None:
@@ -88,11 +73,7 @@ def _tiles(results: Results) -> str:
         known = chosen.get(case.machine.name)
         if known is None or _weight(case, figures) > _weight(*known):
             chosen[case.machine.name] = case, figures
-    lines = ["| cycles per tile of F(2×2,3×3) and pair of channels | of | lanes |", "| --: | :-- | --: |",
-             f"| {TILE_CYCLES_BEFORE} | paper, before | |", f"| {TILE_CYCLES} | paper, CONV23 | |"]
-    lines += [f"| {figures.tile_cycles:.3f} | conv23 layer with most MACs of {_where(case)}; all overheads included | "
-              f"{case.machine.lanes} |" for case, figures in chosen.values()]
-    return "\n".join(lines) if chosen else ""
+    return list(chosen.values())
 
 
 def _weight(case: BenchCase, figures: Figures) -> tuple[bool, int]:

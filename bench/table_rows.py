@@ -1,13 +1,13 @@
-"""What the rows of all tables begin with: which runs they are of, what ran where, and energies with their range."""
+"""The tables of runs: what each row begins with, what ran where, and energies with their range."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilewright.bench.baselines import BaselineFigures
 from tilewright.bench.cases import SIDES, BenchCase
 from tilewright.bench.runs import Figures
 from tilewright.compiler.network.options import BEST
 from tilewright.isa.machine import MemoryTiming
-from tilewright.tools.markdown import digits
+from tilewright.tools.markdown import digits, table
 
 Results = Mapping[BenchCase, Figures]
 
@@ -32,3 +32,8 @@ def best(results: Results) -> list[tuple[BenchCase, Figures]]:
     simulated = {(case.network, case.machine) for case in results if case.engine == "rtl" and case.options == BEST}
     return [(case, figures) for case, figures in results.items() if case.options == BEST
             and (case.engine == "rtl" or (case.network, case.machine) not in simulated)]
+
+
+def run_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = len(PLACE)) -> str:
+    """Return a table whose first ``left`` columns are text; nothing without rows."""
+    return table(heads, rows, left=left) if rows else ""

@@ -9,11 +9,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def section(title: str, text: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 4) -> str:
-    """Return a table with its title and what is to be known of it; nothing without rows."""
-    return f"## {title}\n\n{text}\n\n{table(heads, rows, left=left)}" if rows else ""
-
-
 def digits(value: float) -> str:
     """Return a number with at least three digits."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -14,6 +14,7 @@ from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
 from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.output_files import reason, write_file
+from tilewright.tools.templates import render
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _CONSTRAINTS = ("ecp5.lpf", "xilinx7.xdc", "timing.sdc")
@@ -27,11 +28,8 @@ class _Package:
     files: dict[str, str] = field(default_factory=dict)
 
     def template(self, path: str, name: str, values: dict[str, str]) -> None:
-        """Add a template, names in braces replaced."""
-        text = (_TEMPLATES / name).read_text()
-        for key, value in values.items():
-            text = text.replace("{{" + key + "}}", value)
-        self.files[path] = text
+        """Add a template whose gaps have ``values``."""
+        self.files[path] = render(_TEMPLATES / name, **values)
 
 
 def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_core: bool = False,

@@ -18,6 +18,7 @@ from tilewright.hardware.synthesis.synthesis_tables import figure, longest_path,
 from tilewright.isa.machine import preset
 from tilewright.tools.output_files import write_file
 from tilewright.tools.progress import Steps
+from tilewright.tools.templates import render
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +57,7 @@ CASES = (
     AreaCase("nano", "osu018"), AreaCase("base", "osu018"), AreaCase("nano", "sky130"), AreaCase("base", "sky130"),
 )
 
-HEAD = """\
-# Area and frequency
-
-Written by `make area`, from runs of `tilewright synth` ({versions}; {day}). Registers, adders,
-multipliers and memories count to the block in whose Verilog they stand, logic to the block that it leads to, so that
-blocks add up to the flat design; `control` is queues, semaphores, counters, bus master, windows and the core's adapter.
-Units: [datapath.md](datapath.md).{left_out}
-
-![Share of each block]({image})
-
-"""
-
-SUMMARY = """\
-| machine | target | logic | flip-flops | DSP | block RAM | fits | Fmax, MHz | longest path |
-|---|---|---:|---:|---:|---:|---|---:|---|
-"""
+_TEMPLATE = Path(__file__).with_name("area_page.md.j2")
 
 
 def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str, day: date) -> str:
@@ -79,14 +65,11 @@ def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str, day: d
     versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
     done = {case for case, _ in reports}
     names = ", ".join(case.name for case in CASES if case not in done)
-    left_out = f" Not run for this page: {names}." if names else ""
-    parts = [HEAD.format(left_out=left_out, versions=versions, day=day.isoformat(), image=image), SUMMARY,
-             *(_summary_row(report) for _, report in reports)]
-    parts += [_section(case, report) for case, report in reports]
-    return "".join(parts)
+    return render(_TEMPLATE, left_out=names, versions=versions, day=day.isoformat(), image=image, reports=reports,
+                  summary_row=_summary_row, block_table=_block_table, summary=summary)
 
 
-def _summary_row(report: SynthesisReport) -> str:
+def _summary_row(report: SynthesisReport) -> list[str]:
     timing = report.timing
     limit = longest_path(timing).removeprefix("longest path: ").split(";")[0] if timing else ""
     fits = report.device or ("no" if report.capacity else "–")
@@ -97,19 +80,15 @@ def _summary_row(report: SynthesisReport) -> str:
         logic = f"{report.total('area') / 1e6:.2f} mm²"
         memory = f"{report.total('memory') / 1e6:.2f} mm²" if "memory" in report.units else "not priced"
         others = [figure(report.total("flip-flops")), "–", memory]
-    cells = [report.design, report.target, logic, *others, fits, f"{timing.fmax_mhz:.1f}" if timing else "–", limit]
-    return f"| {' | '.join(cells)} |\n"
+    return [report.design, report.target, logic, *others, fits, f"{timing.fmax_mhz:.1f}" if timing else "–", limit]
 
 
-def _section(case: AreaCase, report: SynthesisReport) -> str:
-    heads = ["block", *report.units.values()]
+def _block_table(report: SynthesisReport) -> list[list[str]]:
+    """Return the rows of the table by block: blocks, their sum, and what the devices have."""
     total = ["**in all**", *(f"**{figure(report.total(name))}**" for name in report.units)]
-    table = [heads, ["---", *("---:" for _ in report.units)], *rows(report), total]
-    table += [[f"{device} has", *(figure(has[name]) if name in has else "" for name in report.units)]
-              for device, has in report.capacity.items()]
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
-    notes = "\n".join(f"- {note}" for note in summary(report))
-    return f"\n## {report.design} on {report.target_title}\n\n`{case.command}`\n\n{lines}\n\n{notes}\n"
+    devices = [[f"{device} has", *(figure(has[name]) if name in has else "" for name in report.units)]
+               for device, has in report.capacity.items()]
+    return [*map(list, rows(report)), total, *devices]
 
 
 def run(cases: Iterable[AreaCase], steps: Steps) -> list[tuple[AreaCase, SynthesisReport]]:

@@ -116,7 +116,7 @@ def test_the_page_has_a_row_and_a_section_for_each_case(tmp_path):
     path = CriticalPath("a", "b", "load", "mac: lanes", 4.0, 6.0, 3)
     placed = replace(finding("ecp5-85k", tmp_path, load=dict.fromkeys(TARGETS["ecp5-85k"].units, 1)), seed=1,
                      timing=Timing(100.0, 80.0, path, "by hand"))
-    cases = [synth_page.Case("nano", "ecp5-85k"), synth_page.Case("nano", "xc7", with_core=True, place=False)]
+    cases = [synth_page.AreaCase("nano", "ecp5-85k"), synth_page.AreaCase("nano", "xc7", with_core=True, place=False)]
     reports = list(zip(cases, [placed, finding("xc7", tmp_path)], strict=True))
     text = synth_page.page(reports, "area.svg", date(2026, 1, 2))
     assert "Yosys 0.70; 2026-01-02" in text

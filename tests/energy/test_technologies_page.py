@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.energy import technologies_page as emit_doc
+from tilewright.energy import technologies_page
 from tilewright.energy.estimate import Technology, TechnologyError, dram_parts, parse_dram, technologies
 from tilewright.energy.sram import sram_tables
 
@@ -86,11 +86,11 @@ def test_a_toggle_costs_more_than_a_clock_and_leakage_less_than_either_at_the_st
 
 
 def test_the_page_is_up_to_date():
-    assert (ROOT / "docs" / "technologies.md").read_text() == emit_doc.page(), "run: make docs"
+    assert (ROOT / "docs" / "technologies.md").read_text() == technologies_page.page(), "run: make docs"
 
 
 def test_the_page_has_every_price_with_its_source_and_ranges():
-    page = emit_doc.page()
+    page = technologies_page.page()
     for name in technologies():
         part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         for entry, figures in Technology.load(name).entries.items():

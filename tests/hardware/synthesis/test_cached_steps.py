@@ -59,7 +59,7 @@ TERMINATED = """
 import os, sys
 from contextlib import contextmanager
 from tilewright.cli.app import end_in_order_when_terminated
-from tilewright.hardware.synthesis.cached_steps import Step, Tool, finish
+from tilewright.hardware.synthesis.cached_steps import Tool, ToolStep, finish
 
 @contextmanager
 def quiet(title):
@@ -67,7 +67,7 @@ def quiet(title):
 
 end_in_order_when_terminated()
 code = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(600)"
-finish(Step("Waiting", Tool("Python", sys.executable, "3"), ("-c", code, sys.argv[1]), {}, ("out",)), quiet)
+finish(ToolStep("Waiting", Tool("Python", sys.executable, "3"), ("-c", code, sys.argv[1]), {}, ("out",)), quiet)
 """
 
 
@@ -123,13 +123,13 @@ def test_two_processes_run_a_step_once(tmp_path, cache):
     runs = tmp_path / "runs"
     program = f"""
 from contextlib import contextmanager
-from tilewright.hardware.synthesis.cached_steps import Step, Tool, finish
+from tilewright.hardware.synthesis.cached_steps import Tool, ToolStep, finish
 import sys
 @contextmanager
 def quiet(title):
     yield lambda detail: None
 code = "import time; time.sleep(0.5); open('out', 'w').write('a'); open(r'{runs}', 'a').write('x')"
-finish(Step("Counting", Tool("Python", sys.executable, "3"), ("-c", code), {{}}, ("out",)), quiet)
+finish(ToolStep("Counting", Tool("Python", sys.executable, "3"), ("-c", code), {{}}, ("out",)), quiet)
 """
     both = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
     assert [each.wait(60) for each in both] == [0, 0]

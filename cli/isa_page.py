@@ -1,0 +1,34 @@
+"""The instruction table of isa/encoding.py as the manual page docs/isa.md."""
+
+from pathlib import Path
+
+from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
+from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Field, Variant
+from tilewright.tools.templates import render
+
+_TEMPLATE = Path(__file__).with_name("isa_page.md.j2")
+
+
+def manual() -> str:
+    """Return the page's text."""
+    return render(_TEMPLATE, opcode=f"{CUSTOM_0:#04x}", instructions=INSTRUCTIONS, operand=_operand, flags=_flags,
+                  semaphores=SEMAPHORES, semaphore_width=SEMAPHORE_WIDTH, counters=COUNTERS, faults=FAULTS,
+                  record_words=RECORD_WORDS, fault_word=FAULT_WORD, fault_address_word=FAULT_ADDRESS_WORD)
+
+
+def _operand(fields: tuple[Field, ...]) -> str:
+    parts, low = [], 0
+    for field in fields:
+        high = low + field.width - 1
+        bits = f"{high}..{low}" if high > low else f"{low}"
+        parts.append(f"`{field.name}` [{bits}]{' signed' if field.signed else ''}")
+        low += field.width
+    return ", ".join(parts) or "–"
+
+
+def _flags(variant: Variant) -> str:
+    return ", ".join(f"bit {i} `{flag.name}`" for i, flag in enumerate(variant.flags) if flag is not None)
+
+
+if __name__ == "__main__":
+    print(manual(), end="")

@@ -1,0 +1,30 @@
+"""The manual of the instructions: docs/isa.md says of every field where it lies in the operand it is encoded in."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.cli.isa_page import manual
+from tilewright.isa.encoding import INSTRUCTIONS
+
+PAGE = Path(__file__).parents[2] / "docs" / "isa.md"
+VARIANTS = [pytest.param(instruction, variant, id=f"{instruction.mnemonic}.{variant.name}")
+            for instruction in INSTRUCTIONS for variant in instruction.variants]
+
+
+def test_the_manual_is_fresh():
+    assert PAGE.read_text(encoding="utf-8") == manual(), "run: make docs"
+
+
+@pytest.mark.parametrize(("instruction", "variant"), VARIANTS)
+def test_fields_stand_at_their_bits(instruction, variant):
+    section = manual().split(f"### {instruction.mnemonic}.{variant.name}\n")[1].split("\n#")[0]
+    for register, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):
+        (row,) = re.findall(rf"^\| {register} \| (.*) \|$", section, re.MULTILINE)
+        found = re.findall(r"`(\w+)` \[(?:(\d+)\.\.)?(\d+)\]( signed)?", row)
+        # Shifts as an assembler would make them: each field begins where those before it end.
+        expected = [(field.name, sum(each.width for each in fields[:place]), field.width, field.signed)
+                    for place, field in enumerate(fields)]
+        assert [(name, int(low), int(high or low) - int(low) + 1, bool(signed))
+                for name, high, low, signed in found] == expected
