@@ -253,11 +253,7 @@ def layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> 
                           outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
                           reason=layer.reason, exact=layer.exact)
     assert isinstance(plan, LayerPlan)
-    return LayerEntry(name=layer.name, kind=layer.kind, algorithm=ALGORITHM_NAMES[plan.walk.algorithm],
+    return LayerEntry(name=layer.name, kind=layer.kind, algorithm=plan.nest.algorithm.value,
                       onnx_nodes=layer.onnx_nodes, macs=layer.macs, function=function, inputs=layer.reads,
                       outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
                       exact=layer.exact)
-
-
-ALGORITHM_NAMES = {"conv23": "conv23", "conv": "conv", "sum": "pool"}
-"""The instruction that computes a layer, by the plan's algorithm."""

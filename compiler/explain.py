@@ -179,18 +179,18 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
     layer, tile, block = plan.layer, plan.largest, plan.blocks[0]
     array = post = 0
     for each in plan.tiles:
-        tiles = tiles_of(len(each.rows.conv), len(each.columns.conv), plan.walk)
+        tiles = tiles_of(len(each.rows.conv), len(each.columns.conv), plan.nest)
         for part in plan.blocks:
-            array += mac_cycles(tiles, part.groups, plan.walk.kernel_y * plan.walk.kernel_x * len(part.runs), machine)
-            if part.runs.stop == plan.walk.runs:
-                post += post_cycles(tiles, part.groups, plan.work, plan.walk, machine)
+            array += mac_cycles(tiles, part.groups, plan.nest.kernel_y * plan.nest.kernel_x * len(part.runs), machine)
+            if part.runs.stop == plan.nest.runs:
+                post += post_cycles(tiles, part.groups, plan.work, plan.nest, machine)
     return LayerExplanation(
         name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
-        algorithm="pool" if plan.walk.algorithm == "sum" else plan.walk.algorithm,
-        paired_rows=plan.walk.paired,
+        algorithm=plan.nest.algorithm.value,
+        paired_rows=plan.nest.paired,
         tile_rows=len(tile.rows.out), tile_columns=len(tile.columns.out), tiles=len(plan.tiles),
         block_channels=block.channels, blocks=len({each.first_group for each in plan.blocks}),
-        kernel_parts=-(-plan.walk.runs // len(block.runs)),
+        kernel_parts=-(-plan.nest.runs // len(block.runs)),
         loop_order="blocks outer" if plan.weights_outer else "tiles outer",
         predicted_cycles=plan.cost.cycles, predicted_bytes=plan.cost.bytes, compute_cycles=array,
         memory_cycles=plan.cost.bytes // machine.bus_bytes, post_cycles=post,

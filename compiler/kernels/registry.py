@@ -4,20 +4,20 @@ from collections.abc import Mapping
 
 from tilewright.compiler.kernels.language.kernel import Kernel
 from tilewright.compiler.kernels.operators import (
-                                           arithmetic,
-                                           convolution,
-                                           linear,
-                                           movement,
-                                           normalisation,
-                                           quantisation,
-                                           quantised_product,
-                                           reduction,
-                                           resize,
-                                           softmax,
+    arithmetic,
+    convolution,
+    linear,
+    movement,
+    normalisation,
+    products,
+    quantisation,
+    reduction,
+    resize,
+    softmax,
+    window_pooling,
 )
-from tilewright.compiler.kernels.operators import window_pooling as pooling
 
-FAMILIES: tuple[tuple[Kernel, ...], ...] = (arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS,
-                                           reduction.KERNELS, softmax.KERNELS, convolution.KERNELS, pooling.KERNELS,
-                                           linear.KERNELS, normalisation.KERNELS, (quantised_product.KERNEL,))
+FAMILIES: tuple[tuple[Kernel, ...], ...] = (
+    arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS, reduction.KERNELS, softmax.KERNELS,
+    convolution.KERNELS, window_pooling.KERNELS, linear.KERNELS, normalisation.KERNELS, (products.QLINEAR_MUL,))
 KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in FAMILIES for kernel in family}

@@ -1,15 +1,17 @@
-"""Tensors in main memory element by element, as the host core sees them: strides, and arrays from and to memory.
+"""Tensors in main memory element by element, as the host core sees them: strides, arrays from and to memory.
 
 Tensors of four dimensions lie as NHWC, or where they are part of another one as their place says; tensors of other
-dimensions, and constants, lie row by row.
+dimensions, and constants, lie row by row. In :class:`Values`, a tensor and the parts that lie in it share memory.
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.isa.program import Operand
 
 
@@ -78,3 +80,39 @@ def from_memory(content: bytes, info: TensorInfo) -> np.ndarray:
     """Return the tensor that lies in memory as ``content``, of shape ``info.array_shape``."""
     operand = tensor_operand(info, 0)
     return view(np.frombuffer(content, np.int8), operand).reshape(info.array_shape)
+
+
+class Values(dict[str, np.ndarray]):
+    """Arrays by name; of tensors that lie in one another, views of one memory, there from the start.
+
+    What is set is copied into such memory, so that a whole is assembled of its parts, and parts are cut from it.
+    """
+
+    def __init__(self, tensors: Mapping[str, TensorInfo]) -> None:
+        super().__init__()
+        parts = [info for info in tensors.values() if info.place is not None]
+        memories: dict[str, np.ndarray] = {}
+        for info in parts:
+            assert info.place is not None
+            whole = tensors[info.place.parent]
+            memory = memories.get(whole.name)
+            if memory is None:
+                memory = memories[whole.name] = np.zeros(tensor_bytes(whole), np.int8)
+                self._share(whole, memory)
+            self._share(info, memory[info.place.offset:])
+        self.shared = frozenset(self)
+
+    def _share(self, info: TensorInfo, memory: np.ndarray) -> None:
+        found = view(memory, tensor_operand(info, 0))
+        shaped = found.reshape(info.array_shape)
+        if not np.shares_memory(shaped, found):
+            raise ValueError(f"Tensor {info.name!r}, which lies in another or has parts, must keep its shape "
+                             f"{info.shape!r} but for dimensions of 1, not have {info.array_shape!r}")
+        super().__setitem__(info.name, shaped)
+
+    def __setitem__(self, name: str, array: np.ndarray) -> None:
+        """Set a value; ``array`` may have any shape of as many elements."""
+        if name in self.shared:
+            self[name][...] = array.reshape(self[name].shape)
+        else:
+            super().__setitem__(name, array)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.memory_map import root_of
-from tilewright.compiler.network.values import Values
+from tilewright.compiler.network.operands import Values
 
 
 def slice_network(network: Network, first: int, stop: int) -> Network:

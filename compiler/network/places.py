@@ -3,9 +3,9 @@
 A :class:`Movement` says that one tensor is made of, or is part of, another. :func:`place_tensors` gives each part its
 place in the whole, so that whoever computes it writes it where it belongs:
 
-    Concat     the inputs lie in the output, one behind the other along an axis
-    Slice      the output lies in the input
-    Upsample   the input is stored once for every pixel it becomes, each time to another phase of the output
+    concat     the inputs lie in the output, one behind the other along an axis
+    slice      the output lies in the input
+    upsample   the input is stored once for every pixel it becomes, each time to another phase of the output
 
 A tensor has one home. Where it belongs to a second place, the layer that computes it stores it there too
 (``Layer.also``); where no layer of the datapath computes it (an input of the model, a result of the host core, the
@@ -22,7 +22,7 @@ from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Pla
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concat:
+class ConcatMove:
     """``output`` is ``inputs`` one behind the other along ``axis`` of (channels, height, width), all of one scale."""
 
     name: str
@@ -33,7 +33,7 @@ class Concat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
+class SliceMove:
     """``output`` is the part of ``input`` from (channel, row, column) ``starts``, every ``steps`` rows and columns.
 
     Its size is that of the tensor ``output``; its channels follow one another.
@@ -48,7 +48,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upsample:
+class UpsampleMove:
     """``output`` is ``input`` with every pixel repeated ``factors`` times downwards and to the right."""
 
     name: str
@@ -58,8 +58,8 @@ class Upsample:
     factors: Pair
 
 
-Movement = Concat | Slice | Upsample
-Step = Layer | CoreLayer | Movement
+Movement = ConcatMove | SliceMove | UpsampleMove
+PlacementStep = Layer | CoreLayer | Movement
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Placed:
     tensors: dict[str, TensorInfo]
 
 
-def place_tensors(steps: Sequence[Step], tensors: Mapping[str, TensorInfo], inputs: Collection[str],
+def place_tensors(steps: Sequence[PlacementStep], tensors: Mapping[str, TensorInfo], inputs: Collection[str],
                   outputs: Collection[str] = ()) -> Placed:
     """Turn movements into places.
 
@@ -109,19 +109,19 @@ def copy_layer(name: str, onnx_nodes: tuple[str, ...], source: TensorInfo, outpu
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TensorPart:
     """Pixel (y, x), channel c of a part is pixel ``start + steps * (y, x)``, channel ``start + c`` of ``whole``."""
 
     whole: str
     start: Shape
     steps: Pair = (1, 1)
 
-    def inside(self, outer: "Part") -> "Part":
+    def inside(self, outer: "TensorPart") -> "TensorPart":
         """Return the same part as one of what ``outer``, this one's whole, is part of."""
         (c, y, x), (top_c, top_y, top_x) = self.start, outer.start
         step_y, step_x = outer.steps
-        return Part(outer.whole, (top_c + c, top_y + y * step_y, top_x + x * step_x),
-                    (self.steps[0] * step_y, self.steps[1] * step_x))
+        return TensorPart(outer.whole, (top_c + c, top_y + y * step_y, top_x + x * step_x),
+                          (self.steps[0] * step_y, self.steps[1] * step_x))
 
     def place(self, shape: Shape) -> Place:
         """Return the place in bytes, in a whole of ``shape``."""
@@ -131,12 +131,12 @@ class Part:
                      row_step=self.steps[0] * width * channels, pixel_step=self.steps[1] * channels)
 
 
-def part_of(place: Place, shape: Shape) -> Part:
+def part_of(place: Place, shape: Shape) -> TensorPart:
     """Return the part whose place in a whole of ``shape`` is ``place``."""
     channels, _, width = shape
     y, rest = divmod(place.offset, width * channels)
     x, c = divmod(rest, channels)
-    return Part(place.parent, (c, y, x), (place.row_step // (width * channels), place.pixel_step // channels))
+    return TensorPart(place.parent, (c, y, x), (place.row_step // (width * channels), place.pixel_step // channels))
 
 
 class _Placement:
@@ -151,7 +151,7 @@ class _Placement:
         self.homes = {info.name: part_of(info.place, tensors[info.place.parent].shape)
                       for info in tensors.values() if info.place is not None}
 
-    def add(self, step: Step) -> None:
+    def add(self, step: PlacementStep) -> None:
         """Take over a layer, or turn a movement into homes."""
         if isinstance(step, Layer):
             self.makers[step.output] = len(self.layers)
@@ -162,23 +162,23 @@ class _Placement:
             if info.dtype != "int8" or not (image or info.shape[1:] == (1, 1)):
                 self.fixed.add(step.output)
             self.layers.append(step)
-        elif isinstance(step, Slice):
-            self.homes[step.output] = Part(step.input, step.starts, step.steps)
-        elif isinstance(step, Concat):
+        elif isinstance(step, SliceMove):
+            self.homes[step.output] = TensorPart(step.input, step.starts, step.steps)
+        elif isinstance(step, ConcatMove):
             start = 0
             for name in step.inputs:
                 corner = [0, 0, 0]
                 corner[step.axis] = start
-                self.put(step, name, [Part(step.output, (corner[0], corner[1], corner[2]))], move=True)
+                self.put(step, name, [TensorPart(step.output, (corner[0], corner[1], corner[2]))], move=True)
                 start += self.tensors[name].shape[step.axis]
         else:
             rows, columns = step.factors
-            phases = [Part(step.output, (0, y, x), step.factors) for y in range(rows) for x in range(columns)]
+            phases = [TensorPart(step.output, (0, y, x), step.factors) for y in range(rows) for x in range(columns)]
             # Who else reads the input had better find it in one piece.
             alone = step.input in self.makers and self.readers[step.input] == 1
             self.put(step, step.input, phases, move=alone)
 
-    def put(self, step: Movement, name: str, parts: list[Part], *, move: bool) -> None:
+    def put(self, step: Movement, name: str, parts: list[TensorPart], *, move: bool) -> None:
         """See to it that tensor ``name`` comes to lie at all of ``parts``; it may ``move`` to the first."""
         if move and name not in self.homes and name not in self.fixed:
             self.homes[name], parts = parts[0], parts[1:]
@@ -194,7 +194,7 @@ class _Placement:
             layer = copy_layer(f"{step.name}, copy of {name}", step.onnx_nodes, self.tensors[name], copies[0])
             self.layers.append(replace(layer, also=copies[1:]))
 
-    def copy_of(self, name: str, part: Part) -> str:
+    def copy_of(self, name: str, part: TensorPart) -> str:
         """Return a new tensor like ``name`` with its home at ``part``."""
         plain = f"{name} in {part.whole}"
         new, count = plain, 1
@@ -217,28 +217,28 @@ class _Placement:
         return found
 
 
-def _readers(steps: Sequence[Step], outputs: Collection[str]) -> Counter[str]:
+def _readers(steps: Sequence[PlacementStep], outputs: Collection[str]) -> Counter[str]:
     """Return how often each tensor is read, by steps or as an output of the model."""
     readers = Counter(outputs)
     for step in steps:
         if isinstance(step, Layer):
             readers.update(step.reads)
-        elif isinstance(step, (CoreLayer, Concat)):
+        elif isinstance(step, (CoreLayer, ConcatMove)):
             readers.update(step.inputs)
         else:
             readers.update((step.input,))
     return readers
 
 
-def _share_concats(steps: Sequence[Step]) -> list[Step]:
+def _share_concats(steps: Sequence[PlacementStep]) -> list[PlacementStep]:
     """Return ``steps`` with concatenations that go on from earlier ones made of those, so that nothing is in both.
 
     Dense blocks concatenate all that is there so far again and again.
     """
-    done: list[Concat] = []
-    shared: list[Step] = []
+    done: list[ConcatMove] = []
+    shared: list[PlacementStep] = []
     for step in steps:
-        if isinstance(step, Concat):
+        if isinstance(step, ConcatMove):
             original = step
             for other in sorted(done, key=lambda each: -len(each.inputs)):
                 size = len(other.inputs)

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
-from tilewright.compiler.network.values import Values
+from tilewright.compiler.network.operands import Values
 from tilewright.isa.numerics import pack_scale, residual_offset
 
 _EXACT_TERMS = 1023

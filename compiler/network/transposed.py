@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiler.network.layers import Layer, Pads, Pair, Requantize, Shape, TensorInfo
-from tilewright.compiler.network.places import Part
+from tilewright.compiler.network.places import TensorPart
 from tilewright.isa.numerics import wrap
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class StridePhase:
     """One axis of one phase: outputs first, first + stride, ..; ``taps`` index the kernel, -1 for a zero."""
 
     first: int
@@ -26,7 +26,7 @@ class Phase:
     after: int
 
 
-def phases(image: int, out: int, kernel: int, stride: int, pad: int) -> Iterator[Phase]:
+def phases(image: int, out: int, kernel: int, stride: int, pad: int) -> Iterator[StridePhase]:
     """Yield the phases of an axis of ``image`` inputs and ``out`` outputs, ``pad`` of which are cut off before."""
     for first in range(min(stride, out)):
         count = -(-(out - first) // stride)
@@ -36,7 +36,7 @@ def phases(image: int, out: int, kernel: int, stride: int, pad: int) -> Iterator
         low, high = min(0, quotient + count - image), max(taps - 1, quotient, 0)
         # Zero taps on either side keep the padding from being negative.
         chosen = tuple(rest + stride * j if 0 <= j < taps else -1 for j in range(high, low - 1, -1))
-        yield Phase(first, count, chosen, high - quotient, quotient + count - 1 - low - (image - 1))
+        yield StridePhase(first, count, chosen, high - quotient, quotient + count - 1 - low - (image - 1))
 
 
 def transposed_convolution(*, name: str, onnx_nodes: tuple[str, ...], source: TensorInfo, output: TensorInfo,
@@ -67,7 +67,7 @@ def transposed_convolution(*, name: str, onnx_nodes: tuple[str, ...], source: Te
             suffix = f"[{y.first}::{strides[0]}, {x.first}::{strides[1]}]"
             part = TensorInfo(name=f"{output.name}{suffix}", shape=(channels, y.count, x.count), scale=output.scale,
                               zero_point=output.zero_point, unsigned=output.unsigned,
-                              place=Part(output.name, (0, y.first, x.first), strides).place(output.shape))
+                              place=TensorPart(output.name, (0, y.first, x.first), strides).place(output.shape))
             layers.append(_phase_layer(
                 Layer(name=f"{name}{suffix}", kind="conv", onnx_nodes=onnx_nodes, input=source.name, output=part.name,
                       in_shape=source.shape, conv_shape=part.shape, out_shape=part.shape,

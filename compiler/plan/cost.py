@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts, Layout
-from tilewright.compiler.plan.footprint import Block, block_words, input_bytes, result_bytes, usable_words
-from tilewright.compiler.plan.strips import block_rows, strip, whole_tile
-from tilewright.compiler.plan.tiles import Tile
-from tilewright.compiler.plan.walk import Walk
+from tilewright.compiler.plan.algorithms import LoopNest
+from tilewright.compiler.plan.footprint import WeightBlock, block_words, input_bytes, result_bytes, usable_words
+from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
 STEP_OVERHEAD = 8
@@ -56,9 +55,9 @@ class Cost:
     steps: int
 
 
-def tiles_of(rows: int, columns: int, walk: Walk) -> int:
+def tiles_of(rows: int, columns: int, nest: LoopNest) -> int:
     """Return the number of tiles that make up ``rows`` x ``columns`` sums."""
-    return -(-rows // 2) * -(-columns // 2) if walk.algorithm == "conv23" else rows * columns
+    return -(-rows // 2) * -(-columns // 2) if nest.winograd else rows * columns
 
 
 def mac_cycles(tiles: int, groups: int, steps: int, machine: Machine) -> int:
@@ -68,12 +67,12 @@ def mac_cycles(tiles: int, groups: int, steps: int, machine: Machine) -> int:
     return slots * steps * groups
 
 
-def post_cycles(tiles: int, groups: int, layer: Layer, walk: Walk, machine: Machine) -> int:
+def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: Machine) -> int:
     """Return the cycles in which its sums are requantised: whole 2x2 tiles, all lanes.
 
     The residual adder takes up to four lanes one by one, max pooling every window of a pixel by itself.
     """
-    pixels = tiles * (4 if walk.algorithm == "conv23" else 1)
+    pixels = tiles * (4 if nest.winograd else 1)
     vectors = pixels * groups * (machine.lanes // machine.post_lanes)
     if layer.residual:
         return vectors * min(machine.post_lanes, 4)
@@ -83,12 +82,12 @@ def post_cycles(tiles: int, groups: int, layer: Layer, walk: Walk, machine: Mach
     return vectors
 
 
-def compute_cycles(tile: Tile, groups: int, runs: int, layer: Layer, walk: Walk, machine: Machine) -> int:
+def compute_cycles(tile: Tile, groups: int, runs: int, layer: Layer, nest: LoopNest, machine: Machine) -> int:
     """Return the cycles of one step: the slower of array and post-processing."""
-    tiles = tiles_of(len(tile.rows.conv), len(tile.columns.conv), walk)
-    steps = walk.kernel_y * walk.kernel_x * runs
+    tiles = tiles_of(len(tile.rows.conv), len(tile.columns.conv), nest)
+    steps = nest.kernel_y * nest.kernel_x * runs
     return STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine),
-                               post_cycles(tiles, groups, layer, walk, machine))
+                               post_cycles(tiles, groups, layer, nest, machine))
 
 
 def bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
@@ -96,13 +95,13 @@ def bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
     return runs * (-(-run_bytes // machine.bus_bytes) + RUN_OVERHEAD) if run_bytes else 0
 
 
-def input_cycles(tile: Tile, layer: Layer, layout: Layout, walk: Walk, machine: Machine) -> int:
+def input_cycles(tile: Tile, layer: Layer, layout: Layout, nest: LoopNest, machine: Machine) -> int:
     """Return the cycles in which a tile's input is loaded; in the blocked layout a word never spans two pixels."""
     rows, columns, channels = len(tile.rows.image), len(tile.columns.image), layer.in_shape[0]
     if tile.columns.image.step > 1 or not layout.rows_whole:
         return bus_cycles(rows * columns, channels, machine)
     bus = bus_cycles(rows, columns * channels, machine)
-    return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if walk.algorithm == "conv23" else bus
+    return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if nest.winograd else bus
 
 
 def output_cycles(tile: Tile, channels: int, layouts: LayerLayouts, machine: Machine, *, stored: bool = True) -> int:
@@ -124,22 +123,23 @@ def copy_cycles(tile: Tile, channels: int, machine: Machine) -> int:
     return len(tile.rows.out) * len(tile.columns.out) * -(-channels // machine.bus_bytes)
 
 
-def block_cycles(block: Block, walk: Walk, machine: Machine) -> int:
+def block_cycles(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     """Return the cycles in which the weights and parameters of ``block`` cross the bus."""
-    main = block_words(block, walk, machine) * machine.clusters * TILE_BYTES
-    ninths = main // 8 if walk.algorithm == "conv23" else 0
+    main = block_words(block, nest, machine) * machine.clusters * TILE_BYTES
+    ninths = main // 8 if nest.winograd else 0
     return sum(bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
 
 
-def array_cycles(tiles: dict[Tile, int], blocks: tuple[Block, ...], layer: Layer, walk: Walk, machine: Machine) -> int:
+def array_cycles(tiles: dict[Tile, int], blocks: tuple[WeightBlock, ...], layer: Layer, nest: LoopNest,
+                 machine: Machine) -> int:
     """Return the cycles in which the array, or post-processing behind it, is busy with a layer."""
     alike = Counter((block.groups, len(block.runs)) for block in blocks)
-    return sum(copies * number * compute_cycles(tile, groups, runs, layer, walk, machine)
+    return sum(copies * number * compute_cycles(tile, groups, runs, layer, nest, machine)
                for tile, copies in tiles.items() for (groups, runs), number in alike.items())
 
 
-def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: dict[Tile, int],
-          blocks: tuple[Block, ...], *, weights_outer: bool, splits_input: bool, stays: bool = False,
+def price(layer: Layer, layouts: LayerLayouts, nest: LoopNest, machine: Machine, tiles: dict[Tile, int],
+          blocks: tuple[WeightBlock, ...], *, weights_outer: bool, splits_input: bool, stays: bool = False,
           chip: OnChip = APART) -> Cost:
     """Return the cost of a layer.
 
@@ -163,32 +163,32 @@ def price(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, til
     for block in blocks:
         kind = block.groups, block.channels, len(block.runs)
         alike[kind] = alike.get(kind, 0) + 1
-    compute = array_cycles(tiles, blocks, layer, walk, machine)
+    compute = array_cycles(tiles, blocks, layer, nest, machine)
     stores = kept = 0
     for tile, copies in tiles.items():
         for (_, channels, _), number in alike.items():
             stores += copies * number * output_cycles(tile, channels, layouts, machine, stored=chip.stored)
             kept += copies * number * copy_cycles(tile, channels, machine) if chip.output else 0
     loads = 0 if chip.input else sum(
-        copies * input_cycles(tile, layer, layouts.input, walk, machine) for tile, copies in tiles.items())
+        copies * input_cycles(tile, layer, layouts.input, nest, machine) for tile, copies in tiles.items())
     first_load = loads // count
     beginning = next(iter(tiles))
     largest = max(tiles, key=lambda tile: len(tile.rows.out))
     if stays:
         whole = whole_tile(layer, largest.columns)
-        loads = input_cycles(whole, layer, layouts.input, walk, machine)
+        loads = input_cycles(whole, layer, layouts.input, nest, machine)
         first = strip(layer, beginning.columns, block_rows(beginning))
-        first_load = input_cycles(first, layer, layouts.input, walk, machine)
+        first_load = input_cycles(first, layer, layouts.input, nest, machine)
         # Without room for the next layer's input beside it, that one has to wait for the end.
-        first_load *= 2 if 2 * input_bytes(whole, layer, walk) > machine.activation_bytes else 1
+        first_load *= 2 if 2 * input_bytes(whole, layer, nest) > machine.activation_bytes else 1
     elif (weights_outer and count > 1) or splits_input:
         loads *= len({block.first_group for block in blocks})
-    weights = sum(block_cycles(block, walk, machine) for block in blocks)
+    weights = sum(block_cycles(block, nest, machine) for block in blocks)
     first_weights = weights // len(blocks)
     if not weights_outer and len(blocks) > 1:
         weights *= count
     weights += bus_cycles(1, TABLE_BYTES, machine) if layer.table is not None else 0
-    room = Room.of(largest, blocks[0], layer, walk, machine)
+    room = Room.of(largest, blocks[0], layer, nest, machine)
     traffic = loads + weights + stores
     last_step = compute // (count * len(blocks))
     cycles = max(compute + first_load, max(traffic, stores + kept) + last_step)
@@ -212,9 +212,9 @@ class Room:
     results: int
 
     @classmethod
-    def of(cls, tile: Tile, block: Block, layer: Layer, walk: Walk, machine: Machine) -> "Room":
+    def of(cls, tile: Tile, block: WeightBlock, layer: Layer, nest: LoopNest, machine: Machine) -> "Room":
         """Return the room for ``tile`` and ``block``."""
-        words = block_words(block, walk, machine)
-        return cls(machine.activation_bytes // (input_bytes(tile, layer, walk) or 1),
+        words = block_words(block, nest, machine)
+        return cls(machine.activation_bytes // (input_bytes(tile, layer, nest) or 1),
                    usable_words(machine) // words if words else 2,
                    machine.result_bytes // result_bytes(tile, block.channels))

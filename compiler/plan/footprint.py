@@ -1,22 +1,19 @@
-"""Bytes that a tile and a block of weights take in the buffers."""
+"""Bytes that a tile and a block of weights take in the buffers, and whether a whole input fits."""
 
 from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.plan.tiles import Tile
-from tilewright.compiler.plan.walk import PAIR_BYTES, Walk
+from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
+from tilewright.compiler.plan.tiles import Tile, whole_tile
 from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-BLOCK_ROWS = 4
-"""Rows (and columns) of a block of the blocked layout."""
-
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class WeightBlock:
     """Output channels (or a part of the kernel of one lane group) whose weights are loaded together.
 
-    ``channels`` counts real output channels, not lanes; ``runs`` are those of the walk that the block covers.
+    ``channels`` counts real output channels, not lanes; ``runs`` are those of the loop nest that the block covers.
     """
 
     index: int
@@ -27,31 +24,31 @@ class Block:
     runs: range
 
 
-def input_bytes(tile: Tile, layer: Layer, walk: Walk) -> int:
+def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return the activation-buffer bytes of ``tile``: what is stored, and what a run may read behind it."""
     channels = layer.in_shape[0]
-    if walk.algorithm == "conv23":
-        return blocked_rows(tile) * blocked_row_step(tile, channels) + walk.overread
-    missing = layer.dilations[0] if walk.paired and layer.kernel[0] % 2 else 0
-    return (tile.rows.stored + missing) * linear_row_step(tile, layer, walk) + walk.overread
+    if nest.winograd:
+        return blocked_rows(tile) * blocked_row_step(tile, channels) + nest.overread
+    missing = layer.dilations[0] if nest.paired and layer.kernel[0] % 2 else 0
+    return (tile.rows.stored + missing) * linear_row_step(tile, layer, nest) + nest.overread
 
 
-def linear_row_step(tile: Tile, layer: Layer, walk: Walk) -> int:
+def linear_row_step(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return the bytes from one stored row to the next in the linear layout.
 
     Paired rows are a kernel's dilation apart, which must then be 8 (mod 16) bytes.
     """
     step = tile.columns.stored * layer.in_shape[0]
-    while walk.paired and layer.dilations[0] * step % TILE_BYTES != PAIR_BYTES:
+    while nest.paired and layer.dilations[0] * step % TILE_BYTES != PAIR_BYTES:
         step += 1
     return step
 
 
-def pair_words(tile: Tile, layer: Layer, walk: Walk) -> int:
+def pair_words(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return by how many 16-byte words the second half of a run lies further on than its first; 0: it follows it."""
-    if not walk.paired:
+    if not nest.paired:
         return 0
-    return (layer.dilations[0] * linear_row_step(tile, layer, walk) - PAIR_BYTES) // TILE_BYTES
+    return (layer.dilations[0] * linear_row_step(tile, layer, nest) - PAIR_BYTES) // TILE_BYTES
 
 
 def blocked_rows(tile: Tile) -> int:
@@ -64,7 +61,7 @@ def blocked_row_step(tile: Tile, channels: int) -> int:
     return -(-(2 * -(-len(tile.columns.conv) // 2) + 2) // 4) * TILE_BYTES * channels
 
 
-def part_bytes(block: Block) -> int:
+def part_bytes(block: WeightBlock) -> int:
     """Return the activation-buffer bytes of the input of one part of the kernel."""
     return TILE_BYTES * len(block.runs)
 
@@ -74,19 +71,28 @@ def result_bytes(tile: Tile, channels: int) -> int:
     return len(tile.rows.out) * len(tile.columns.out) * channels
 
 
-def weight_words(groups: int, runs: int, walk: Walk, machine: Machine) -> int:
+def weight_words(groups: int, runs: int, nest: LoopNest, machine: Machine) -> int:
     """Return the 128-bit words per cluster of the weights; a multiple of 8, as conv23's base must be."""
-    if walk.algorithm == "sum":
+    if nest.algorithm is Algorithm.POOL:
         return 0
-    kernels = groups * walk.kernel_y * walk.kernel_x * runs * machine.lanes_per_cluster
-    return -(-kernels // 16) * 8 if walk.algorithm == "conv23" else -(-kernels // 8) * 8
+    kernels = groups * nest.kernel_y * nest.kernel_x * runs * machine.lanes_per_cluster
+    return -(-kernels // 16) * 8 if nest.winograd else -(-kernels // 8) * 8
 
 
-def block_words(block: Block, walk: Walk, machine: Machine) -> int:
+def block_words(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     """Return the words per cluster of ``block``."""
-    return weight_words(block.groups, len(block.runs), walk, machine)
+    return weight_words(block.groups, len(block.runs), nest, machine)
 
 
 def usable_words(machine: Machine) -> int:
     """Return the words per cluster that ``ldw``, whose addresses count bus words, can reach."""
     return min(machine.weight_words, WEIGHT_BUS_WORDS * machine.bus_bytes // (TILE_BYTES * machine.clusters))
+
+
+def can_stay(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> bool:
+    """Tell whether the input of ``tiles``, all those of ``layer``, can be loaded as one, strip by strip."""
+    whole = whole_tile(layer, tiles[0].columns)
+    return (nest.winograd and nest.overread == 0 and len(tiles) > 1
+            and len(whole.columns.out) == layer.out_shape[2]
+            and input_bytes(whole, layer, nest) <= machine.activation_bytes
+            and all(tile.rows.conv.start % 2 == 0 for tile in tiles))

@@ -15,9 +15,11 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, algorithms, forms, loop_nest, loop_nests
 from tilewright.compiler.plan.cost import APART, Cost, OnChip, array_cycles, price
 from tilewright.compiler.plan.footprint import (
-    Block,
+    WeightBlock,
+    can_stay,
     input_bytes,
     pair_words,
     part_bytes,
@@ -25,10 +27,7 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
     weight_words,
 )
-from tilewright.compiler.plan.forms import algorithms, forms
-from tilewright.compiler.plan.strips import can_stay
-from tilewright.compiler.plan.tiles import Axis, Slice, Tile, axes
-from tilewright.compiler.plan.walk import Walk, walk, walks
+from tilewright.compiler.plan.tiles import LayerAxis, Tile, TileExtent, axes
 from tilewright.isa.limits import (
     MAX_BLOCK_CHANNELS,
     MAX_CHUNKS,
@@ -61,15 +60,15 @@ class LayerPlan:
 
     layer: Layer
     work: Layer
-    walk: Walk
+    nest: LoopNest
     tiles: tuple[Tile, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[WeightBlock, ...]
     weights_outer: bool
     splits_input: bool
     cost: Cost
     layouts: LayerLayouts
     stays: bool = False
-    """The input stays in the activation buffer whole: compiler/plan/strips.py."""
+    """The input stays in the activation buffer whole: compiler/plan/tiles.py."""
     chip: OnChip = APART
 
     @property
@@ -80,16 +79,17 @@ class LayerPlan:
     def summary(self) -> str:
         """Return the plan in a line."""
         layer, tile, block = self.layer, self.largest, self.blocks[0]
-        how = {"conv23": "Winograd F(2x2,3x3)" + ("" if self.walk.reuse else " without column reuse"),
-               "conv": "16-byte dot products" + (" of paired rows" if self.walk.paired else ""), "sum": "window sums"}
+        how = {Algorithm.WINOGRAD: "Winograd F(2x2,3x3)" + ("" if self.nest.reuse else " without column reuse"),
+               Algorithm.DOT_PRODUCTS: "16-byte dot products" + (" of paired rows" if self.nest.paired else ""),
+               Algorithm.POOL: "window sums"}
         size = f"{len(tile.rows.out)} rows"
         if len(tile.columns.out) < layer.out_shape[2]:
             size += f" x {len(tile.columns.out)} columns"
         skips = "" if self.work is layer else ", at stride 1 and dropping what the stride skips"
-        part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.walk.runs else ""
+        part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.nest.runs else ""
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
         order += ", the input loaded once" if self.stays else ""
-        return (f"{how[self.walk.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
+        return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
                 f"blocks of {block.channels} channels{part}; {order}{said_of(self.chip)}")
 
 
@@ -114,7 +114,7 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     check_operands(layer)
     layouts = layouts or LayerLayouts.gap_free(layer)
     plans = [replace(plan, layer=layer) for work, algorithm in forms(layer, options)
-             for each in walks(work, algorithm, machine)
+             for each in loop_nests(work, algorithm, machine)
              for plan in candidates(work, layouts, replace(each, reuse=options.reuse), machine)]
     if not plans:
         raise DoesNotFitError(shortage(layer, machine, options))
@@ -132,7 +132,7 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
         height, width = axes(work)
         columns = width.cut(0, width.out)
         whole = Tile(height.cut(0, height.out), columns)
-        for each in walks(work, algorithm, machine):
+        for each in loop_nests(work, algorithm, machine):
             how = replace(each, reuse=options.reuse)
             if not holds_all(whole, work) or input_bytes(whole, work, how) > machine.activation_bytes:
                 continue
@@ -141,7 +141,7 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
             for rows in sizes(height, how):
                 tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
                 # Patches start at even rows.
-                if algorithm == "conv" or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
+                if algorithm is Algorithm.DOT_PRODUCTS or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
                     fitting = [blocks for blocks in cuts if fits(tiles[0], blocks, work, layouts, how, machine)]
                     plans += orders(work, layouts, how, machine, tiles, fitting, chip)
     return min((replace(plan, layer=layer) for plan in plans if not plan.stays), key=lambda plan: plan.cost,
@@ -153,14 +153,14 @@ def holds_all(whole: Tile, layer: Layer) -> bool:
     return (whole.rows.image, whole.columns.image) == (range(layer.in_shape[1]), range(layer.in_shape[2]))
 
 
-def aligned(blocks: tuple[Block, ...], unit: int) -> bool:
+def aligned(blocks: tuple[WeightBlock, ...], unit: int) -> bool:
     """Tell whether every block starts with a channel that is a multiple of ``unit``."""
     return all(block.first_channel % unit == 0 for block in blocks)
 
 
 def priced(plan: LayerPlan, machine: Machine, chip: OnChip) -> LayerPlan:
     """Return ``plan`` with ``chip`` and what it costs then."""
-    cost = price(plan.work, plan.layouts, plan.walk, machine, distinct(plan.tiles), plan.blocks,
+    cost = price(plan.work, plan.layouts, plan.nest, machine, distinct(plan.tiles), plan.blocks,
                  weights_outer=plan.weights_outer, splits_input=plan.splits_input, stays=plan.stays,
                  chip=chip)
     return replace(plan, cost=cost, chip=chip)
@@ -168,7 +168,7 @@ def priced(plan: LayerPlan, machine: Machine, chip: OnChip) -> LayerPlan:
 
 def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
     """Return the cycles in which the array or the bus is busy with a layer, whichever is longer."""
-    array = array_cycles(distinct(plan.tiles), plan.blocks, plan.work, plan.walk, machine)
+    array = array_cycles(distinct(plan.tiles), plan.blocks, plan.work, plan.nest, machine)
     return max(array, plan.cost.bytes // machine.bus_bytes)
 
 
@@ -187,92 +187,92 @@ def check_operands(layer: Layer) -> None:
         raise DoesNotFitError(f"Layer {layer.name!r} must not have both a residual and a max pooling")
 
 
-def candidates(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine) -> Iterator[LayerPlan]:
+def candidates(layer: Layer, layouts: LayerLayouts, nest: LoopNest, machine: Machine) -> Iterator[LayerPlan]:
     """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
     height, width = axes(layer)
-    cuts = [cut_blocks(layer, walk, machine, groups, parts)
-            for groups, parts in block_sizes(layer, walk, machine)]
-    for columns in sizes(width, walk):
+    cuts = [cut_blocks(layer, nest, machine, groups, parts)
+            for groups, parts in block_sizes(layer, nest, machine)]
+    for columns in sizes(width, nest):
         found = False
-        for rows in sizes(height, walk):
+        for rows in sizes(height, nest):
             largest = Tile(height.cut(0, rows), width.cut(0, columns))
-            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, layouts, walk, machine)]
+            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, layouts, nest, machine)]
             if fitting:
                 tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
-                for plan in orders(layer, layouts, walk, machine, tiles, fitting):
+                for plan in orders(layer, layouts, nest, machine, tiles, fitting):
                     found = True
                     yield plan
                 # Where the input stays, the array can begin once a little of it is there.
                 ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, FIRST_ROWS))
-                if FIRST_ROWS < rows < height.out and can_stay(ramped, layer, walk, machine):
-                    plans = orders(layer, layouts, walk, machine, ramped, fitting)
+                if FIRST_ROWS < rows < height.out and can_stay(ramped, layer, nest, machine):
+                    plans = orders(layer, layouts, nest, machine, ramped, fitting)
                     yield from (plan for plan in plans if plan.stays)
         if found:
             return
 
 
-def sizes(axis: Axis, walk: Walk) -> list[int]:
+def sizes(axis: LayerAxis, nest: LoopNest) -> list[int]:
     """Return the lengths that cut the axis evenly, longest first; for conv23 of whole 2x2 tiles."""
-    odd = walk.algorithm == "conv23" and axis.window_stride % 2 == 1
+    odd = nest.winograd and axis.window_stride % 2 == 1
     lengths = {-(-axis.out // n) for n in range(1, axis.out + 1)}
     return sorted({min(length + (length % 2 if odd else 0), axis.out) for length in lengths}, reverse=True)
 
 
-def block_sizes(layer: Layer, walk: Walk, machine: Machine) -> list[tuple[int, int]]:
+def block_sizes(layer: Layer, nest: LoopNest, machine: Machine) -> list[tuple[int, int]]:
     """Return (lane groups, parts of the kernel) of the blocks that fit the weight and parameter memories."""
     total = -(-layer.conv_shape[0] // machine.lanes)
     usable = usable_words(machine)
     most = min(total, min(machine.parameter_channels, MAX_BLOCK_CHANNELS) // machine.lanes)
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
-    if walk.section:
-        lengths = {length for length in lengths | {walk.section} if walk.section % length == 0} | {1}
-    if walk.algorithm == "conv23" and walk.group_step:
+    if nest.section:
+        lengths = {length for length in lengths | {nest.section} if nest.section % length == 0} | {1}
+    if nest.winograd and nest.group_step:
         # The banks of a pixel go by its channel: a command's first must be one of bank 0.
-        unit = TILE_BYTES // gcd(TILE_BYTES, walk.seen)
+        unit = TILE_BYTES // gcd(TILE_BYTES, nest.seen)
         lengths = {min(-(-length // unit) * unit, total) for length in lengths}
     found = [(length, 1) for length in sorted(lengths)
-             if length <= most and weight_words(length, walk.runs, walk, machine) <= usable]
+             if length <= most and weight_words(length, nest.runs, nest, machine) <= usable]
     # Large and small blocks alike are worth a look, but not all of hundreds.
     found = found[:3] + found[3:-6:max(1, len(found) // 8)] + found[max(3, len(found) - 6):]
-    if walk.one_run and layer.conv_shape[1] * layer.conv_shape[2] <= machine.tiles and not walk.group_step:
-        least = -(-2 * weight_words(1, walk.runs, walk, machine) // usable)
-        found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= walk.runs]
+    if nest.one_run and layer.conv_shape[1] * layer.conv_shape[2] <= machine.tiles and not nest.group_step:
+        least = -(-2 * weight_words(1, nest.runs, nest, machine) // usable)
+        found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= nest.runs]
     return found
 
 
-def cut_blocks(layer: Layer, walk: Walk, machine: Machine, groups: int, parts: int) -> tuple[Block, ...]:
+def cut_blocks(layer: Layer, nest: LoopNest, machine: Machine, groups: int, parts: int) -> tuple[WeightBlock, ...]:
     """Return the blocks of a layer in the order in which they are computed."""
     outputs = layer.conv_shape[0]
     total = -(-outputs // machine.lanes)
-    step = -(-walk.runs // parts)
-    cuts = [range(start, min(start + step, walk.runs)) for start in range(0, walk.runs, step)]
+    step = -(-nest.runs // parts)
+    cuts = [range(start, min(start + step, nest.runs)) for start in range(0, nest.runs, step)]
     places = [(first, cut) for first in range(0, total, groups) for cut in cuts]
     return tuple(
-        Block(index, first, min(groups, total - first), first * machine.lanes,
-              min(groups * machine.lanes, outputs - first * machine.lanes), cut)
+        WeightBlock(index, first, min(groups, total - first), first * machine.lanes,
+                    min(groups * machine.lanes, outputs - first * machine.lanes), cut)
         for index, (first, cut) in enumerate(places))
 
 
-def orders(layer: Layer, layouts: LayerLayouts, walk: Walk, machine: Machine, tiles: tuple[Tile, ...],
-           cuts: list[tuple[Block, ...]], chip: OnChip = APART) -> Iterator[LayerPlan]:
+def orders(layer: Layer, layouts: LayerLayouts, nest: LoopNest, machine: Machine, tiles: tuple[Tile, ...],
+           cuts: list[tuple[WeightBlock, ...]], chip: OnChip = APART) -> Iterator[LayerPlan]:
     """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
     copies = distinct(tiles)
     for blocks in cuts:
-        if not all(fits(tile, blocks, layer, layouts, walk, machine) for tile in copies):
+        if not all(fits(tile, blocks, layer, layouts, nest, machine) for tile in copies):
             continue
-        splits_input = input_bytes(tiles[0], layer, walk) > machine.activation_bytes
+        splits_input = input_bytes(tiles[0], layer, nest) > machine.activation_bytes
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
-            cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=weights_outer,
+            cost = price(layer, layouts, nest, machine, copies, blocks, weights_outer=weights_outer,
                          splits_input=splits_input, chip=chip)
-            plan = LayerPlan(layer=layer, work=layer, walk=walk, tiles=tiles, blocks=blocks,
+            plan = LayerPlan(layer=layer, work=layer, nest=nest, tiles=tiles, blocks=blocks,
                              weights_outer=weights_outer, splits_input=splits_input, cost=cost, layouts=layouts,
                              chip=chip)
             yield plan
             # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
             # blocks outside, all of the input would come during the first block.
-            if (not weights_outer and can_stay(tiles, layer, walk, machine)
-                    and array_cycles(copies, blocks, layer, walk, machine) * machine.bus_bytes < cost.bytes):
-                cost = price(layer, layouts, walk, machine, copies, blocks, weights_outer=False, splits_input=False,
+            if (not weights_outer and can_stay(tiles, layer, nest, machine)
+                and array_cycles(copies, blocks, layer, nest, machine) * machine.bus_bytes < cost.bytes):
+                cost = price(layer, layouts, nest, machine, copies, blocks, weights_outer=False, splits_input=False,
                              stays=True)
                 yield replace(plan, cost=cost, stays=True)
 
@@ -283,25 +283,25 @@ def distinct(tiles: tuple[Tile, ...]) -> dict[Tile, int]:
     return Counter(found.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
 
 
-def shape(cut: Slice) -> tuple[int, ...]:
+def shape(cut: TileExtent) -> tuple[int, ...]:
     """Return the lengths of ``cut``."""
     return len(cut.out), len(cut.conv), cut.before, len(cut.image), cut.after, cut.window_before
 
 
-def fits(tile: Tile, blocks: tuple[Block, ...], layer: Layer, layouts: LayerLayouts, walk: Walk,
+def fits(tile: Tile, blocks: tuple[WeightBlock, ...], layer: Layer, layouts: LayerLayouts, nest: LoopNest,
          machine: Machine) -> bool:
     """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
     block = blocks[0]
-    parts = len(block.runs) < walk.runs
+    parts = len(block.runs) < nest.runs
     if parts and (tile.rows.out, tile.columns.out) != (range(layer.out_shape[1]), range(layer.out_shape[2])):
         return False
-    inside = input_bytes(tile, layer, walk) <= machine.activation_bytes or (
+    inside = input_bytes(tile, layer, nest) <= machine.activation_bytes or (
         parts and layouts.input.whole and one_row_of_bytes(tile, layer)
         and part_bytes(block) <= machine.activation_bytes)
     return (inside
             and len(block.runs) <= MAX_RUNS
-            and walk.kernel_x <= MAX_KERNEL
-            and pair_words(tile, layer, walk) <= MAX_PAIR_WORDS
+            and nest.kernel_x <= MAX_KERNEL
+            and pair_words(tile, layer, nest) <= MAX_PAIR_WORDS
             and result_bytes(tile, block.channels) <= machine.result_bytes
             and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
             and len(tile.columns.conv) <= MAX_COLUMNS
@@ -324,7 +324,7 @@ def shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
     tile = Tile(height.cut(0, 1), width.cut(0, 1))
     needs = []
     for algorithm in algorithms(layer, options):
-        how = walk(layer, algorithm, machine)
+        how = loop_nest(layer, algorithm, machine)
         needs.append(f"as {algorithm} {input_bytes(tile, layer, how)} bytes of activations, "
                      f"{weight_words(1, how.runs, how, machine) * TILE_BYTES * machine.clusters} of weights and "
                      f"{result_bytes(tile, min(machine.lanes, layer.conv_shape[0]))} of results")

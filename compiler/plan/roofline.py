@@ -18,10 +18,9 @@ import math
 from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer, Network
+from tilewright.compiler.plan.algorithms import forms, loop_nests
 from tilewright.compiler.plan.cost import tiles_of
-from tilewright.compiler.plan.forms import forms
 from tilewright.compiler.plan.tiles import axes
-from tilewright.compiler.plan.walk import walks
 from tilewright.isa.machine import TABLE_BYTES, Machine
 
 PARAMETER_BYTES = 8
@@ -45,7 +44,7 @@ def layer_roofline(layer: Layer, machine: Machine) -> Roofline:
     """Return the roofline of one layer."""
     groups = -(-layer.conv_shape[0] // machine.lanes)
     compute = min(tiles_of(form.conv_shape[1], form.conv_shape[2], each) * each.steps * groups
-                  for form, algorithm in forms(layer) for each in walks(form, algorithm, machine))
+                  for form, algorithm in forms(layer) for each in loop_nests(form, algorithm, machine))
     return Roofline(compute, -(-least_bytes(layer) // machine.bus_bytes))
 
 

@@ -5,15 +5,22 @@ An axis is followed backwards from the output::
     output  --max pooling-->  convolution  --kernel, stride, dilation-->  image with its padding
 
 so that a tile of whole pooling windows knows which rows (columns) to compute, and those which to load.
+
+Tiles of an input that is loaded tile by tile share two rows with the next one, which then cross the bus twice. Where
+the whole input of ``conv23`` fits the activation buffer, it is loaded strip by strip, each row once: a strip of whole
+block rows (four rows each) as soon as a tile needs it, while the array reads other block rows.
 """
 
 from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
 
+BLOCK_SIDE = 4
+"""Rows, and columns, of a block of the blocked layout."""
+
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class TileExtent:
     """One axis of a tile.
 
     Attributes
@@ -44,7 +51,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class LayerAxis:
     """Sizes and steps of a layer along its height or its width."""
 
     image: int
@@ -68,7 +75,7 @@ class Axis:
         """Stored rows (columns) from one output to the next."""
         return 1 if self.skips else self.stride
 
-    def cut(self, start: int, stop: int) -> Slice:
+    def cut(self, start: int, stop: int) -> TileExtent:
         """Return the slice whose outputs are ``start`` .. ``stop`` - 1."""
         first = max(0, start * self.window_stride - self.window_pad)
         end = min(self.conv, (stop - 1) * self.window_stride - self.window_pad + self.window)
@@ -83,22 +90,22 @@ class Axis:
             before, after = image.start - low, high - image.stop
         else:
             before, after = high - low, 0
-        return Slice(range(start, stop), range(first, end), before, image, after, window_before)
+        return TileExtent(range(start, stop), range(first, end), before, image, after, window_before)
 
-    def cuts(self, size: int, first: int = 0) -> tuple[Slice, ...]:
+    def cuts(self, size: int, first: int = 0) -> tuple[TileExtent, ...]:
         """Return the slices of at most ``size`` outputs that make up the axis, behind one of ``first`` if given."""
         starts = [*([0] if first else []), *range(first, self.out, size)]
         return tuple(self.cut(start, stop) for start, stop in zip(starts, [*starts[1:], self.out], strict=True))
 
 
-def axes(layer: Layer) -> tuple[Axis, Axis]:
+def axes(layer: Layer) -> tuple[LayerAxis, LayerAxis]:
     """Return the axes of height and width."""
     pool = layer.pool
     window, stride, pads = (pool.kernel, pool.strides, pool.pads) if pool else ((1, 1), (1, 1), (0, 0, 0, 0))
     height, width = (
-        Axis(image=layer.in_shape[1 + i], conv=layer.conv_shape[1 + i], out=layer.out_shape[1 + i],
-             kernel=layer.kernel[i], stride=layer.strides[i], dilation=layer.dilations[i], pad=layer.pads[i],
-             window=window[i], window_stride=stride[i], window_pad=pads[i])
+        LayerAxis(image=layer.in_shape[1 + i], conv=layer.conv_shape[1 + i], out=layer.out_shape[1 + i],
+                  kernel=layer.kernel[i], stride=layer.strides[i], dilation=layer.dilations[i], pad=layer.pads[i],
+                  window=window[i], window_stride=stride[i], window_pad=pads[i])
         for i in range(2))
     return height, width
 
@@ -107,5 +114,28 @@ def axes(layer: Layer) -> tuple[Axis, Axis]:
 class Tile:
     """A block of a layer's output, all its channels."""
 
-    rows: Slice
-    columns: Slice
+    rows: TileExtent
+    columns: TileExtent
+
+
+def whole_tile(layer: Layer, columns: TileExtent) -> Tile:
+    """Return the tile of all rows of ``columns``."""
+    height, _ = axes(layer)
+    return Tile(height.cut(0, height.out), columns)
+
+
+def block_rows(tile: Tile) -> range:
+    """Return the block rows of the whole input that the patches of ``tile`` touch."""
+    first = tile.rows.conv.start
+    stop = first + 2 * -(-len(tile.rows.conv) // 2) + 2
+    return range(first // BLOCK_SIDE, -(-stop // BLOCK_SIDE))
+
+
+def strip(layer: Layer, columns: TileExtent, rows: range) -> Tile:
+    """Return the block rows ``rows`` of the whole input as what is to be loaded, padding included."""
+    whole = whole_tile(layer, columns).rows
+    first, stop = BLOCK_SIDE * rows.start, min(BLOCK_SIDE * rows.stop, whole.stored)
+    before = max(0, min(stop, whole.before) - first)
+    image = whole.image[max(first - whole.before, 0):max(stop - whole.before, 0)]
+    after = max(0, stop - first) - before - len(image)
+    return Tile(TileExtent(range(0), range(0), before, image, after, 0), columns)

@@ -106,7 +106,7 @@ def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
     """
     words = 2 * math.prod(plan.layer.out_shape) / machine.bus_bytes
     tiles = math.prod(plan.layer.conv_shape) / machine.lanes
-    return words <= STORE_SHARE * plan.walk.steps * tiles / (4 if plan.walk.algorithm == "conv23" else 1)
+    return words <= STORE_SHARE * plan.nest.steps * tiles / (4 if plan.nest.winograd else 1)
 
 
 def follows(first: Layer, second: Layer) -> bool:
@@ -135,14 +135,14 @@ def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options
     if behind is None:
         return None
     chip = OnChip(input=first.chip.input, output=True, stored=stored)
-    unit = BANK_ROW if behind.walk.algorithm == "conv23" else 1
+    unit = BANK_ROW if behind.nest.winograd else 1
     if aligned(first.blocks, unit):
         return priced(first, machine, chip), behind
     if not first.chip.input:
         return None
     before = plan_chained(first.layer, machine, options, first.layouts, chip, unit)
     # What it reads lies as it did, or the layer before would have to be planned anew.
-    return (before, behind) if before is not None and before.walk == first.walk else None
+    return (before, behind) if before is not None and before.nest == first.nest else None
 
 
 def saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPlan], machine: Machine) -> int:
@@ -157,12 +157,12 @@ def saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPlan
 
 def kept_bytes(plan: LayerPlan) -> int:
     """Return the bytes of the activation buffer that the whole input of a layer takes."""
-    return input_bytes(whole_of(plan), plan.layer, plan.walk)
+    return input_bytes(whole_of(plan), plan.layer, plan.nest)
 
 
 def head_bytes(plan: LayerPlan, machine: Machine) -> int:
     """Return the bytes of the activation buffer for two input tiles of ``plan``, or for its only one."""
-    size = part_bytes(plan.blocks[0]) if plan.splits_input else input_bytes(plan.largest, plan.layer, plan.walk)
+    size = part_bytes(plan.blocks[0]) if plan.splits_input else input_bytes(plan.largest, plan.layer, plan.nest)
     if plan.stays:
         size = kept_bytes(plan)
     several = plan.splits_input or (len(plan.tiles) > 1 and not plan.stays)

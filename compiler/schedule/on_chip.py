@@ -6,35 +6,32 @@ it written too. `sta.linear` and `sta.blocked` put the results between.
 
 from collections.abc import Iterator
 
-from tilewright.compiler.plan.footprint import Block, blocked_row_step, linear_row_step
+from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, linear_row_step
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.plan.strips import whole_tile
-from tilewright.compiler.plan.tiles import Tile
+from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, whole_tile
+from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.rings import Region
-from tilewright.compiler.schedule.step_commands import Access, Draft, chunks_of
+from tilewright.compiler.schedule.step_commands import Draft, chunks_of
 from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
-
-BLOCK = 4
-"""Rows and columns of a block."""
 
 
 def fill_border(plan: LayerPlan, region: Region) -> Iterator[Draft]:
     """Yield the commands that write the padding of a layer whose whole input will lie in ``region``."""
-    channels, blocked = plan.layer.in_shape[0], plan.walk.algorithm == "conv23"
+    channels, blocked = plan.layer.in_shape[0], plan.nest.winograd
     row_step = row_step_of(plan)
     for top, left, rows, columns in border(whole_of(plan)):
         # What is filled in the blocked layout starts with a block: results will overwrite what is too much.
-        more = left % BLOCK if blocked else 0
+        more = left % BLOCK_SIDE if blocked else 0
         size, count = chunks_of((columns + more) * channels, channels if blocked else 1, plan.layer)
-        base = region.start + (top // BLOCK * row_step + left // BLOCK * TILE_BYTES * channels if blocked else
+        base = region.start + (top // BLOCK_SIDE * row_step + left // BLOCK_SIDE * TILE_BYTES * channels if blocked else
                                top * row_step + left * channels)
         yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": 0})
         yield Draft("lda", "set_step", {"memory_row_step": 0, "row_step": row_step})
         yield Draft("lda", "set_layout", {"chunk_step": size, "channels": min(channels, MAX_PIXEL_BYTES), "left": 0,
                                           "right": 0, "value": plan.layer.pad_value})
         yield Draft("lda", "fill_blocked" if blocked else "fill_linear",
-                    {"base": base, "y": top % BLOCK if blocked else 0, "rows": rows},
+                    {"base": base, "y": top % BLOCK_SIDE if blocked else 0, "rows": rows},
                     (Access("activations", region.start, region.stop, write=True),))
 
 
@@ -45,9 +42,10 @@ def whole_of(plan: LayerPlan) -> Tile:
 
 def fill_cycles(plan: LayerPlan, tile: Tile, machine: Machine) -> int:
     """Return the cycles in which the padding of ``tile`` is written."""
-    channels, blocked = plan.layer.in_shape[0], plan.walk.algorithm == "conv23"
+    channels, blocked = plan.layer.in_shape[0], plan.nest.winograd
     pixel = -(-channels // machine.bus_bytes)
-    return sum(rows * ((columns + left % BLOCK) * pixel if blocked else -(-columns * channels // machine.bus_bytes))
+    return sum(rows * ((columns + left % BLOCK_SIDE) * pixel if blocked
+                       else -(-columns * channels // machine.bus_bytes))
                for _, left, rows, columns in border(tile))
 
 
@@ -65,24 +63,24 @@ def border(tile: Tile) -> Iterator[tuple[int, int, int, int]]:
 
 def row_step_of(plan: LayerPlan) -> int:
     """Return the bytes from a stored row to the next, or in the blocked layout from a row of blocks to the next."""
-    if plan.walk.algorithm == "conv23":
+    if plan.nest.winograd:
         return blocked_row_step(plan.tiles[0], plan.layer.in_shape[0])
-    return linear_row_step(plan.tiles[0], plan.layer, plan.walk)
+    return linear_row_step(plan.tiles[0], plan.layer, plan.nest)
 
 
-def keep(plan: LayerPlan, tile: Tile, block: Block, following: LayerPlan, region: Region,
+def keep(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, region: Region,
          results: Region) -> Iterator[Draft]:
     """Yield the commands that store a step's results into ``region``, which holds the input of ``following``."""
     columns, height = tile.columns.out, len(tile.rows.out)
     inside = whole_of(following)
     row, column = tile.rows.out[0] + inside.rows.before, columns[0] + inside.columns.before
     row_step = row_step_of(following)
-    first, stop = (row, row + height) if following.walk.algorithm != "conv23" else (
-        row // BLOCK, -(-(row + height) // BLOCK))
+    first, stop = (row, row + height) if not following.nest.winograd else (
+        row // BLOCK_SIDE, -(-(row + height) // BLOCK_SIDE))
     written = Access("activations", region.start + first * row_step, min(region.start + stop * row_step, region.stop),
                      write=True)
     yield Draft("sta", "set_source", {"row_step": len(columns) * block.channels})
-    stores = blocked if following.walk.algorithm == "conv23" else linear
+    stores = blocked if following.nest.winograd else linear
     for draft in stores(plan, tile, block, (row, column), row_step, region.start):
         if draft.configures:
             yield draft
@@ -91,7 +89,7 @@ def keep(plan: LayerPlan, tile: Tile, block: Block, following: LayerPlan, region
                         (Access("results", results.start, results.stop), written))
 
 
-def linear(plan: LayerPlan, tile: Tile, block: Block, place: tuple[int, int], row_step: int,
+def linear(plan: LayerPlan, tile: Tile, block: WeightBlock, place: tuple[int, int], row_step: int,
            start: int) -> Iterator[Draft]:
     """Yield the stores of a step to the linear layout at ``start``; ``place`` is stored row and column of the first."""
     channels, width = plan.layer.out_shape[0], len(tile.columns.out)
@@ -106,7 +104,7 @@ def linear(plan: LayerPlan, tile: Tile, block: Block, place: tuple[int, int], ro
     yield Draft("sta", "linear", {"target": target, "base": 0, "rows": len(tile.rows.out)})
 
 
-def blocked(plan: LayerPlan, tile: Tile, block: Block, place: tuple[int, int], row_step: int,
+def blocked(plan: LayerPlan, tile: Tile, block: WeightBlock, place: tuple[int, int], row_step: int,
             start: int) -> Iterator[Draft]:
     """Yield the same to the blocked layout.
 
@@ -116,12 +114,12 @@ def blocked(plan: LayerPlan, tile: Tile, block: Block, place: tuple[int, int], r
     channels, width = plan.layer.out_shape[0], len(tile.columns.out)
     yield Draft("sta", "set_row", {"chunk_bytes": block.channels, "chunks": width, "chunk_step": block.channels})
     yield Draft("sta", "set_target", {"target_chunk_step": TILE_BYTES * channels, "target_row_step": row_step})
-    left = start + place[1] // BLOCK * TILE_BYTES * channels
+    left = start + place[1] // BLOCK_SIDE * TILE_BYTES * channels
     rest = block.first_channel % TILE_BYTES
     rows = len(tile.rows.out)
     for done in range(rows if rest else 1):
         row = place[0] + done
         yield Draft("sta", "blocked", {
-            "target": left + row // BLOCK * row_step + TILE_BYTES * rest, "x": place[1] % BLOCK,
-            "channel": block.first_channel // TILE_BYTES, "y": (row + rest // BLOCK) % BLOCK,
+            "target": left + row // BLOCK_SIDE * row_step + TILE_BYTES * rest, "x": place[1] % BLOCK_SIDE,
+            "channel": block.first_channel // TILE_BYTES, "y": (row + rest // BLOCK_SIDE) % BLOCK_SIDE,
             "base": done * width * block.channels, "rows": 1 if rest else rows})

@@ -20,8 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from tilewright.compiler.schedule.accesses import Reader
-from tilewright.compiler.schedule.intervals import Intervals, mesh
+from tilewright.compiler.schedule.accesses import Intervals, Reader, mesh
 from tilewright.errors import InternalError
 from tilewright.isa.assembler import Command
 from tilewright.isa.encoding import SEMAPHORE_WIDTH

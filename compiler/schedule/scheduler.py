@@ -20,14 +20,14 @@ from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
 from tilewright.compiler.plan.footprint import block_words, input_bytes, part_bytes, result_bytes, usable_words
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.plan.strips import block_rows, strip, whole_tile
+from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
 from tilewright.compiler.schedule import on_chip
 from tilewright.compiler.schedule import step_commands as commands
+from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.chaining import head_bytes, kept_bytes
-from tilewright.compiler.schedule.rings import Region, Ring
-from tilewright.compiler.schedule.step_commands import Access, Draft
-from tilewright.compiler.schedule.steps import Kind, Step, block_of, needs_of, steps_of, tile_of
-from tilewright.compiler.schedule.stock import Stock
+from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring
+from tilewright.compiler.schedule.step_commands import Draft
+from tilewright.compiler.schedule.steps import Kind, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.synchronisation import synchronise
 from tilewright.compiler.schedule.weight_image import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
@@ -56,7 +56,7 @@ class CoreCall:
 
 
 @dataclass(slots=True)
-class Scheduler:
+class ProgramScheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
     Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
@@ -72,11 +72,11 @@ class Scheduler:
     drafts: list[tuple[int, Draft | Call]] = field(default_factory=list)
     touched: list[Access] = field(default_factory=list)
     configuration: dict[tuple[str, str], Draft] = field(default_factory=dict)
-    steps: tuple[Step, ...] = field(init=False)
-    inputs: Stock = field(init=False)
-    weights: Stock = field(init=False)
-    parameters: Stock = field(init=False)
-    tables: Stock = field(init=False)
+    steps: tuple[TileStep, ...] = field(init=False)
+    inputs: LoadedRegions = field(init=False)
+    weights: LoadedRegions = field(init=False)
+    parameters: LoadedRegions = field(init=False)
+    tables: LoadedRegions = field(init=False)
     results: Ring = field(init=False)
     reserved: dict[int, Region] = field(default_factory=dict)
     kept: dict[int, Region] = field(default_factory=dict)
@@ -89,13 +89,13 @@ class Scheduler:
         machine = self.machine
         self.steps = steps_of(self.plans, len(self.plans) + len(self.calls))
 
-        def stock(kind: Kind, size: int, alignment: int) -> Stock:
-            return Stock(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
+        def loaded(kind: Kind, size: int, alignment: int) -> LoadedRegions:
+            return LoadedRegions(Ring(size, alignment), needs_of(kind, self.steps, self.plans))
 
-        self.inputs = stock("input", machine.activation_bytes, TILE_BYTES)
-        self.weights = stock("weights", usable_words(machine), 8)
-        self.parameters = stock("parameters", machine.parameter_channels, max(machine.lanes, 2))
-        self.tables = stock("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
+        self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
+        self.weights = loaded("weights", usable_words(machine), 8)
+        self.parameters = loaded("parameters", machine.parameter_channels, max(machine.lanes, 2))
+        self.tables = loaded("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
         self.results = Ring(machine.result_bytes, TILE_BYTES)
 
     def run(self) -> list[tuple[int, Draft | Call]]:
@@ -110,8 +110,8 @@ class Scheduler:
                 self.call(step)
             else:
                 self.compute(step)
-            for stock in (self.inputs, self.weights, self.parameters, self.tables):
-                stock.release(step.index)
+            for loaded in (self.inputs, self.weights, self.parameters, self.tables):
+                loaded.release(step.index)
             if step.last and step.layer in self.kept:
                 self.inputs.ring.release(self.kept.pop(step.layer))
             if following is None:
@@ -143,7 +143,7 @@ class Scheduler:
 
     # ---- load
 
-    def load_weights(self, step: Step, layer: int) -> None:
+    def load_weights(self, step: TileStep, layer: int) -> None:
         """Load weights, parameters and table of ``step``, if they are not there, in the function of ``layer``."""
         if self.weights.due(step.index):
             self.flush(layer)
@@ -156,7 +156,7 @@ class Scheduler:
         if self.tables.due(step.index):
             self.load_table(layer)
 
-    def free_bytes(self, step: Step, following: Step) -> int:
+    def free_bytes(self, step: TileStep, following: TileStep) -> int:
         """Return how many bytes the bus has time for while ``step`` is computed, besides what ``following`` needs."""
         if step.layer in self.calls:
             return 0
@@ -172,7 +172,7 @@ class Scheduler:
             else:
                 tile_in = tile if self.inputs.due(following.index) else None
             if tile_in:
-                time -= input_cycles(tile_in, plan.layer, plan.layouts.input, plan.walk, self.machine)
+                time -= input_cycles(tile_in, plan.layer, plan.layouts.input, plan.nest, self.machine)
             time -= output_cycles(tile, block.channels, plan.layouts, self.machine, stored=plan.chip.stored)
         return max(0, time - self.spent) * self.machine.bus_bytes
 
@@ -189,7 +189,7 @@ class Scheduler:
             return False
         need = self.weights.needs[self.weights.loaded]
         plan, image = self.plans[need.layer], self.images[need.layer][need.block]
-        region = self.weights.take(block_words(plan.blocks[need.block], plan.walk, self.machine), ahead=ahead)
+        region = self.weights.take(block_words(plan.blocks[need.block], plan.nest, self.machine), ahead=ahead)
         if region is None:
             return False
         word = TILE_BYTES * self.machine.clusters
@@ -232,7 +232,7 @@ class Scheduler:
         self.emit(layer, commands.load_weights("table", self.images[need.layer][need.block].table, self.memory.weights,
                                                region, self.machine))
 
-    def load_data(self, step: Step) -> None:
+    def load_data(self, step: TileStep) -> None:
         """Load the input tile and the residual of ``step``, if they are not there."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         if step.first and plan.chip.output and not plan.chip.input:
@@ -244,30 +244,30 @@ class Scheduler:
             self.load_strip(step, self.memory.tensors[plan.layer.input])
         elif self.inputs.due(step.index):
             tensor = self.memory.tensors[plan.layer.input]
-            size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.walk)
+            size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
             region = self.required(self.inputs.take(size, around=True), "activation")
             self.emit(step.layer, commands.load_part(plan, block, tensor, region) if plan.splits_input
                       else commands.load_input(plan, tile, tensor, region))
-        if plan.layer.residual and block.runs.stop == plan.walk.runs:
+        if plan.layer.residual and block.runs.stop == plan.nest.runs:
             region = self.required(self.results.allocate(result_bytes(tile, block.channels)), "result")
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
             self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
 
-    def load_strip(self, step: Step, tensor: int) -> None:
+    def load_strip(self, step: TileStep, tensor: int) -> None:
         """Load those block rows of an input that stays which ``step`` is the first to need."""
         plan, tile = self.plans[step.layer], tile_of(step, self.plans)
         rows = self.missing_rows(step)
         if self.inputs.due(step.index):
             whole = whole_tile(plan.work, tile.columns)
-            self.required(self.inputs.take(input_bytes(whole, plan.work, plan.walk), around=True), "activation")
+            self.required(self.inputs.take(input_bytes(whole, plan.work, plan.nest), around=True), "activation")
         if rows:
             region = self.required(self.inputs.current(step.index), "activation")
             part = strip(plan.work, tile.columns, rows)
             self.emit(step.layer, commands.load_input(plan, part, tensor, region, rows.start))
             self.strips[step.layer] = rows.stop
 
-    def missing_rows(self, step: Step) -> range:
+    def missing_rows(self, step: TileStep) -> range:
         """Return the block rows of an input that stays which ``step`` needs and which have not been loaded."""
         rows = block_rows(tile_of(step, self.plans))
         return range(self.strips.get(step.layer, 0), rows.stop)
@@ -290,7 +290,7 @@ class Scheduler:
             self.kept[index] = self.required(ring.allocate(each), "activation")
             self.bare.append(index)
 
-    def to_fill(self, step: Step) -> list[int]:
+    def to_fill(self, step: TileStep) -> list[int]:
         """Return the layers whose padding is to be written before the data of ``step``.
 
         Padding comes before an input that the chain's first layer waits for: the next layer's before the first of
@@ -307,7 +307,7 @@ class Scheduler:
 
     # ---- compute and store
 
-    def compute(self, step: Step) -> None:
+    def compute(self, step: TileStep) -> None:
         """Run ``step`` and store its results."""
         plan, tile, block = self.plans[step.layer], tile_of(step, self.plans), block_of(step, self.plans)
         parameters = self.required(self.parameters.current(step.index), "parameter")
@@ -315,7 +315,7 @@ class Scheduler:
         source = self.required(self.kept.get(step.layer) or self.inputs.current(step.index), "activation")
         self.emit(step.layer, commands.compute(plan, tile, block, self.machine, source,
                                                self.weights.current(step.index), parameters, table))
-        if block.runs.stop < plan.walk.runs:
+        if block.runs.stop < plan.nest.runs:
             return
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
@@ -329,7 +329,7 @@ class Scheduler:
         if step.last:
             self.store_record(step.layer)
 
-    def call(self, step: Step) -> None:
+    def call(self, step: TileStep) -> None:
         """Let the host core compute ``step`` when what it needs is done, and weights of later layers come meanwhile."""
         core = self.calls[step.layer]
         if any(self.in_use(operand, write=operand is core.call.output) for operand in core.call.operands):
@@ -358,16 +358,16 @@ class Scheduler:
         return region
 
 
-def step_cycles(step: Step, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
+def step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
-    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.work, plan.walk, machine)
+    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.work, plan.nest, machine)
 
 
 def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],
              images: Mapping[int, tuple[BlockImage, ...]], memory: MemoryPlan,
              machine: Machine) -> list[tuple[int, Issue | Call]]:
     """Return the program as a flat list of (layer, command or call), with its semaphores; the last is the fence."""
-    drafts = Scheduler(machine, plans, calls, images, memory).run()
+    drafts = ProgramScheduler(machine, plans, calls, images, memory).run()
     layers = [layer for layer, _ in drafts] + [len(plans) + len(calls)]
     return list(zip(layers, synchronise([draft for _, draft in drafts] + [Draft("sta", "fence")]), strict=True))

@@ -10,38 +10,16 @@ from dataclasses import dataclass, field
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import Layout
-from tilewright.compiler.plan.footprint import (
-    BLOCK_ROWS,
-    Block,
-    blocked_row_step,
-    input_bytes,
-    linear_row_step,
-    pair_words,
-)
+from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm
+from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step, pair_words
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.plan.strips import block_rows
-from tilewright.compiler.plan.tiles import Tile, axes
-from tilewright.compiler.plan.walk import PAIR_BYTES
+from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, block_rows
+from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import Span
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale, residual_offset
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Places [start, stop) of a buffer, or of main memory, that a command reads or writes.
-
-    With a ``step`` it is only ``size`` places from start, start + step, .. on.
-    """
-
-    space: str
-    start: int
-    stop: int
-    write: bool = False
-    step: int = 0
-    size: int = 0
 
 
 def memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
@@ -93,7 +71,7 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
 
     Where the input stays, it is a strip and goes to block row ``first_block_row`` and those behind it.
     """
-    layer, blocked, layout = plan.layer, plan.walk.algorithm == "conv23", plan.layouts.input
+    layer, blocked, layout = plan.layer, plan.nest.winograd, plan.layouts.input
     channels = layer.in_shape[0]
     rows, columns = tile.rows, tile.columns
     left, pixels, right = columns.before, len(columns.image), columns.after
@@ -104,7 +82,7 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
     else:
         size, count = chunks_of(pixels * channels, channels if blocked else 1, layer)
         gap = size if count > 1 else 0
-    row_step = blocked_row_step(tile, channels) if blocked else linear_row_step(tile, layer, plan.walk)
+    row_step = blocked_row_step(tile, channels) if blocked else linear_row_step(tile, layer, plan.nest)
     yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": gap})
     yield Draft("lda", "set_step", {"memory_row_step": rows.image.step * layout.row_step, "row_step": row_step})
     # Without padding, the linear layout does not ask for the size of a pixel.
@@ -115,7 +93,7 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
     image_rows = len(rows.image) if columns.image else 0
     above = rows.before if image_rows else rows.stored
     if plan.stays:
-        stop_block_row = first_block_row - (-rows.stored // BLOCK_ROWS)
+        stop_block_row = first_block_row - (-rows.stored // BLOCK_SIDE)
         region = Region(region.start + first_block_row * row_step, region.start + stop_block_row * row_step)
     written = Access("activations", region.start, region.stop, write=True)
 
@@ -135,7 +113,7 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
             yield Draft("lda", f"fill_{form}", {**place(above + image_rows), "rows": rows.after}, (written,))
 
 
-def load_part(plan: LayerPlan, block: Block, tensor: int, region: Region) -> Iterator[Draft]:
+def load_part(plan: LayerPlan, block: WeightBlock, tensor: int, region: Region) -> Iterator[Draft]:
     """Yield the commands that load the part of a fully connected input that the runs of ``block`` cover."""
     layer = plan.layer
     channels, height, width = layer.in_shape
@@ -151,7 +129,7 @@ def load_part(plan: LayerPlan, block: Block, tensor: int, region: Region) -> Ite
                  Access("activations", region.start, region.stop, write=True)))
 
 
-def load_residual(plan: LayerPlan, tile: Tile, block: Block, tensor: int, region: Region) -> Iterator[Draft]:
+def load_residual(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, region: Region) -> Iterator[Draft]:
     """Yield the commands that bring the residual of a step to where its results will be."""
     layout = plan.layouts.residual
     assert layout is not None
@@ -185,34 +163,34 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
 # ---- mac
 
 
-def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source: Region, weights: Region | None,
+def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, source: Region, weights: Region | None,
             parameters: Region, table: Region | None) -> Iterator[Draft]:
     """Yield the mac commands of a step; ``weights`` in words per cluster, ``parameters`` in channels, bytes else."""
-    walk = plan.walk
-    winograd = walk.algorithm == "conv23"
+    nest = plan.nest
+    winograd = nest.winograd
     rows, columns = len(tile.rows.conv), len(tile.columns.conv)
     if winograd:
         rows, columns = -(-rows // 2), -(-columns // 2)
-    yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": walk.kernel_x,
-                                      "kernel_y": walk.kernel_y})
+    yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": nest.kernel_x,
+                                      "kernel_y": nest.kernel_y})
     yield from tile_steps(plan, tile)
-    yield Draft("conv", "set_group_step", {"group_step": walk.group_step})
-    base = source.start + block.first_group * walk.group_step
-    if walk.section:
-        base += block.first_group // walk.section * walk.section_step
+    yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
+    base = source.start + block.first_group * nest.group_step
+    if nest.section:
+        base += block.first_group // nest.section * nest.section_step
     if not plan.splits_input and not winograd:
         base += TILE_BYTES * block.runs.start
     y_half = 0
     if plan.stays or (plan.chip.input and winograd):
         touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
-        base, y_half = base + touched.start * row_step, tile.rows.conv.start % BLOCK_ROWS // 2
+        base, y_half = base + touched.start * row_step, tile.rows.conv.start % BLOCK_SIDE // 2
         source = Region(source.start + touched.start * row_step,
-                        source.start + touched.stop * row_step + walk.overread)
+                        source.start + touched.stop * row_step + nest.overread)
     elif plan.chip.input:
         first = tile.rows.conv.start * axes(plan.layer)[0].stored_stride
-        offset = first * linear_row_step(tile, plan.layer, walk)
+        offset = first * linear_row_step(tile, plan.layer, nest)
         base += offset
-        source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, walk))
+        source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, nest))
     accesses = [Access("activations", source.start, source.stop)]
     if weights:
         accesses += weight_accesses(weights, machine, ninths=winograd)
@@ -220,32 +198,32 @@ def compute(plan: LayerPlan, tile: Tile, block: Block, machine: Machine, source:
     accesses.append(Access("parameters", 8 * parameters.start, 8 * parameters.stop))
     if table:
         accesses.append(Access("table", table.start, table.stop))
-    mnemonic, variant = ("pool", "sum") if walk.algorithm == "sum" else (walk.algorithm, "run")
-    if winograd and not walk.reuse:
+    mnemonic, variant = ("pool", "sum") if nest.algorithm is Algorithm.POOL else (nest.algorithm, "run")
+    if winograd and not nest.reuse:
         variant = "run_without_reuse"
     yield Draft(mnemonic, variant,
                 {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
                  "groups": block.groups, "accumulate": int(block.runs.start > 0),
-                 "hold": int(block.runs.stop < walk.runs)}, tuple(accesses))
+                 "hold": int(block.runs.stop < nest.runs)}, tuple(accesses))
 
 
 def tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
     """Yield the strides of tiles and kernel."""
-    layer, walk = plan.layer, plan.walk
+    layer, nest = plan.layer, plan.nest
     channels = layer.in_shape[0]
-    if walk.algorithm == "conv23":
+    if nest.winograd:
         yield Draft("conv", "set_tile_step", {"x_step": TILE_BYTES * channels,
                                               "y_step": blocked_row_step(tile, channels)})
         return
     height, width = axes(layer)
-    row = linear_row_step(tile, layer, walk)
-    kernel_x_step = PAIR_BYTES if walk.pieces else layer.dilations[1] * channels
+    row = linear_row_step(tile, layer, nest)
+    kernel_x_step = PAIR_BYTES if nest.pieces else layer.dilations[1] * channels
     yield Draft("conv", "set_tile_step", {"x_step": width.stored_stride * channels,
                                           "y_step": height.stored_stride * row})
     yield Draft("conv", "set_kernel_step", {
-        "kernel_x_step": kernel_x_step if walk.kernel_x > 1 else 0,
-        "kernel_y_step": (2 if walk.paired else 1) * layer.dilations[0] * row if walk.kernel_y > 1 else 0,
-        "pair_words": pair_words(tile, layer, walk)})
+        "kernel_x_step": kernel_x_step if nest.kernel_x > 1 else 0,
+        "kernel_y_step": (2 if nest.paired else 1) * layer.dilations[0] * row if nest.kernel_y > 1 else 0,
+        "pair_words": pair_words(tile, layer, nest)})
 
 
 def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[Access]:
@@ -260,7 +238,7 @@ def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[
 # ---- post
 
 
-def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, table: Region | None,
+def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, parameters: Region, table: Region | None,
            results: Region) -> Iterator[Draft]:
     """Yield the act commands of a step."""
     layer = plan.work
@@ -281,7 +259,7 @@ def finish(plan: LayerPlan, tile: Tile, block: Block, parameters: Region, table:
     if table:
         accesses.append(Access("table", table.start, table.stop))
     yield Draft("act", "run",
-                {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.walk.algorithm == "conv23"),
+                {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.nest.winograd),
                  "parameter_base": parameters.start, "channels": block.channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
                  "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0},
@@ -321,7 +299,7 @@ class ResultRuns:
     row_step: int
 
 
-def result_runs(layer: Layer, tile: Tile, block: Block, layout: Layout) -> ResultRuns:
+def result_runs(layer: Layer, tile: Tile, block: WeightBlock, layout: Layout) -> ResultRuns:
     """Return the runs of a row of results: one where nothing lies between its pixels in memory, else one per pixel."""
     columns = len(tile.columns.out)
     row = columns * block.channels
@@ -331,14 +309,15 @@ def result_runs(layer: Layer, tile: Tile, block: Block, layout: Layout) -> Resul
     return ResultRuns(block.channels, columns, layout.pixel_step, row)
 
 
-def memory_span(tile: Tile, block: Block, tensor: int, layout: Layout) -> tuple[int, int]:
+def memory_span(tile: Tile, block: WeightBlock, tensor: int, layout: Layout) -> tuple[int, int]:
     """Return the addresses from a step's first result to behind its last."""
     rows, columns = tile.rows.out, tile.columns.out
     return (tensor + layout.at(rows[0], columns[0]) + block.first_channel,
             tensor + layout.at(rows[-1], columns[-1]) + block.first_channel + block.channels)
 
 
-def store(plan: LayerPlan, tile: Tile, block: Block, tensor: int, layout: Layout, results: Region) -> Iterator[Draft]:
+def store(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, layout: Layout,
+          results: Region) -> Iterator[Draft]:
     """Yield the commands that store a step's results to a tensor at memory address ``tensor``."""
     runs = result_runs(plan.layer, tile, block, layout)
     first, stop = memory_span(tile, block, tensor, layout)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.compiler.plan.footprint import Block
+from tilewright.compiler.plan.algorithms import Algorithm
+from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import Tile
 
@@ -16,7 +17,7 @@ Kind = Literal["input", "weights", "parameters", "table"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TileStep:
     """Tile and block number ``tile`` and ``block`` of a layer.
 
     ``first`` and ``last`` tell whether it is the first or the last step of its layer.
@@ -51,17 +52,17 @@ def order(plan: LayerPlan) -> Iterator[tuple[int, int]]:
         yield from ((tile, block) for tile in tiles for block in blocks)
 
 
-def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[Step, ...]:
+def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...]:
     """Return all steps of ``layers`` layers; one without a plan is the host core's and a single step."""
-    steps: list[Step] = []
+    steps: list[TileStep] = []
     for layer in range(layers):
         pairs = list(order(plans[layer])) if layer in plans else [(0, 0)]
         for place, (tile, block) in enumerate(pairs):
-            steps.append(Step(len(steps), layer, tile, block, place == 0, place == len(pairs) - 1))
+            steps.append(TileStep(len(steps), layer, tile, block, place == 0, place == len(pairs) - 1))
     return tuple(steps)
 
 
-def needs_of(kind: Kind, steps: tuple[Step, ...], plans: Mapping[int, LayerPlan]) -> tuple[Need, ...]:
+def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerPlan]) -> tuple[Need, ...]:
     """Return what is to be loaded of ``kind``, in order; consecutive steps that need the same share it."""
     found: list[Need] = []
     current: tuple[int, ...] | None = None
@@ -80,9 +81,9 @@ def needs_of(kind: Kind, steps: tuple[Step, ...], plans: Mapping[int, LayerPlan]
     return tuple(found)
 
 
-def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
+def key(kind: Kind, step: TileStep, plan: LayerPlan) -> tuple[int, ...] | None:
     """Return what tells one need of ``kind`` from another, or None if the step has no such need."""
-    block: Block = plan.blocks[step.block]
+    block: WeightBlock = plan.blocks[step.block]
     if kind == "input":
         if plan.chip.input:
             return None
@@ -91,14 +92,14 @@ def key(kind: Kind, step: Step, plan: LayerPlan) -> tuple[int, ...] | None:
         return step.layer, block.first_group
     if kind == "table":
         return (step.layer,) if plan.layer.table is not None else None
-    return (step.layer, step.block) if plan.walk.algorithm != "sum" else None
+    return (step.layer, step.block) if plan.nest.algorithm is not Algorithm.POOL else None
 
 
-def tile_of(step: Step, plans: Mapping[int, LayerPlan]) -> Tile:
+def tile_of(step: TileStep, plans: Mapping[int, LayerPlan]) -> Tile:
     """Return the step's tile."""
     return plans[step.layer].tiles[step.tile]
 
 
-def block_of(step: Step, plans: Mapping[int, LayerPlan]) -> Block:
+def block_of(step: TileStep, plans: Mapping[int, LayerPlan]) -> WeightBlock:
     """Return the step's block."""
     return plans[step.layer].blocks[step.block]

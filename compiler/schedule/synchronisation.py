@@ -23,8 +23,8 @@ and no load behind it is let go before the array has taken it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilewright.compiler.schedule.intervals import Intervals, mesh
-from tilewright.compiler.schedule.step_commands import Access, Draft
+from tilewright.compiler.schedule.accesses import Access, Intervals, mesh
+from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.errors import InternalError
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Call, Issue, issue
@@ -58,7 +58,7 @@ class ScheduleError(InternalError, AssertionError):
 
 
 @dataclass(slots=True)
-class Entry:
+class PendingAccess:
     """An access that later ones may have to wait for."""
 
     start: int
@@ -84,7 +84,7 @@ class Synchroniser:
     starts: dict[str, Clock] = field(default_factory=lambda: {
         unit: [-1] * len(QUEUES) for unit in ("load", "mac", "post", "store", "host")})
     post_end: Clock = field(default_factory=lambda: [-1] * len(QUEUES))
-    spaces: dict[str, Intervals[Entry]] = field(default_factory=dict)
+    spaces: dict[str, Intervals[PendingAccess]] = field(default_factory=dict)
     unpaired: list[int] = field(default_factory=list)
     paired: int = 0
     last_store: int = -1
@@ -221,7 +221,7 @@ class Synchroniser:
                 self.copies.append(index)
         # What a write covers will be waited for through that write, what a read covers through a read of its queue.
         self.spaces[access.space].replace(
-            Entry(access.start, access.stop, queue, index, access.write, access.step, access.size),
+            PendingAccess(access.start, access.stop, queue, index, access.write, access.step, access.size),
             lambda entry: access.write or (entry.queue == queue and not entry.write))
 
     def result(self) -> list[Issue | Call]:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.plan.footprint import Block
+from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
+from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.plan.walk import PAIR_BYTES, Walk
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
@@ -71,20 +71,20 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
 
 def pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
     """Return the main words and the ninth words of every block."""
-    layer, walk = plan.layer, plan.walk
-    if walk.algorithm == "sum":
+    layer, nest = plan.layer, plan.nest
+    if nest.algorithm is Algorithm.POOL:
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
-    if walk.algorithm == "conv23":
-        kernels = seen_kernels(layer, walk, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
+    if nest.winograd:
+        kernels = seen_kernels(layer, nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
         packed = [pack_conv23(block_weights(kernels, block, machine), machine) for block in plan.blocks]
         return [main for main, _ in packed], [ninths for _, ninths in packed]
-    runs = kernel_runs(layer, walk, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
+    runs = kernel_runs(layer, nest, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
     return [pack_conv(runs[block.first_group:block.first_group + block.groups, :, :, block.runs.start:block.runs.stop],
                       machine) for block in plan.blocks], [b""] * len(plan.blocks)
 
 
-def block_weights(kernels: Int8, block: Block, machine: Machine) -> Int8:
+def block_weights(kernels: Int8, block: WeightBlock, machine: Machine) -> Int8:
     """Return the 3x3 kernels of ``block``, zero for lanes without a channel: (lane groups, lanes, channels, 9)."""
     chosen = kernels[block.first_channel:block.first_channel + block.channels]
     padded = np.zeros((block.groups * machine.lanes, kernels.shape[1], 9), np.int8)
@@ -106,40 +106,40 @@ def pack_conv23(kernels: Int8, machine: Machine) -> tuple[bytes, bytes]:
     return main.tobytes(), ninths.tobytes()
 
 
-def kernel_runs(layer: Layer, walk: Walk, machine: Machine) -> Int8:
+def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine) -> Int8:
     """Return the kernels as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
-    seen = seen_kernels(layer, walk, machine)                                   # (outputs, kh, kw, seen)
-    flat = (pair_kernel_rows(seen, walk) if walk.paired
-            else seen.reshape(len(seen), walk.kernel_y * walk.kernel_x, -1))
+    seen = seen_kernels(layer, nest, machine)                                   # (outputs, kh, kw, seen)
+    flat = (pair_kernel_rows(seen, nest) if nest.paired
+            else seen.reshape(len(seen), nest.kernel_y * nest.kernel_x, -1))
     groups = -(-len(seen) // machine.lanes)
-    padded = np.zeros((groups * machine.lanes, flat.shape[1], walk.runs * TILE_BYTES), np.int8)
+    padded = np.zeros((groups * machine.lanes, flat.shape[1], nest.runs * TILE_BYTES), np.int8)
     padded[:len(flat), :, :flat.shape[2]] = flat
-    return padded.reshape(groups, machine.lanes, flat.shape[1], walk.runs, TILE_BYTES)
+    return padded.reshape(groups, machine.lanes, flat.shape[1], nest.runs, TILE_BYTES)
 
 
-def pair_kernel_rows(seen: Int8, walk: Walk) -> Int8:
+def pair_kernel_rows(seen: Int8, nest: LoopNest) -> Int8:
     """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
     outputs, height = seen.shape[:2]
-    rows = seen.reshape(outputs, height, 1 if walk.pieces else walk.kernel_x, -1)
+    rows = seen.reshape(outputs, height, 1 if nest.pieces else nest.kernel_x, -1)
     columns, size = rows.shape[2:]
-    padded = np.zeros((outputs, 2 * walk.kernel_y, columns, walk.kernel_x // columns * PAIR_BYTES), np.int8)
+    padded = np.zeros((outputs, 2 * nest.kernel_y, columns, nest.kernel_x // columns * PAIR_BYTES), np.int8)
     padded[:, :height, :, :size] = rows
-    pairs = padded.reshape(outputs, walk.kernel_y, 2, walk.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
-    return pairs.reshape(outputs, walk.kernel_y * walk.kernel_x, TILE_BYTES)
+    pairs = padded.reshape(outputs, nest.kernel_y, 2, nest.kernel_x, PAIR_BYTES).transpose(0, 1, 3, 2, 4)
+    return pairs.reshape(outputs, nest.kernel_y * nest.kernel_x, TILE_BYTES)
 
 
-def seen_kernels(layer: Layer, walk: Walk, machine: Machine) -> Int8:
+def seen_kernels(layer: Layer, nest: LoopNest, machine: Machine) -> Int8:
     """Return each output's kernel over the channels its lane group sees: (outputs, kh, kw, seen)."""
     assert layer.weights is not None
     weights = np.asarray(layer.weights).transpose(0, 2, 3, 1)                   # (outputs, kh, kw, inputs of a group)
     outputs, height, width, each = weights.shape
-    if walk.seen == each:
+    if nest.seen == each:
         return weights
     group = np.arange(outputs) // (outputs // layer.groups)
     lane_group = np.arange(outputs) // machine.lanes
-    step = walk.group_step // TILE_BYTES if walk.algorithm == "conv23" else walk.group_step
+    step = nest.group_step // TILE_BYTES if nest.winograd else nest.group_step
     first = group * each - lane_group * step
-    seen = np.zeros((outputs, height, width, walk.seen), np.int8)
+    seen = np.zeros((outputs, height, width, nest.seen), np.int8)
     for output in range(outputs):
         seen[output, :, :, first[output]:first[output] + each] = weights[output]
     return seen

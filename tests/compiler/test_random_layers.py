@@ -19,7 +19,7 @@ FEW, MANY = 6, 44
 
 def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_layer) -> dict[str, int]:
     """Run layers of the seeds of ``batch`` and return how many were cut in which way."""
-    seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "sum", "paired",
+    seen = dict.fromkeys(("tiles", "columns", "blocks", "parts", "too large", "conv23", "conv", "pool", "paired",
                           "paired odd", "pieces"), 0)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng(seed)
@@ -35,14 +35,14 @@ def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_
         expected = run_layer(layer, inputs["x"], inputs.get("residual"))
         np.testing.assert_array_equal(execute(compiled, inputs)["y"], expected, err_msg=f"seed {seed}: {layer.name}")
         plan = compiled.plans[0]
-        seen[plan.walk.algorithm] += 1
-        seen["paired"] += plan.walk.paired
-        seen["paired odd"] += plan.walk.paired and layer.kernel[0] % 2
-        seen["pieces"] += plan.walk.pieces and plan.walk.kernel_x > 1
+        seen[plan.nest.algorithm] += 1
+        seen["paired"] += plan.nest.paired
+        seen["paired odd"] += plan.nest.paired and layer.kernel[0] % 2
+        seen["pieces"] += plan.nest.pieces and plan.nest.kernel_x > 1
         seen["tiles"] += len(plan.tiles) > 1
         seen["columns"] += len(plan.tiles[0].columns.out) < layer.out_shape[2]
         seen["blocks"] += len(plan.blocks) > 1
-        seen["parts"] += len(plan.blocks[0].runs) < plan.walk.runs
+        seen["parts"] += len(plan.blocks[0].runs) < plan.nest.runs
     return seen
 
 
@@ -53,7 +53,7 @@ def test_layers_equal_the_reference(batch):
     assert seen["tiles"] > BATCH // 4
     assert seen["blocks"] > BATCH // 6
     assert seen["too large"] < BATCH // 4
-    assert all(seen[algorithm] for algorithm in ("conv23", "conv", "sum"))
+    assert all(seen[algorithm] for algorithm in ("conv23", "conv", "pool"))
 
 
 @pytest.mark.parametrize("batch", range(2))

@@ -27,5 +27,5 @@ def test_depthwise_3x3_keeps_half_the_multipliers_busy(tmp_path):
     for name in (middle, last):
         np.testing.assert_array_equal(tensors[name], expected[name])
     counts = differences([read_record(content) for content in result.dumps[-len(records):]])
-    assert compiled.plans[1].walk.algorithm == "conv23"
+    assert compiled.plans[1].nest.algorithm == "conv23"
     assert network.layers[1].macs / counts[1]["cycles"] / machine.multipliers >= LEAST_RATE

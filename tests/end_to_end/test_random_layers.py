@@ -63,8 +63,8 @@ def test_layers_equal_the_reference(machine, seed, tmp_path):
 @pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["base"]], ids=lambda machine: machine.name)
 def test_layers_of_narrow_kernel_rows_equal_the_reference(machine, tmp_path):
     plans = assert_exact(machine, 1, tmp_path, draw=random_narrow_layer)
-    assert sum(plan.walk.paired for plan in plans) > BATCH // 2
-    assert any(plan.walk.pieces and plan.walk.kernel_x > 1 for plan in plans)
+    assert sum(plan.nest.paired for plan in plans) > BATCH // 2
+    assert any(plan.nest.pieces and plan.nest.kernel_x > 1 for plan in plans)
 
 
 @pytest.mark.slow

@@ -11,7 +11,14 @@ import numpy as np
 from tests.support.random_layers import Shape, build_layer
 from tests.support.transposed import sums_by_definition
 from tilewright.compiler.network.layers import Layer, Network, Requantize, TensorInfo
-from tilewright.compiler.network.places import Concat, Slice, Step, Upsample, copy_layer, place_tensors
+from tilewright.compiler.network.places import (
+    ConcatMove,
+    PlacementStep,
+    SliceMove,
+    UpsampleMove,
+    copy_layer,
+    place_tensors,
+)
 from tilewright.compiler.network.reference import requantize, run_layer
 from tilewright.compiler.network.transposed import transposed_convolution, transposed_shape
 
@@ -41,8 +48,8 @@ class Sketch:
 
     rng: np.random.Generator
     tensors: dict[str, TensorInfo] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    meaning: list[Step | Transposed] = field(default_factory=list)
+    steps: list[PlacementStep] = field(default_factory=list)
+    meaning: list[PlacementStep | Transposed] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
 
     def tensor(self, shape: tuple[int, int, int], zero_point: int = 0) -> str:
@@ -57,7 +64,7 @@ class Sketch:
         self.inputs.append(name)
         return name
 
-    def do(self, step: Step) -> None:
+    def do(self, step: PlacementStep) -> None:
         """Append a step that means itself."""
         self.steps.append(step)
         self.meaning.append(step)
@@ -83,22 +90,23 @@ class Sketch:
         shape = list(self.tensors[names[0]].shape)
         shape[axis] = sum(self.tensors[name].shape[axis] for name in names)
         output = self.tensor((shape[0], shape[1], shape[2]))
-        self.do(Concat(name=f"concat {output}", onnx_nodes=("concat",), inputs=tuple(names), output=output, axis=axis))
+        self.do(ConcatMove(name=f"concat {output}", onnx_nodes=("concat",), inputs=tuple(names), output=output,
+                           axis=axis))
         return output
 
     def slice(self, source: str, starts: tuple[int, int, int], shape: tuple[int, int, int],
               steps: tuple[int, int] = (1, 1)) -> str:
         """Append a slice."""
         output = self.tensor(shape)
-        self.do(Slice(name=f"slice {output}", onnx_nodes=("slice",), input=source, output=output, starts=starts,
-                      steps=steps))
+        self.do(SliceMove(name=f"slice {output}", onnx_nodes=("slice",), input=source, output=output, starts=starts,
+                          steps=steps))
         return output
 
     def upsample(self, source: str, factors: tuple[int, int]) -> str:
         """Append nearest upsampling."""
         channels, height, width = self.tensors[source].shape
         output = self.tensor((channels, height * factors[0], width * factors[1]))
-        self.do(Upsample(name=f"up {output}", onnx_nodes=("up",), input=source, output=output, factors=factors))
+        self.do(UpsampleMove(name=f"up {output}", onnx_nodes=("up",), input=source, output=output, factors=factors))
         return output
 
     def transposed(self, source: str, outputs: int, kernel: tuple[int, int], strides: tuple[int, int],
@@ -135,14 +143,14 @@ class Sketch:
                 values[step.output] = run_layer(step, values[step.input], other)
             elif isinstance(step, Transposed):
                 values[step.output] = step.evaluate(values[step.input], self.tensors[step.output].shape)
-            elif isinstance(step, Concat):
+            elif isinstance(step, ConcatMove):
                 values[step.output] = np.concatenate([values[name] for name in step.inputs], axis=step.axis)
-            elif isinstance(step, Slice):
+            elif isinstance(step, SliceMove):
                 (c, y, x), (channels, height, width) = step.starts, self.tensors[step.output].shape
                 part = values[step.input][c:c + channels, y::step.steps[0], x::step.steps[1]]
                 values[step.output] = part[:, :height, :width]
             else:
-                assert isinstance(step, Upsample)
+                assert isinstance(step, UpsampleMove)
                 values[step.output] = values[step.input].repeat(step.factors[0], 1).repeat(step.factors[1], 2)
         return values
 
@@ -157,7 +165,7 @@ def random_sketch(rng: np.random.Generator, length: int = 9, largest: int = 12) 
     while len(sketch.meaning) < length:
         grow(sketch)
     read = {name for step in sketch.meaning
-            for name in (step.inputs if isinstance(step, Concat) else step.reads if isinstance(step, Layer) else
+            for name in (step.inputs if isinstance(step, ConcatMove) else step.reads if isinstance(step, Layer) else
                          (step.input,))}
     made = [step.output for step in sketch.meaning]
     outputs = [name for name in made if name not in read or rng.random() < 0.1]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tilewright.compiler.kernels.language.expression import FLOATS, Expression, Function
+from tilewright.compiler.kernels.language.expression import FLOATS, Expression, ScalarFunction
 from tilewright.compiler.kernels.language.kernel import CTYPES
 
 BINARY = {
@@ -51,7 +51,7 @@ def c_declarations(named: Sequence[tuple[str, Expression]]) -> list[str]:
     return printer.lines
 
 
-def c_function(function: Function) -> str:
+def c_function(function: ScalarFunction) -> str:
     """Return the definition of a static function."""
     lines, text = c_lines(function.body)
     parameters = ", ".join(f"{ctype(each.dtype)} {each.value}" for each in function.parameters)
@@ -59,7 +59,7 @@ def c_function(function: Function) -> str:
                       "{", *(f"    {line}" for line in [*lines, f"return {text};"]), "}"])
 
 
-def called(expression: Expression) -> Iterator[str | Function]:
+def called(expression: Expression) -> Iterator[str | ScalarFunction]:
     """Yield what ``expression`` needs: functions, callees first, and names of helpers in C; with repetitions."""
     for arg in expression.args:
         yield from called(arg)

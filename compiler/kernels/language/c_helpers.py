@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from tilewright.compiler.kernels.language import float_functions as functions
 from tilewright.compiler.kernels.language.c_expression import c_function, called
-from tilewright.compiler.kernels.language.expression import Expression, Function
+from tilewright.compiler.kernels.language.expression import Expression, ScalarFunction
 
 _BITS = """\
 /* The bits of a float. */
@@ -115,7 +115,8 @@ PLAIN: dict[str, str] = {
 
 NEEDS = {"tw_sqrt": ("tw_bits", "tw_float")}
 
-FUNCTIONS: dict[str, Function] = {each.name: each for each in vars(functions).values() if isinstance(each, Function)}
+FUNCTIONS: dict[str, ScalarFunction] = {
+    each.name: each for each in vars(functions).values() if isinstance(each, ScalarFunction)}
 """Functions written as expressions, by their name in C."""
 
 

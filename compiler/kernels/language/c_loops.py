@@ -12,7 +12,7 @@ INDENT = "    "
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class StridedElement:
     """Where a loop nest finds an operand's element: ``pointer[offset + Σ index · stride]``, one stride per dim."""
 
     pointer: str
@@ -57,7 +57,7 @@ def merged(dims: Dims, strides: Sequence[Dims]) -> tuple[Dims, tuple[Dims, ...]]
     return tuple(sizes), tuple(tuple(step[k] for step in steps) for k in range(len(strides)))
 
 
-def place(access: Access, indices: Sequence[str]) -> str:
+def place(access: StridedElement, indices: Sequence[str]) -> str:
     """Return the C text of an element."""
     return f"{access.pointer}[{offset_text(access.offset, access.strides, indices)}]"
 
@@ -98,25 +98,25 @@ class Nest:
     """
 
     sizes: Dims
-    target: Access
-    inputs: Mapping[int, list[tuple[str, str, Access]]]
+    target: StridedElement
+    inputs: Mapping[int, list[tuple[str, str, StridedElement]]]
     hoisted: Mapping[int, list[tuple[str, Expression]]]
     result: Expression
 
 
-def nest(dims: Dims, out: Access, inputs: Mapping[str, Access], result: Expression) -> Nest:
+def nest(dims: Dims, out: StridedElement, inputs: Mapping[str, StridedElement], result: Expression) -> Nest:
     """Return loops that store ``result`` for every element of ``out``; ``inputs`` says where its inputs are."""
     sizes, strides = merged(dims, [out.strides, *(access.strides for access in inputs.values())])
     dtypes = {node.value: node.dtype for node in nodes(result) if node.op == "input"}
     depths: dict[str, int] = {}
-    loads: dict[int, list[tuple[str, str, Access]]] = {}
+    loads: dict[int, list[tuple[str, str, StridedElement]]] = {}
     for (name, access), steps in zip(inputs.items(), strides[1:], strict=True):
         if name in dtypes:
             depths[name] = max((axis + 1 for axis, step in enumerate(steps) if step), default=0)
-            here = Access(access.pointer, steps, access.offset)
+            here = StridedElement(access.pointer, steps, access.offset)
             loads.setdefault(depths[name], []).append((name, dtypes[name], here))
     hoisted, final = _staged(result, depths, len(sizes))
-    return Nest(sizes, Access(out.pointer, strides[0], out.offset), loads, hoisted, final)
+    return Nest(sizes, StridedElement(out.pointer, strides[0], out.offset), loads, hoisted, final)
 
 
 def elementwise(planned: Nest) -> list[str]:

@@ -22,7 +22,7 @@ class Expression:
     Attributes
     ----------
     op : str
-        ``input`` (``value`` is its name), ``constant`` (``value``), ``call`` (``value`` is a :class:`Function`),
+        ``input`` (``value`` is its name), ``constant`` (``value``), ``call`` (``value`` is a :class:`ScalarFunction`),
         ``cast``, ``view`` (the same bits as another dtype), ``where``, or an operation of ``NUMPY``.
     dtype : str
         NumPy's name of the result's dtype; comparisons have ``bool``.
@@ -110,7 +110,7 @@ Operand = Expression | Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class ScalarFunction:
     """A named function of scalars: a static function in C."""
 
     name: str
@@ -123,12 +123,12 @@ class Function:
         return Expression("call", self.body.dtype, taken, self)
 
 
-def function(dtype: str) -> Callable[[Callable[..., Expression]], Function]:
-    """Make a :class:`Function` of one in Python whose parameters are all of ``dtype``."""
-    def made(build: Callable[..., Expression]) -> Function:
+def function(dtype: str) -> Callable[[Callable[..., Expression]], ScalarFunction]:
+    """Make a :class:`ScalarFunction` of one in Python whose parameters are all of ``dtype``."""
+    def made(build: Callable[..., Expression]) -> ScalarFunction:
         parameters = tuple(variable(name, dtype) for name in inspect.signature(build).parameters)
         doc = (inspect.getdoc(build) or "").splitlines()[0]
-        return Function(f"tw_{build.__name__.strip('_')}", doc, parameters, build(*parameters))
+        return ScalarFunction(f"tw_{build.__name__.strip('_')}", doc, parameters, build(*parameters))
     return made
 
 

@@ -17,7 +17,7 @@ from tilewright.compiler.kernels.language.checked import (
 )
 from tilewright.compiler.kernels.language.core_cycles import START
 from tilewright.compiler.kernels.operators.products import FLOAT, INTEGER, QUANTISED, Products
-from tilewright.compiler.kernels.operators.sliding_windows import Window, window_of
+from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow, window_of
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
@@ -126,7 +126,7 @@ class Convolution(CheckedKernel):
         return START + steps * self.products.step_cycles(memory) + \
             math.prod(call.output.dims) * self.products.after_cycles(call, memory)
 
-    def _window(self, call: Call) -> Window:
+    def _window(self, call: Call) -> SlidingWindow:
         dtypes = ("float32",) if self.products.floats else ("int8", "uint8")
         x, w = required(call, self.products.x, dtypes), required(call, self.products.w, dtypes)
         if len(x.dims) < 3 or len(w.dims) != len(x.dims):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from tilewright.compiler.kernels.language.c_helpers import helper_names
-from tilewright.compiler.kernels.language.c_loops import Access, Nest, broadcast_strides, elementwise, nest
+from tilewright.compiler.kernels.language.c_loops import Nest, StridedElement, broadcast_strides, elementwise, nest
 from tilewright.compiler.kernels.language.checked import (
     CheckedKernel,
     Dims,
@@ -85,9 +85,9 @@ class Elementwise(CheckedKernel):
         return elementwise(self._nest(call))
 
     def _nest(self, call: Call) -> Nest:
-        inputs = {f"x{position}": Access(f"in{position}", self._strides(call, position))
+        inputs = {f"x{position}": StridedElement(f"in{position}", self._strides(call, position))
                   for position, each in enumerate(call.inputs) if each.dtype}
-        return nest(call.output.dims, Access("out", call.output.strides), inputs, self.expression(call))
+        return nest(call.output.dims, StridedElement("out", call.output.strides), inputs, self.expression(call))
 
     def helpers(self, call: Call) -> tuple[str, ...]:
         return helper_names(self.expression(call))

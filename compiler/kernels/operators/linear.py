@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.kernels.language.c_expression import c_lines
-from tilewright.compiler.kernels.language.c_loops import Access, Dims, broadcast_strides, loops, offset_text, place
+from tilewright.compiler.kernels.language.c_loops import (
+    Dims,
+    StridedElement,
+    broadcast_strides,
+    loops,
+    offset_text,
+    place,
+)
 from tilewright.compiler.kernels.language.checked import (
     CheckedKernel,
     Refused,
@@ -72,8 +79,8 @@ class MatMul(CheckedKernel):
 
         def element(indices: list[str]) -> list[str]:
             def term(inner: list[str]) -> list[str]:
-                x = place(Access(f"in{products.x}", (*left, a.strides[-1])), (*indices, *inner))
-                w = place(Access(f"in{products.w}", (*right, b.strides[-2])), (*indices, *inner))
+                x = place(StridedElement(f"in{products.x}", (*left, a.strides[-1])), (*indices, *inner))
+                w = place(StridedElement(f"in{products.w}", (*right, b.strides[-2])), (*indices, *inner))
                 return [products.step(call, x, w)]
 
             return [*products.before(call, indices[-1]), products.start(None),

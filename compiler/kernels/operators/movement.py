@@ -16,11 +16,11 @@ from tilewright.compiler.kernels.language.checked import (
     optional,
     required,
 )
-from tilewright.compiler.kernels.operators.moving import ANY, Move, Moving, whole
+from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, StridedCopy, whole
 from tilewright.isa.program import Call, Operand
 
 
-class Transpose(Moving):
+class TransposeKernel(CopyKernel):
     """Axes in another order."""
 
     def result(self, call: Call) -> tuple[str, Dims]:
@@ -28,10 +28,10 @@ class Transpose(Moving):
         source = required(call, 0, ANY)
         return source.dtype, tuple(source.dims[axis] for axis in self._order(call, source))
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source = call.inputs[0]
         strides = tuple(source.strides[axis] for axis in self._order(call, source))
-        return [Move(0, call.output.dims, call.output.strides, strides)]
+        return [StridedCopy(0, call.output.dims, call.output.strides, strides)]
 
     def _order(self, call: Call, source: Operand) -> list[int]:
         rank = len(source.dims)
@@ -42,7 +42,7 @@ class Transpose(Moving):
         return order
 
 
-class Reshaping(Moving):
+class ReshapeKernel(CopyKernel):
     """Other dims over the same elements in row-major order: Reshape, Flatten, Squeeze, Unsqueeze."""
 
     def __init__(self, op: str, parameters: Mapping[int, str]) -> None:
@@ -57,11 +57,11 @@ class Reshaping(Moving):
                           f"not {call.output.dims!r}")
         return source.dtype, call.output.dims
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         fitted = _common(_runs(call.output), _runs(call.inputs[0]))
         if fitted is None:
             raise Refused(f"{self.op} has no common dims for {call.inputs[0].dims} and {call.output.dims}")
-        return [Move(0, *fitted)]
+        return [StridedCopy(0, *fitted)]
 
     def c_body(self, call: Call, function: str) -> list[str]:
         if _common(_runs(call.output), _runs(call.inputs[0])) is not None:
@@ -119,7 +119,7 @@ def _divided(operand: Operand, index: str) -> str:
     return " + ".join(reversed(terms)) or "0"
 
 
-class Expand(Moving):
+class ExpandKernel(CopyKernel):
     """Repetition along axes of one element."""
 
     parameters = MappingProxyType({1: "shape"})
@@ -129,12 +129,12 @@ class Expand(Moving):
         source = required(call, 0, ANY)
         return source.dtype, broadcast(call, [source.dims, call.output.dims])
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         strides = broadcast_strides(call.inputs[0].dims, call.inputs[0].strides, call.output.dims)
-        return [Move(0, call.output.dims, call.output.strides, strides)]
+        return [StridedCopy(0, call.output.dims, call.output.strides, strides)]
 
 
-class Tile(Moving):
+class TileKernel(CopyKernel):
     """The whole tensor several times along each axis."""
 
     parameters = MappingProxyType({1: "repeats"})
@@ -148,14 +148,14 @@ class Tile(Moving):
                           f"not {repeats!r}")
         return source.dtype, tuple(dim * times for dim, times in zip(source.dims, repeats, strict=True))
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source, target = call.inputs[0], call.output
         times = tuple(out // dim for out, dim in zip(target.dims, source.dims, strict=True))
         far = tuple(stride * dim for stride, dim in zip(target.strides, source.dims, strict=True))
-        return [Move(0, times + source.dims, far + target.strides, (0,) * len(times) + source.strides)]
+        return [StridedCopy(0, times + source.dims, far + target.strides, (0,) * len(times) + source.strides)]
 
 
-class Slice(Moving):
+class SliceKernel(CopyKernel):
     """Elements from a start to an end in steps, along some axes."""
 
     parameters = MappingProxyType({1: "starts", 2: "ends", 3: "axes", 4: "steps"})
@@ -165,12 +165,12 @@ class Slice(Moving):
         source = required(call, 0, ANY)
         return source.dtype, tuple(len(each) for each in self._ranges(call, source.dims))
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source = call.inputs[0]
         ranges = self._ranges(call, source.dims)
         first = sum(each.start * stride for each, stride in zip(ranges, source.strides, strict=True))
         strides = tuple(each.step * stride for each, stride in zip(ranges, source.strides, strict=True))
-        return [Move(0, call.output.dims, call.output.strides, strides, 0, first)]
+        return [StridedCopy(0, call.output.dims, call.output.strides, strides, 0, first)]
 
     def _ranges(self, call: Call, dims: Dims) -> list[range]:
         starts, ends = integers(call, "starts"), integers(call, "ends")
@@ -187,7 +187,7 @@ class Slice(Moving):
         return ranges
 
 
-class Concat(Moving):
+class ConcatKernel(CopyKernel):
     """Tensors one after the other along an axis."""
 
     def result(self, call: Call) -> tuple[str, Dims]:
@@ -200,7 +200,7 @@ class Concat(Moving):
         total = sum(each.dims[axis] for each in call.inputs)
         return first.dtype, (*first.dims[:axis], total, *first.dims[axis + 1:])
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         axis = self._axis(call)
         moves = []
         start = 0
@@ -217,7 +217,7 @@ def _without(dims: Dims, axis: int) -> Dims:
     return dims[:axis] + dims[axis + 1:]
 
 
-class Pad(Moving):
+class PadKernel(CopyKernel):
     """A border: a constant, the edge, or the tensor mirrored or continued."""
 
     limits = "any dtype; modes constant, edge, reflect, wrap; negative pads in constant mode"
@@ -237,21 +237,21 @@ class Pad(Moving):
             dims.append(dim + before + after)
         return source.dtype, tuple(dims)
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source, target = call.inputs[0], call.output
         pads = self._pads(call, source)
         if self._mode(call) != "constant":
             tables = {axis: tuple(stride * self._origin(call, index - before, dim) for index in range(size))
                       for axis, (dim, size, stride, (before, after))
                       in enumerate(zip(source.dims, target.dims, source.strides, pads, strict=True)) if before or after}
-            return [Move(0, target.dims, target.strides, source.strides, tables=tables)]
+            return [StridedCopy(0, target.dims, target.strides, source.strides, tables=tables)]
         kept = [range(max(0, -before), dim - max(0, -after)) for dim, (before, after)
                 in zip(source.dims, pads, strict=True)]
-        copy = Move(0, tuple(map(len, kept)), target.strides, source.strides,
-                    sum(max(0, before) * stride for (before, _), stride in zip(pads, target.strides, strict=True)),
-                    sum(each.start * stride for each, stride in zip(kept, source.strides, strict=True)))
+        offset = sum(max(0, before) * stride for (before, _), stride in zip(pads, target.strides, strict=True))
+        first = sum(each.start * stride for each, stride in zip(kept, source.strides, strict=True))
+        copy = StridedCopy(0, tuple(map(len, kept)), target.strides, source.strides, offset, first)
         nowhere = (0,) * len(target.dims)
-        fill = Move(None, target.dims, target.strides, nowhere, value=attribute(call, "value", 0))
+        fill = StridedCopy(None, target.dims, target.strides, nowhere, value=attribute(call, "value", 0))
         if len(call.inputs) > 2 and call.inputs[2].dtype:
             fill = replace(fill, source=2)
         border = [fill] if copy.dims != target.dims else []
@@ -284,7 +284,7 @@ class Pad(Moving):
         return pads
 
 
-class Gather(Moving):
+class GatherKernel(CopyKernel):
     """Elements at constant indices along an axis."""
 
     limits = "any dtype; constant indices of rank 0 or 1"
@@ -298,14 +298,14 @@ class Gather(Moving):
         count = () if isinstance(call.attrs["indices"], int) else (len(indices),)
         return source.dtype, source.dims[:axis] + count + source.dims[axis + 1:]
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source, target, axis = call.inputs[0], call.output, self._axis(call)
         indices = self._indices(call)
         scalar = isinstance(call.attrs.get("indices"), int)
         dims = (*source.dims[:axis], len(indices), *source.dims[axis + 1:])
         strides = (*target.strides[:axis], 0, *target.strides[axis:]) if scalar else target.strides
         table = tuple(index * source.strides[axis] for index in indices)
-        return [Move(0, dims, strides, source.strides, tables={axis: table})]
+        return [StridedCopy(0, dims, strides, source.strides, tables={axis: table})]
 
     def _axis(self, call: Call) -> int:
         return axis_of(attribute(call, "axis", 0), len(call.inputs[0].dims))
@@ -317,7 +317,7 @@ class Gather(Moving):
         return [axis_of(each, call.inputs[0].dims[self._axis(call)]) for each in indices]
 
 
-class DepthToSpace(Moving):
+class DepthToSpaceKernel(CopyKernel):
     """Channels to blocks of pixels."""
 
     def result(self, call: Call) -> tuple[str, Dims]:
@@ -330,7 +330,7 @@ class DepthToSpace(Moving):
                           f"not {channels} and {call.attrs.get('mode')!r}")
         return source.dtype, (count, channels // block**2, height * block, width * block)
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source, target, block = call.inputs[0], call.output, int(call.attrs["blocksize"])
         n, c, h, w = source.strides
         depth = target.dims[1]
@@ -340,11 +340,11 @@ class DepthToSpace(Moving):
             own, row, column = c * block**2, c * block, c
         tn, tc, th, tw = target.strides
         height, width = source.dims[2:]
-        return [Move(0, (source.dims[0], depth, height, block, width, block), (tn, tc, th * block, th, tw * block, tw),
-                     (n, own, h, row, w, column))]
+        return [StridedCopy(0, (source.dims[0], depth, height, block, width, block),
+                            (tn, tc, th * block, th, tw * block, tw), (n, own, h, row, w, column))]
 
 
-class SpaceToDepth(Moving):
+class SpaceToDepthKernel(CopyKernel):
     """Blocks of pixels to channels."""
 
     def result(self, call: Call) -> tuple[str, Dims]:
@@ -358,7 +358,7 @@ class SpaceToDepth(Moving):
             raise Refused(f"SpaceToDepth must have mode DCR or CRD, not {call.attrs['mode']!r}")
         return source.dtype, (count, channels * block**2, height // block, width // block)
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source, target, block = call.inputs[0], call.output, int(call.attrs["blocksize"])
         n, c, h, w = source.strides
         tn, tc, th, tw = target.strides
@@ -368,13 +368,13 @@ class SpaceToDepth(Moving):
             own, row, column = tc, tc * channels * block, tc * channels
         else:
             own, row, column = tc * block**2, tc * block, tc
-        return [Move(0, (source.dims[0], block, block, channels, height, width),
-                     (tn, row, column, own, th, tw), (n, h, w, c, h * block, w * block))]
+        return [StridedCopy(0, (source.dims[0], block, block, channels, height, width),
+                            (tn, row, column, own, th, tw), (n, h, w, c, h * block, w * block))]
 
 
 KERNELS = (
-    Transpose("Transpose"), Reshaping("Reshape", {1: "shape"}), Reshaping("Flatten", {}),
-    Reshaping("Squeeze", {1: "axes"}), Reshaping("Unsqueeze", {1: "axes"}), Expand("Expand"), Tile("Tile"),
-    Slice("Slice"), Concat("Concat"), Pad("Pad"), Gather("Gather"), DepthToSpace("DepthToSpace"),
-    SpaceToDepth("SpaceToDepth"),
+    TransposeKernel("Transpose"), ReshapeKernel("Reshape", {1: "shape"}), ReshapeKernel("Flatten", {}),
+    ReshapeKernel("Squeeze", {1: "axes"}), ReshapeKernel("Unsqueeze", {1: "axes"}), ExpandKernel("Expand"),
+    TileKernel("Tile"), SliceKernel("Slice"), ConcatKernel("Concat"), PadKernel("Pad"), GatherKernel("Gather"),
+    DepthToSpaceKernel("DepthToSpace"), SpaceToDepthKernel("SpaceToDepth"),
 )

@@ -38,7 +38,7 @@ from tilewright.isa.program import Call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pass:
+class RowPass:
     """One pass along a row: ``name`` starts as ``start`` and becomes ``step``, of itself, ``x`` and earlier passes."""
 
     name: str
@@ -46,7 +46,7 @@ class Pass:
     step: Expression
 
 
-Scheme = Callable[[str, int], tuple[list[Pass], Expression]]
+Scheme = Callable[[str, int], tuple[list[RowPass], Expression]]
 """(dtype, elements of a row) → passes, and the result from the passes' names."""
 
 
@@ -92,7 +92,7 @@ class Reduction(CheckedKernel):
                 start = c_constant(np.dtype(call.output.dtype).type(each.start))
                 declarations, step = c_lines(each.step)
 
-                def element(inner: list[str], each: Pass = each, text: str = step,
+                def element(inner: list[str], each: RowPass = each, text: str = step,
                             before: list[str] = declarations) -> list[str]:
                     x = rows.element("in0", call.inputs[0], indices, inner)
                     return [f"const {kind} x = {x};", *before, f"{each.name} = {text};"]
@@ -131,16 +131,16 @@ class Reduction(CheckedKernel):
 
 def _simple(start: Callable[[str], Number], step: Callable[[Expression, Expression], Expression],
             finish: Callable[[Expression, int], Expression] = lambda total, count: total) -> Scheme:
-    def scheme(dtype: str, count: int) -> tuple[list[Pass], Expression]:
+    def scheme(dtype: str, count: int) -> tuple[list[RowPass], Expression]:
         total, x = variable("total", dtype), variable("x", dtype)
-        return [Pass("total", start(dtype), step(total, x))], finish(total, count)
+        return [RowPass("total", start(dtype), step(total, x))], finish(total, count)
     return scheme
 
 
-def _log_sum_exp(dtype: str, count: int) -> tuple[list[Pass], Expression]:
+def _log_sum_exp(dtype: str, count: int) -> tuple[list[RowPass], Expression]:
     top, total, x = variable("top", dtype), variable("total", dtype), variable("x", dtype)
     finite = where(abs(top) < f.INFINITY, top, 0.0)
-    return [Pass("top", -f.INFINITY, greatest(top, x)), Pass("total", 0, total + f.exp(x - finite))], \
+    return [RowPass("top", -f.INFINITY, greatest(top, x)), RowPass("total", 0, total + f.exp(x - finite))], \
         f.log(total) + finite
 
 

@@ -14,7 +14,7 @@ from tilewright.compiler.kernels.language.c_expression import c_constant
 from tilewright.compiler.kernels.language.c_loops import Dims, loops, offset_text
 from tilewright.compiler.kernels.language.checked import Refused, attribute, axis_of, integers, opset, required
 from tilewright.compiler.kernels.language.core_cycles import ROW, SINGLE, START, access_cycles
-from tilewright.compiler.kernels.operators.moving import ANY, Move, Moving
+from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, StridedCopy
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
@@ -27,7 +27,7 @@ REFUSED = (("antialias", 0), ("exclude_outside", 0), ("keep_aspect_ratio_policy"
 """Attributes of which only the default is known."""
 
 
-class Resize(Moving):
+class Resize(CopyKernel):
     """Another height and width (or any axes)."""
 
     exactness = "nearest exact, linear and cubic relative 1e-5"
@@ -54,7 +54,7 @@ class Resize(Moving):
                 dims[axis] = size
         return source.dtype, tuple(dims)
 
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         source, target = call.inputs[0], call.output
         tables = {}
         for axis, (dim, size, scale) in enumerate(zip(source.dims, target.dims, self._scales(call), strict=True)):
@@ -62,7 +62,7 @@ class Resize(Moving):
                 nearest = [_neighbour(_nearest(call), float(x), float(scale)) for x in
                            _originals(_coordinates(call), dim, size, scale)]
                 tables[axis] = tuple(source.strides[axis] * min(max(each, 0), dim - 1) for each in nearest)
-        return [Move(0, target.dims, target.strides, source.strides, tables=tables)]
+        return [StridedCopy(0, target.dims, target.strides, source.strides, tables=tables)]
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         if _mode(call) == "nearest":

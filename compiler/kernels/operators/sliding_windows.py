@@ -20,7 +20,7 @@ MAX_REACH = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class WindowAxis:
     """A window along one axis; ``after`` is the padding behind, all in elements."""
 
     size: int
@@ -106,10 +106,10 @@ def _sum(terms: list[tuple[int, str]], constant: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SlidingWindow:
     """A window over the axes of an image from the third on."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[WindowAxis, ...]
 
     @property
     def outputs(self) -> Dims:
@@ -144,7 +144,7 @@ class Window:
                              for tap in range(axis.kernel) if (taken := axis.taken(tap))) for axis in self.axes)
 
 
-def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False) -> Window:
+def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False) -> SlidingWindow:
     """Return the window that the attributes of ``call`` describe over an image of ``sizes``.
 
     Raises
@@ -170,7 +170,7 @@ def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False
     axes = []
     for k in range(rank):
         before, after = (pads[k], pads[k + rank]) if auto == "NOTSET" else (0, 0)
-        axis = Axis(sizes[k], kernel[k], strides[k], dilations[k], before, after, ceil, transposed, extra[k])
+        axis = WindowAxis(sizes[k], kernel[k], strides[k], dilations[k], before, after, ceil, transposed, extra[k])
         if min(kernel[k], strides[k], dilations[k]) < 1 or min(before, after, extra[k]) < 0:
             raise Refused(f"{call.kernel} must have kernel, strides and dilations from 1 and pads from 0, not {axis}")
         if axis.reach > MAX_REACH:
@@ -178,10 +178,10 @@ def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False
         axes.append(_padded(axis, auto, wanted[-rank:][k] if wanted and transposed else None))
         if not 0 < axes[-1].outputs < MAX_ELEMENTS:
             raise Refused(f"{call.kernel} must have an image as large as its kernel, not {sizes!r} for {kernel!r}")
-    return Window(tuple(axes))
+    return SlidingWindow(tuple(axes))
 
 
-def _padded(axis: Axis, auto: str, wanted: int | None) -> Axis:
+def _padded(axis: WindowAxis, auto: str, wanted: int | None) -> WindowAxis:
     """Return ``axis`` with the padding that ``auto_pad`` or ``output_shape`` asks for."""
     if axis.transposed:
         if wanted is None and auto not in ("SAME_UPPER", "SAME_LOWER"):

@@ -13,7 +13,7 @@ from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, START, a
 from tilewright.compiler.kernels.language.expression import Expression, Number, evaluate, sqrt, variable
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT, greatest
 from tilewright.compiler.kernels.operators.reduction import lowest
-from tilewright.compiler.kernels.operators.sliding_windows import Window, window_of
+from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow, window_of
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
@@ -111,13 +111,13 @@ class Pooling(CheckedKernel):
     def _finish(self, call: Call) -> Expression:
         return self.finish(call, variable("total", call.inputs[0].dtype), variable("count", "int32"))
 
-    def _window(self, call: Call) -> Window:
+    def _window(self, call: Call) -> SlidingWindow:
         kernel = integers(call, "kernel_shape")
         if not kernel:
             raise Refused(f"{self.op} must have a kernel_shape")
         return window_of(call, call.inputs[0].dims[2:], tuple(kernel))
 
-    def _counts(self, call: Call, window: Window) -> list[list[int]]:
+    def _counts(self, call: Call, window: SlidingWindow) -> list[list[int]]:
         """Return for each axis and output how many taps an average counts."""
         padding = bool(attribute(call, "count_include_pad", 0))
         return [axis.counts(padding=padding) for axis in window.axes]

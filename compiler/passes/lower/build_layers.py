@@ -23,7 +23,15 @@ from tilewright.compiler.network.layers import (
     Shape,
     TensorInfo,
 )
-from tilewright.compiler.network.places import Concat, Part, Slice, Step, Upsample, copy_layer, place_tensors
+from tilewright.compiler.network.places import (
+    ConcatMove,
+    PlacementStep,
+    SliceMove,
+    TensorPart,
+    UpsampleMove,
+    copy_layer,
+    place_tensors,
+)
 from tilewright.compiler.network.transposed import transposed_convolution
 from tilewright.compiler.passes.lower.average_scale import average_scale
 from tilewright.compiler.passes.lower.build_core import (
@@ -147,25 +155,25 @@ class _Build:
             return (node.inputs[0], residual.tensor) if residual else node.inputs[:1]
         return tuple(name for name in node.inputs if name and name not in self.graph.constants)
 
-    def steps(self, node: Node, name: str) -> list[Step]:
+    def steps(self, node: Node, name: str) -> list[PlacementStep]:
         """Return what the back end has for a node: layers, or the movement of a tensor."""
         if node.op == "QConvTranspose":
             return self.transposed(node, name)
         return self.interleaved(node, name) if node.op == "QInterleave" else [self.step(node, name)]
 
-    def interleaved(self, node: Node, name: str) -> list[Step]:
+    def interleaved(self, node: Node, name: str) -> list[PlacementStep]:
         """Return the layers that copy tensors to the phases of another one."""
         output, (rows, columns) = self.info(node.output), node.attrs["steps"]
-        steps: list[Step] = []
+        steps: list[PlacementStep] = []
         for index, source in enumerate(node.inputs):
             info, start = self.info(source), divmod(index, columns)
             part = replace(info, name=f"{output.name}[{start[0]}::{rows}, {start[1]}::{columns}]", dims=None,
-                           place=Part(output.name, (0, *start), (rows, columns)).place(output.shape))
+                           place=TensorPart(output.name, (0, *start), (rows, columns)).place(output.shape))
             self.parts[part.name] = part
             steps.append(copy_layer(f"{name}[{start[0]}, {start[1]}]", node.onnx_nodes, info, part.name))
         return steps
 
-    def transposed(self, node: Node, name: str) -> list[Step]:
+    def transposed(self, node: Node, name: str) -> list[PlacementStep]:
         """Return the layers of a transposed convolution; what they write are parts of its result."""
         attrs, output = node.attrs, self.info(node.output)
         x, own = self.info(node.inputs[0]), tensor_info(self.graph.tensors[attrs.get("own_output", node.output)])
@@ -183,18 +191,18 @@ class _Build:
         self.parts |= parts
         return list(layers)
 
-    def step(self, node: Node, name: str) -> Step:
+    def step(self, node: Node, name: str) -> PlacementStep:
         """Return the one layer or movement of a node."""
         attrs = node.attrs
         if node.op == "QConcat":
-            return Concat(name=name, onnx_nodes=node.onnx_nodes, inputs=node.inputs, output=node.output,
-                          axis=attrs["axis"])
+            return ConcatMove(name=name, onnx_nodes=node.onnx_nodes, inputs=node.inputs, output=node.output,
+                              axis=attrs["axis"])
         if node.op == "QSlice":
-            return Slice(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
-                         starts=attrs["starts"], steps=attrs["steps"])
+            return SliceMove(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
+                             starts=attrs["starts"], steps=attrs["steps"])
         if node.op == "QUpsample":
-            return Upsample(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
-                            factors=attrs["factors"])
+            return UpsampleMove(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
+                                factors=attrs["factors"])
         if node.op == "QPad":
             return copy_layer(name, node.onnx_nodes, self.info(node.inputs[0]), node.output, pads=attrs["pads"],
                               pad_value=attrs["value"])

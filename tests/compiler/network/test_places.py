@@ -12,7 +12,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.memory_map import plan_memory, tensor_bytes
 from tilewright.compiler.network.part_of_network import given, slice_network
-from tilewright.compiler.network.places import Concat, place_tensors
+from tilewright.compiler.network.places import ConcatMove, place_tensors
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.compiler.schedule.races import check
@@ -149,7 +149,7 @@ def test_results_of_the_host_core_take_their_place_too():
                           dims=(1, channels, 4, 4))
 
     core = CoreLayer(name="core", onnx_nodes=("core",), op="Neg", inputs=("x",), output="a", attrs={}, reason="test")
-    placed = place_tensors([core, Concat(name="c", onnx_nodes=("c",), inputs=("a", "x"), output="y")],
+    placed = place_tensors([core, ConcatMove(name="c", onnx_nodes=("c",), inputs=("a", "x"), output="y")],
                            {"x": info("x", 3), "a": info("a", 3), "y": info("y", 6)}, ["x"], ["y"])
     assert [type(layer).__name__ for layer in placed.layers] == ["CoreLayer", "Layer"]
     assert placed.tensors["a"].place.parent == "y"

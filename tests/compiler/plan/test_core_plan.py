@@ -21,8 +21,9 @@ from tilewright.compiler.network.layers import Place
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
 from tilewright.compiler.network.part_of_network import slice_network
 from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.races import RaceError, check
-from tilewright.compiler.schedule.step_commands import Access, Draft
+from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.errors import SimulationError
 from tilewright.isa.assembler import Command

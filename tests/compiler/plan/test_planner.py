@@ -8,6 +8,7 @@ import pytest
 from tests.support.random_layers import RESIDUALS, Shape, build_layer, random_layer, random_machine
 from tests.support.stacks import large_network
 from tilewright.compiler.network.layers import Layer, MaxPool
+from tilewright.compiler.plan.algorithms import Algorithm, loop_nest
 from tilewright.compiler.plan.cost import mac_cycles, post_cycles, tiles_of
 from tilewright.compiler.plan.footprint import (
     block_words,
@@ -19,8 +20,7 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
 )
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
-from tilewright.compiler.plan.tiles import Axis, axes
-from tilewright.compiler.plan.walk import walk
+from tilewright.compiler.plan.tiles import LayerAxis, axes
 from tilewright.isa.machine import PRESETS, Machine
 
 BASE = PRESETS["base"]
@@ -41,8 +41,8 @@ def conv(channels: int, outputs: int, size: int, kernel: int, *, stride: int = 1
 
 def test_a_strip_under_pooling_recomputes_what_windows_share():
     """3x3 windows with stride 2 and padding 1: pooled rows a .. b - 1 need rows 2a - 1 .. 2b - 1 of the convolution."""
-    axis = Axis(image=112, conv=112, out=56, kernel=1, stride=1, dilation=1, pad=0, window=3, window_stride=2,
-                window_pad=1)
+    axis = LayerAxis(image=112, conv=112, out=56, kernel=1, stride=1, dilation=1, pad=0, window=3, window_stride=2,
+                     window_pad=1)
     first, middle, last = axis.cut(0, 10), axis.cut(10, 20), axis.cut(50, 56)
     assert (first.conv, first.window_before) == (range(20), 1)
     assert (middle.conv, middle.window_before) == (range(19, 40), 0)
@@ -85,7 +85,7 @@ def test_without_lanes_to_feed_a_short_tile_group_costs_itself():
 
 def test_rates_of_post_processing():
     layer = conv(16, 16, 8, 3, pad=1)
-    winograd, direct = walk(layer, "conv23", BASE), walk(layer, "conv", BASE)
+    winograd, direct = loop_nest(layer, Algorithm.WINOGRAD, BASE), loop_nest(layer, Algorithm.DOT_PRODUCTS, BASE)
     assert tiles_of(5, 7, winograd) == 12
     assert tiles_of(5, 7, direct) == 35
     assert post_cycles(12, 4, layer, winograd, BASE) == 4 * 12 * 4
@@ -99,9 +99,9 @@ def test_rates_of_post_processing():
 
 
 def test_winograd_is_taken_where_it_is_faster():
-    assert plan_layer(conv(64, 64, 28, 3, pad=1), BASE).walk.algorithm == "conv23"
-    assert plan_layer(conv(64, 64, 28, 3, stride=2), BASE).walk.algorithm == "conv"
-    assert plan_layer(conv(64, 64, 28, 5), BASE).walk.algorithm == "conv"
+    assert plan_layer(conv(64, 64, 28, 3, pad=1), BASE).nest.algorithm == "conv23"
+    assert plan_layer(conv(64, 64, 28, 3, stride=2), BASE).nest.algorithm == "conv"
+    assert plan_layer(conv(64, 64, 28, 5), BASE).nest.algorithm == "conv"
 
 
 @pytest.mark.parametrize(("channels", "kernel", "dilation", "steps"), [
@@ -117,22 +117,22 @@ def test_winograd_is_taken_where_it_is_faster():
 def test_rows_are_paired_where_that_takes_fewer_runs(channels, kernel, dilation, steps):
     layer = replace(conv(channels, 6, 48, kernel, stride=2), dilations=(dilation, dilation))
     plan = plan_layer(replace(layer, conv_shape=(6, 4, 4), out_shape=(6, 4, 4)), BASE)
-    assert plan.walk.steps == steps
+    assert plan.nest.steps == steps
     for tile in plan.tiles:
-        step = linear_row_step(tile, plan.layer, plan.walk)
+        step = linear_row_step(tile, plan.layer, plan.nest)
         assert step >= tile.columns.stored * channels
-        assert not plan.walk.paired or dilation * step == 16 * pair_words(tile, plan.layer, plan.walk) + 8
+        assert not plan.nest.paired or dilation * step == 16 * pair_words(tile, plan.layer, plan.nest) + 8
 
 
 def test_a_kernel_as_large_as_the_image_is_one_run():
-    how = plan_layer(conv(20, 8, 5, 5), BASE).walk
+    how = plan_layer(conv(20, 8, 5, 5), BASE).nest
     assert (how.kernel_y, how.kernel_x, how.runs) == (1, 1, 32)
 
 
 def test_a_kernel_too_large_for_the_weight_memory_is_split():
     plan = plan_layer(conv(512, 8, 7, 7), BASE)
     assert len(plan.blocks) > 2
-    assert all(2 * block_words(block, plan.walk, BASE) <= usable_words(BASE) for block in plan.blocks)
+    assert all(2 * block_words(block, plan.nest, BASE) <= usable_words(BASE) for block in plan.blocks)
     assert not plan.splits_input
 
 
@@ -163,10 +163,10 @@ def test_a_plan_fits_its_machine_and_covers_the_output(seed):
             if block.runs.start == 0:
                 covered[block.first_channel:block.first_channel + block.channels,
                         tile.rows.out.start:tile.rows.out.stop, tile.columns.out.start:tile.columns.out.stop] += 1
-            needed = part_bytes(block) if plan.splits_input else input_bytes(tile, layer, plan.walk)
+            needed = part_bytes(block) if plan.splits_input else input_bytes(tile, layer, plan.nest)
             assert needed <= machine.activation_bytes
             assert result_bytes(tile, block.channels) <= machine.result_bytes
-            assert block_words(block, plan.walk, machine) <= machine.weight_words
+            assert block_words(block, plan.nest, machine) <= machine.weight_words
             assert block.channels <= machine.parameter_channels
     assert (covered == 1).all()
 

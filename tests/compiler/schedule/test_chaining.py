@@ -17,9 +17,10 @@ from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
+from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.compiler.schedule.rings import Region, Ring
-from tilewright.compiler.schedule.step_commands import Access, Draft
+from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.isa.assembler import Command
 from tilewright.isa.machine import PRESETS
@@ -45,7 +46,7 @@ def commands_of(compiled) -> list[Command]:
 
 def run_batch(batch: int) -> dict[str, int]:
     """Compile and execute the networks of ``batch``; return how many layers were chained in which way."""
-    seen = dict.fromkeys(("conv23", "conv", "sum", "several tiles", "tiles behind", "several blocks", "rotated",
+    seen = dict.fromkeys(("conv23", "conv", "pool", "several tiles", "tiles behind", "several blocks", "rotated",
                           "stored too", "inside a chain", "padded", "residual", "pooled"), 0)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng(seed)
@@ -63,11 +64,11 @@ def run_batch(batch: int) -> dict[str, int]:
             assert first.chip.output == second.chip.input
             if first.chip.output:
                 assert keep <= first.chip.stored == (first.layer.output in compiled.memory.tensors)
-                seen[second.walk.algorithm] += 1
+                seen[second.nest.algorithm] += 1
                 seen["several tiles"] += len(first.tiles) > 1
                 seen["tiles behind"] += len(second.tiles) > 1
                 seen["several blocks"] += len(first.blocks) > 1
-                seen["rotated"] += second.walk.algorithm == "conv23" and any(
+                seen["rotated"] += second.nest.algorithm == "conv23" and any(
                     block.first_channel % 16 for block in first.blocks)
                 seen["stored too"] += first.chip.stored and not keep
                 seen["inside a chain"] += first.chip.input

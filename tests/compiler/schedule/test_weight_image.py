@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.random_layers import RESIDUALS, Shape, build_layer
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.plan.footprint import Block
+from tilewright.compiler.plan.algorithms import Algorithm, loop_nest, loop_nests
+from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import cut_blocks, plan_layer
-from tilewright.compiler.plan.walk import walk, walks
 from tilewright.compiler.schedule.weight_image import kernel_runs, pack_conv, pack_conv23, pack_network, pack_parameters
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.isa.numerics import pack_scale
@@ -46,7 +46,7 @@ def test_conv23_kernels_lie_in_main_and_ninth_words(machine):
 @pytest.mark.parametrize(("channels", "kernel", "dilation"), [(5, 3, 1), (20, 1, 1), (3, 5, 2), (33, 2, 1), (7, 6, 1)])
 def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilation):
     layer = layer_of(channels, 2 * machine.lanes, kernel, size=12 if dilation > 1 else 6, dilation=dilation)
-    how = walk(layer, "conv", machine)
+    how = loop_nest(layer, Algorithm.DOT_PRODUCTS, machine)
     runs = kernel_runs(layer, how, machine)
     words = np.frombuffer(pack_conv(runs, machine), np.int8).reshape(-1, machine.clusters, 16)
     steps, per_cluster = how.steps, machine.lanes_per_cluster
@@ -66,7 +66,7 @@ def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilati
 def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation):
     machine = PRESETS["base"]
     layer = layer_of(channels, 7, kernel, size=12, dilation=dilation)
-    how = walks(layer, "conv", machine)[1]
+    how = loop_nests(layer, Algorithm.DOT_PRODUCTS, machine)[1]
     assert how.paired
     runs = kernel_runs(layer, how, machine).reshape(2 * machine.lanes, how.kernel_y, how.kernel_x, 2, 8)
     for output in range(7):
@@ -90,7 +90,7 @@ def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation)
 def test_lanes_of_a_group_see_the_channels_of_their_outputs(channels, outputs, groups, seen, step):
     machine = PRESETS["base"]
     layer = layer_of(channels, outputs, 3, groups=groups)
-    how = walk(layer, "conv", machine)
+    how = loop_nest(layer, Algorithm.DOT_PRODUCTS, machine)
     assert (how.seen, how.group_step) == (seen, step)
     runs = kernel_runs(layer, how, machine)
     each, together = channels // groups, outputs // groups
@@ -137,8 +137,8 @@ def test_blocks_lie_one_behind_the_other_in_the_order_of_use(machine):
 
 def test_parts_of_a_kernel_share_parameters():
     layer = replace(layer_of(70, 8, 6), residual=RESIDUALS[0])
-    blocks = cut_blocks(layer, walk(layer, "conv", PRESETS["base"]), PRESETS["base"], 1, 3)
+    blocks = cut_blocks(layer, loop_nest(layer, Algorithm.DOT_PRODUCTS, PRESETS["base"]), PRESETS["base"], 1, 3)
     assert [block.first_group for block in blocks] == [0, 0, 0, 1, 1, 1]
-    assert all(isinstance(block, Block) for block in blocks)
+    assert all(isinstance(block, WeightBlock) for block in blocks)
     covered = sorted(run for block in blocks[:3] for run in block.runs)
     assert covered == list(range(-(-70 * 36 // 16)))

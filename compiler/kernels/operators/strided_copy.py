@@ -24,7 +24,7 @@ ANY = (*ALL, "int16", "uint16")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class StridedCopy:
     """A copy: element i of ``dims`` goes from ``source_offset + Σ i · source_strides`` to ``offset + Σ i · strides``.
 
     ``source`` is the input's position, or None to store ``value``. ``tables`` gives, for an axis, a list of source
@@ -41,7 +41,7 @@ class Move:
     value: float = 0
 
 
-class Moving(CheckedKernel):
+class CopyKernel(CheckedKernel):
     """An operator given by its moves; they are done in order, so that a later one may overwrite an earlier one's."""
 
     limits = "any dtype"
@@ -50,7 +50,7 @@ class Moving(CheckedKernel):
         self.op = op
 
     @abstractmethod
-    def moves(self, call: Call) -> list[Move]:
+    def moves(self, call: Call) -> list[StridedCopy]:
         """Return the copies that make up ``call``, of which the strides count."""
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
@@ -85,9 +85,9 @@ def without_gaps(call: Call) -> Call:
     return replace(call, inputs=inputs, output=replace(call.output, strides=row_major(call.output.dims)))
 
 
-def whole(position: int, source: Operand, target: Operand, *, offset: int = 0) -> Move:
+def whole(position: int, source: Operand, target: Operand, *, offset: int = 0) -> StridedCopy:
     """Return the copy of all of ``source`` to the same indices of ``target``."""
-    return Move(position, source.dims, target.strides, source.strides, offset)
+    return StridedCopy(position, source.dims, target.strides, source.strides, offset)
 
 
 def _offsets(dims: Dims, strides: Dims, tables: Mapping[int, tuple[int, ...]]) -> np.ndarray:
@@ -98,7 +98,7 @@ def _offsets(dims: Dims, strides: Dims, tables: Mapping[int, tuple[int, ...]]) -
     return total
 
 
-def _merged(move: Move) -> Move:
+def _merged(move: StridedCopy) -> StridedCopy:
     """Return ``move`` with the fewest dims, the output's largest steps outermost."""
     if move.tables:
         return move
@@ -106,7 +106,7 @@ def _merged(move: Move) -> Move:
     return replace(move, dims=dims, strides=strides, source_strides=source)
 
 
-def _run(move: Move, call: Call) -> int:
+def _run(move: StridedCopy, call: Call) -> int:
     """Return the bytes of the innermost run, if it is one on both sides and long enough for tw_move; else 0."""
     small = _merged(move)
     size = np.dtype(call.output.dtype).itemsize
@@ -118,7 +118,7 @@ def _run(move: Move, call: Call) -> int:
     return length if length >= SHORT_RUN and size < 4 else 0
 
 
-def _c_move(move: Move, call: Call, suffix: str) -> list[str]:
+def _c_move(move: StridedCopy, call: Call, suffix: str) -> list[str]:
     run = _run(move, call)
     move = _merged(move)
     if move.source is None:
@@ -142,7 +142,7 @@ def _c_move(move: Move, call: Call, suffix: str) -> list[str]:
     return lines + loops(move.dims, element)
 
 
-def _move_cycles(move: Move, call: Call, memory: MemoryTiming) -> int:
+def _move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
     count = math.prod(move.dims)
     size = np.dtype(call.output.dtype).itemsize
     if run := _run(move, call):

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute
-from tilewright.compiler.kernels.operators.quantised_product import KERNEL, PARAMETERS
+from tilewright.compiler.kernels.operators.products import QLINEAR_MUL, SCALES_AND_ZEROS
 
 TYPES = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8}
 
@@ -75,7 +75,8 @@ def test_c_is_numpy():
 def test_what_is_no_product_is_refused():
     a = np.zeros((2, 3), np.int8)
     values = drawn(np.random.default_rng(33), np.int8)
-    assert KERNEL.refusal(call(a, a, (2, 3), "int8", values)) is None
-    assert "one constant number as a_scale" in KERNEL.refusal(call(a, a, (2, 3), "int8", values | {"a_scale": [1, 2]}))
-    assert "one dtype" in KERNEL.refusal(call(a, a.astype(np.uint8), (2, 3), "int8", values))
-    assert set(PARAMETERS) == {1, 2, 4, 5, 6, 7}
+    assert QLINEAR_MUL.refusal(call(a, a, (2, 3), "int8", values)) is None
+    two = call(a, a, (2, 3), "int8", values | {"a_scale": [1, 2]})
+    assert "one constant number as a_scale" in QLINEAR_MUL.refusal(two)
+    assert "one dtype" in QLINEAR_MUL.refusal(call(a, a.astype(np.uint8), (2, 3), "int8", values))
+    assert set(SCALES_AND_ZEROS) == {1, 2, 4, 5, 6, 7}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tilewright.compiler.schedule.intervals import Intervals, mesh, same_teeth
+from tilewright.compiler.schedule.accesses import Intervals, mesh, same_teeth
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from tilewright.compiler import compile as backend
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.reference import run_layer
+from tilewright.compiler.plan.algorithms import Algorithm, loop_nests
 from tilewright.compiler.plan.planner import candidates
-from tilewright.compiler.plan.walk import walks
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import PRESETS
 
 
 def staying_plans(layer, machine):
     """Return the plans whose input stays."""
-    return [plan for how in walks(layer, "conv23", machine)
+    return [plan for how in loop_nests(layer, Algorithm.WINOGRAD, machine)
             for plan in candidates(layer, LayerLayouts.gap_free(layer), how, machine) if plan.stays]
 
 

@@ -1,4 +1,8 @@
-"""How a mac command walks over its input: loop counts, and which input channels a lane group sees.
+"""The algorithms that can compute a layer, and the loops of their mac commands over its input.
+
+A layer is computed as itself or, where a lane group sees few channels, as in a depthwise convolution, at stride 1: a
+Winograd tile then takes so few cycles that it pays to compute all results and drop those that the stride skips, which
+max pooling over windows of one pixel does.
 
 ``conv`` multiplies runs of 16 bytes. The pixels of a kernel row are one run of kernel width x channels bytes where
 nothing lies between them, and so are the rows of a kernel as wide as what is stored. In a grouped convolution
@@ -13,21 +17,62 @@ A run can also be 8 bytes each of two kernel rows: *paired rows*, if what is sto
 rows ceil(bytes / 16): 3 instead of 5 for 5x5 on one channel, 12 instead of 14 for 7x7 on three.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from enum import StrEnum
 
-from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.plan.tiles import Axis, axes
+from tilewright.compiler.network.layers import Layer, MaxPool
+from tilewright.compiler.network.options import BEST, Options
+from tilewright.compiler.plan.tiles import LayerAxis, axes
+from tilewright.isa.limits import MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-Algorithm = Literal["conv23", "conv", "sum"]
+
+class Algorithm(StrEnum):
+    """How a layer is computed, by the mnemonic of the instruction that does it."""
+
+    WINOGRAD = "conv23"
+    DOT_PRODUCTS = "conv"
+    POOL = "pool"
+
 
 PAIR_BYTES = TILE_BYTES // 2
 """Bytes of each of two paired rows."""
 
 
+def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
+    """Return the algorithms that can compute ``layer`` as it is and that ``options`` allow."""
+    if layer.kind != "conv":
+        return (Algorithm.POOL,)
+    winograd = options.winograd == "auto" and fits_winograd(layer) and layer.strides == (1, 1)
+    return (Algorithm.WINOGRAD, Algorithm.DOT_PRODUCTS) if winograd else (Algorithm.DOT_PRODUCTS,)
+
+
+def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algorithm]]:
+    """Yield what can be computed in place of ``layer``, and by which algorithm."""
+    for algorithm in algorithms(layer, options):
+        yield layer, algorithm
+    drops = (layer.groups > 1 and layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE
+             and layer.pool is None and layer.residual is None)
+    if layer.kind == "conv" and options.winograd == "auto" and fits_winograd(layer) and drops:
+        yield at_stride_one(layer), Algorithm.WINOGRAD
+
+
+def fits_winograd(layer: Layer) -> bool:
+    """Tell whether kernel and channels are those of ``conv23``, whatever the stride."""
+    return layer.kernel == (3, 3) and layer.dilations == (1, 1) and layer.in_shape[0] <= MAX_PIXEL_BYTES
+
+
+def at_stride_one(layer: Layer) -> Layer:
+    """Return ``layer`` at stride 1, with a pooling that keeps the pixels that its stride does not skip."""
+    channels, height, width = layer.conv_shape
+    rows, columns = layer.strides
+    return replace(layer, strides=(1, 1), conv_shape=(channels, (height - 1) * rows + 1, (width - 1) * columns + 1),
+                   pool=MaxPool(kernel=(1, 1), strides=layer.strides, pads=(0, 0, 0, 0)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class LoopNest:
     """The loops of one layer's mac commands.
 
     Attributes
@@ -71,20 +116,25 @@ class Walk:
         return self.kernel_y * self.kernel_x * self.runs
 
     @property
+    def winograd(self) -> bool:
+        """Whether the mac commands are ``conv23``."""
+        return self.algorithm is Algorithm.WINOGRAD
+
+    @property
     def one_run(self) -> bool:
         """Whether the whole kernel is one run, so that it may be cut anywhere."""
-        return self.algorithm == "conv" and self.kernel_y == self.kernel_x == 1
+        return self.algorithm is Algorithm.DOT_PRODUCTS and self.kernel_y == self.kernel_x == 1
 
 
-def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
-    """Return the walk of ``layer`` by ``algorithm``."""
+def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
+    """Return the loop nest of ``layer`` by ``algorithm``."""
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     kernel_y, kernel_x = layer.kernel
-    if algorithm == "sum":
-        return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
-                    group_step=machine.lanes, overread=TILE_BYTES - 1)
-    if algorithm == "conv23":
-        return winograd_walk(layer, machine)
+    if algorithm is Algorithm.POOL:
+        return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
+                        group_step=machine.lanes, overread=TILE_BYTES - 1)
+    if algorithm is Algorithm.WINOGRAD:
+        return winograd_nest(layer, machine)
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
     seen, group_step, section, section_step = channels, 0, 0, 0
     side_by_side = machine.lanes // outputs_each * inputs_each
@@ -101,13 +151,13 @@ def walk(layer: Layer, algorithm: Algorithm, machine: Machine) -> Walk:
     else:
         seen_row = seen
     runs = -(-seen_row // TILE_BYTES)
-    return Walk(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
-                group_step=group_step, section=section, section_step=section_step,
-                overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
+    return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=runs, seen=seen,
+                    group_step=group_step, section=section, section_step=section_step,
+                    overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
 
 
-def winograd_walk(layer: Layer, machine: Machine) -> Walk:
-    """Return the walk of ``conv23``: a run is a channel, and its patch lies 16 bytes from the next channel's.
+def winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
+    """Return the loop nest of ``conv23``: a run is a channel, and its patch lies 16 bytes from the next channel's.
 
     A command's first channel must be a multiple of 16, so a section of its own needs groups of so many channels.
     """
@@ -116,25 +166,25 @@ def winograd_walk(layer: Layer, machine: Machine) -> Walk:
     side_by_side = machine.lanes // outputs_each * inputs_each
     if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
         overread = -(-outputs // machine.lanes) * side_by_side - channels
-        return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=side_by_side, seen=side_by_side,
-                    group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES)
+        return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=side_by_side, seen=side_by_side,
+                        group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES)
     if layer.groups > 1 and outputs_each % machine.lanes == 0 and inputs_each % TILE_BYTES == 0:
-        return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
-                    section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)
-    return Walk(algorithm="conv23", kernel_y=1, kernel_x=1, runs=channels, seen=channels)
+        return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
+                        section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)
+    return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=channels, seen=channels)
 
 
-def walks(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Walk, ...]:
-    """Return the walks of ``layer`` by ``algorithm`` that are worth comparing."""
-    plain = walk(layer, algorithm, machine)
+def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[LoopNest, ...]:
+    """Return the loop nests of ``layer`` by ``algorithm`` that are worth comparing."""
+    plain = loop_nest(layer, algorithm, machine)
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
-    if algorithm != "conv" or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
+    if algorithm is not Algorithm.DOT_PRODUCTS or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
         return (plain,)
     paired = pair_rows(plain, layer)
     return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
 
 
-def pair_rows(plain: Walk, layer: Layer) -> Walk:
+def pair_rows(plain: LoopNest, layer: Layer) -> LoopNest:
     """Return ``plain`` with two kernel rows to a run; where pixels are stepped over one by one, ``runs`` stay many."""
     paired = replace(plain, kernel_y=-(-plain.kernel_y // 2), paired=True)
     in_one = plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
@@ -145,7 +195,7 @@ def pair_rows(plain: Walk, layer: Layer) -> Walk:
     return replace(paired, kernel_x=count, runs=1, overread=overread, pieces=True)
 
 
-def fills_rows(height: Axis, width: Axis) -> bool:
+def fills_rows(height: LayerAxis, width: LayerAxis) -> bool:
     """Tell whether the kernel is as wide as the stored rows and its rows follow one another."""
     whole = width.cut(0, width.out)
     return (height.dilation == 1 or height.kernel == 1) and whole.stored == width.kernel and width.conv == 1
