@@ -6,12 +6,13 @@ the last store. Where a buffer has no room for two tiles, loads and computation 
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
-from tilewright.compiler.network.layout import LayerLayouts, Layout
 from tilewright.compiler.plan.algorithms import LoopNest
 from tilewright.compiler.plan.footprint import WeightBlock, block_words, input_bytes, result_bytes, usable_words
+from tilewright.compiler.plan.problem import Problem, Tiling
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
@@ -28,22 +29,8 @@ RUN_OVERHEAD = 1
 TURNAROUND = 60
 """Cycles from the last result of a layer to the first input of the next: two memory latencies and the pipelines."""
 
-
 HANDOVER = 25
 """The same where the results stay on chip: the pipelines, and no memory between."""
-
-
-@dataclass(frozen=True, slots=True)
-class OnChip:
-    """What of a layer stays in the activation buffer: its input, its output; ``stored``: memory has its output too."""
-
-    input: bool = False
-    output: bool = False
-    stored: bool = True
-
-
-APART = OnChip()
-"""A layer that reads from memory and stores to it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,12 +69,26 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     return vectors
 
 
-def compute_cycles(tile: Tile, groups: int, runs: int, layer: Layer, nest: LoopNest, machine: Machine) -> int:
+def compute_cycles(problem: Problem, tile: Tile, groups: int, runs: int) -> int:
     """Return the cycles of one step: the slower of array and post-processing."""
+    nest, machine = problem.nest, problem.machine
     tiles = tiles_of(len(tile.rows.conv), len(tile.columns.conv), nest)
     steps = nest.kernel_y * nest.kernel_x * runs
     return STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine),
-                               post_cycles(tiles, groups, layer, nest, machine))
+                               post_cycles(tiles, groups, problem.layer, nest, machine))
+
+
+def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[WeightBlock, ...]) -> int:
+    """Return the cycles in which the array, or post-processing behind it, is busy with a layer.
+
+    ``copies`` tells how many tiles there are of each shape.
+    """
+    alike = Counter((block.groups, len(block.runs)) for block in blocks)
+    return sum(count * number * compute_cycles(problem, tile, groups, runs)
+               for tile, count in copies.items() for (groups, runs), number in alike.items())
+
+
+# ---- the bus
 
 
 def bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
@@ -95,17 +96,19 @@ def bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
     return runs * (-(-run_bytes // machine.bus_bytes) + RUN_OVERHEAD) if run_bytes else 0
 
 
-def input_cycles(tile: Tile, layer: Layer, layout: Layout, nest: LoopNest, machine: Machine) -> int:
+def input_cycles(problem: Problem, tile: Tile) -> int:
     """Return the cycles in which a tile's input is loaded; in the blocked layout a word never spans two pixels."""
-    rows, columns, channels = len(tile.rows.image), len(tile.columns.image), layer.in_shape[0]
-    if tile.columns.image.step > 1 or not layout.rows_whole:
+    machine = problem.machine
+    rows, columns, channels = len(tile.rows.image), len(tile.columns.image), problem.layer.in_shape[0]
+    if tile.columns.image.step > 1 or not problem.layouts.input.rows_whole:
         return bus_cycles(rows * columns, channels, machine)
     bus = bus_cycles(rows, columns * channels, machine)
-    return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if nest.winograd else bus
+    return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if problem.nest.winograd else bus
 
 
-def output_cycles(tile: Tile, channels: int, layouts: LayerLayouts, machine: Machine, *, stored: bool = True) -> int:
+def output_cycles(problem: Problem, tile: Tile, channels: int, *, stored: bool = True) -> int:
     """Return the cycles in which a step's results are stored to all their places in memory, and its residual loaded."""
+    layouts, machine = problem.layouts, problem.machine
     rows, columns = len(tile.rows.out), len(tile.columns.out)
     cycles = 0
     for layout in (*(layouts.outputs if stored else ()), layouts.residual):
@@ -123,84 +126,62 @@ def copy_cycles(tile: Tile, channels: int, machine: Machine) -> int:
     return len(tile.rows.out) * len(tile.columns.out) * -(-channels // machine.bus_bytes)
 
 
-def block_cycles(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
+def block_cycles(problem: Problem, block: WeightBlock) -> int:
     """Return the cycles in which the weights and parameters of ``block`` cross the bus."""
-    main = block_words(block, nest, machine) * machine.clusters * TILE_BYTES
-    ninths = main // 8 if nest.winograd else 0
+    machine = problem.machine
+    main = block_words(block, problem.nest, machine) * machine.clusters * TILE_BYTES
+    ninths = main // 8 if problem.nest.winograd else 0
     return sum(bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
 
 
-def array_cycles(tiles: dict[Tile, int], blocks: tuple[WeightBlock, ...], layer: Layer, nest: LoopNest,
-                 machine: Machine) -> int:
-    """Return the cycles in which the array, or post-processing behind it, is busy with a layer."""
-    alike = Counter((block.groups, len(block.runs)) for block in blocks)
-    return sum(copies * number * compute_cycles(tile, groups, runs, layer, nest, machine)
-               for tile, copies in tiles.items() for (groups, runs), number in alike.items())
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """Cycles in which something is moved: all of it, and the first of it, for which computation has to wait."""
+
+    all: int
+    first: int
 
 
-def price(layer: Layer, layouts: LayerLayouts, nest: LoopNest, machine: Machine, tiles: dict[Tile, int],
-          blocks: tuple[WeightBlock, ...], *, weights_outer: bool, splits_input: bool, stays: bool = False,
-          chip: OnChip = APART) -> Cost:
-    """Return the cost of a layer.
+def load_transfers(problem: Problem, tiling: Tiling) -> Transfers:
+    """Return the cycles in which the input is loaded."""
+    if tiling.stays:
+        return _staying_transfers(problem, tiling)
+    once = 0 if tiling.chip.input else sum(count * input_cycles(problem, tile) for tile, count in tiling.copies.items())
+    again = (tiling.weights_outer and tiling.tiles > 1) or tiling.splits_input
+    times = len({block.first_group for block in tiling.blocks}) if again else 1
+    return Transfers(once * times, once // tiling.tiles)
 
-    Parameters
-    ----------
-    tiles
-        Tiles of different shapes, and how many of each there are, the first one first.
-    layouts
-        How its tensors lie in memory.
-    weights_outer
-        For each block every tile, not the other way round.
-    splits_input
-        Each part of the kernel loads its own part of the input.
-    stays
-        Each row of the input is loaded once, and stays.
-    chip
-        What needs not cross the bus.
-    """
-    count = sum(tiles.values())
-    alike: dict[tuple[int, int, int], int] = {}
-    for block in blocks:
-        kind = block.groups, block.channels, len(block.runs)
-        alike[kind] = alike.get(kind, 0) + 1
-    compute = array_cycles(tiles, blocks, layer, nest, machine)
-    stores = kept = 0
-    for tile, copies in tiles.items():
-        for (_, channels, _), number in alike.items():
-            stores += copies * number * output_cycles(tile, channels, layouts, machine, stored=chip.stored)
-            kept += copies * number * copy_cycles(tile, channels, machine) if chip.output else 0
-    loads = 0 if chip.input else sum(
-        copies * input_cycles(tile, layer, layouts.input, nest, machine) for tile, copies in tiles.items())
-    first_load = loads // count
-    beginning = next(iter(tiles))
-    largest = max(tiles, key=lambda tile: len(tile.rows.out))
-    if stays:
-        whole = whole_tile(layer, largest.columns)
-        loads = input_cycles(whole, layer, layouts.input, nest, machine)
-        first = strip(layer, beginning.columns, block_rows(beginning))
-        first_load = input_cycles(first, layer, layouts.input, nest, machine)
-        # Without room for the next layer's input beside it, that one has to wait for the end.
-        first_load *= 2 if 2 * input_bytes(whole, layer, nest) > machine.activation_bytes else 1
-    elif (weights_outer and count > 1) or splits_input:
-        loads *= len({block.first_group for block in blocks})
-    weights = sum(block_cycles(block, nest, machine) for block in blocks)
-    first_weights = weights // len(blocks)
-    if not weights_outer and len(blocks) > 1:
-        weights *= count
-    weights += bus_cycles(1, TABLE_BYTES, machine) if layer.table is not None else 0
-    room = Room.of(largest, blocks[0], layer, nest, machine)
-    traffic = loads + weights + stores
-    last_step = compute // (count * len(blocks))
-    cycles = max(compute + first_load, max(traffic, stores + kept) + last_step)
-    cycles += 0 if room.weights > 1 else first_weights
-    # What has no room for two takes turns with the computation.
-    cycles += loads if count > 1 and room.inputs == 1 and not stays else 0
-    cycles += weights if len(blocks) > 1 and room.weights == 1 else 0
-    cycles += stores if count * len(blocks) > 1 and room.results == 1 else 0
-    # Results for the next layer leave before those for memory.
-    last_store, turnaround = (kept, HANDOVER) if chip.output else (stores, TURNAROUND)
-    return Cost(cycles + last_store // (count * len(blocks)) + turnaround, traffic * machine.bus_bytes,
-                count * len(blocks))
+
+def _staying_transfers(problem: Problem, tiling: Tiling) -> Transfers:
+    """Return the cycles in which an input that stays is loaded, strip by strip."""
+    layer = problem.layer
+    whole = whole_tile(layer, tiling.largest_tile.columns)
+    first = input_cycles(problem, strip(layer, tiling.first_tile.columns, block_rows(tiling.first_tile)))
+    # Without room for the next layer's input beside it, that one has to wait for the end.
+    alone = 2 * input_bytes(whole, layer, problem.nest) > problem.machine.activation_bytes
+    return Transfers(input_cycles(problem, whole), first * (2 if alone else 1))
+
+
+def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
+    """Return the cycles in which weights, parameters and the value table are loaded; the table is not the first."""
+    once = sum(block_cycles(problem, block) for block in tiling.blocks)
+    again = not tiling.weights_outer and len(tiling.blocks) > 1
+    table = bus_cycles(1, TABLE_BYTES, problem.machine) if problem.layer.table is not None else 0
+    return Transfers(once * (tiling.tiles if again else 1) + table, once // len(tiling.blocks))
+
+
+def store_cycles(problem: Problem, tiling: Tiling) -> tuple[int, int]:
+    """Return the cycles in which results are stored to memory (and residuals loaded), and to the activation buffer."""
+    alike = Counter(block.channels for block in tiling.blocks)
+    stored = copied = 0
+    for tile, count in tiling.copies.items():
+        for channels, number in alike.items():
+            stored += count * number * output_cycles(problem, tile, channels, stored=tiling.chip.stored)
+            copied += count * number * copy_cycles(tile, channels, problem.machine) if tiling.chip.output else 0
+    return stored, copied
+
+
+# ---- the whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +193,38 @@ class Room:
     results: int
 
     @classmethod
-    def of(cls, tile: Tile, block: WeightBlock, layer: Layer, nest: LoopNest, machine: Machine) -> "Room":
+    def of(cls, problem: Problem, tile: Tile, block: WeightBlock) -> "Room":
         """Return the room for ``tile`` and ``block``."""
-        words = block_words(block, nest, machine)
-        return cls(machine.activation_bytes // (input_bytes(tile, layer, nest) or 1),
+        machine = problem.machine
+        words = block_words(block, problem.nest, machine)
+        return cls(machine.activation_bytes // (input_bytes(tile, problem.layer, problem.nest) or 1),
                    usable_words(machine) // words if words else 2,
                    machine.result_bytes // result_bytes(tile, block.channels))
+
+
+def price(problem: Problem, tiling: Tiling) -> Cost:
+    """Return the cost of a layer cut as ``tiling`` says."""
+    compute = array_cycles(problem, tiling.copies, tiling.blocks)
+    loads, weights = load_transfers(problem, tiling), weight_transfers(problem, tiling)
+    stores, copies = store_cycles(problem, tiling)
+    traffic = loads.all + weights.all + stores
+    array_first = compute + loads.first
+    bus_first = max(traffic, stores + copies) + compute // tiling.steps
+    # Results for the next layer leave before those for memory.
+    last_store, turnaround = (copies, HANDOVER) if tiling.chip.output else (stores, TURNAROUND)
+    cycles = (max(array_first, bus_first) + _waits(problem, tiling, loads, weights, stores)
+              + last_store // tiling.steps + turnaround)
+    return Cost(cycles, traffic * problem.machine.bus_bytes, tiling.steps)
+
+
+def _waits(problem: Problem, tiling: Tiling, loads: Transfers, weights: Transfers, stores: int) -> int:
+    """Return the cycles of what has no room for two in its buffer, and so takes turns with the computation."""
+    room = Room.of(problem, tiling.largest_tile, tiling.blocks[0])
+    cycles = 0 if room.weights > 1 else weights.first
+    if tiling.tiles > 1 and room.inputs == 1 and not tiling.stays:
+        cycles += loads.all
+    if len(tiling.blocks) > 1 and room.weights == 1:
+        cycles += weights.all
+    if tiling.steps > 1 and room.results == 1:
+        cycles += stores
+    return cycles

@@ -6,7 +6,6 @@ memory, into parts of the kernel whose sums are held. Two loop orders matter: fo
 the bus once), or for each tile every block (inputs pass once).
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import gcd
@@ -16,7 +15,7 @@ from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, algorithms, forms, loop_nest, loop_nests
-from tilewright.compiler.plan.cost import APART, Cost, OnChip, array_cycles, price
+from tilewright.compiler.plan.cost import Cost, array_cycles, price
 from tilewright.compiler.plan.footprint import (
     WeightBlock,
     can_stay,
@@ -27,7 +26,8 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
     weight_words,
 )
-from tilewright.compiler.plan.tiles import LayerAxis, Tile, TileExtent, axes
+from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct
+from tilewright.compiler.plan.tiles import LayerAxis, Tile, axes
 from tilewright.isa.limits import (
     MAX_BLOCK_CHANNELS,
     MAX_CHUNKS,
@@ -76,6 +76,15 @@ class LayerPlan:
         """The first tile of the most rows."""
         return max(self.tiles, key=lambda tile: len(tile.rows.out))
 
+    def problem(self, machine: Machine) -> Problem:
+        """Return the problem that the plan solves."""
+        return Problem(self.work, self.layouts, self.nest, machine)
+
+    def tiling(self) -> Tiling:
+        """Return how the layer is cut, for its price."""
+        return Tiling(copies=distinct(self.tiles), blocks=self.blocks, weights_outer=self.weights_outer,
+                      splits_input=self.splits_input, stays=self.stays, chip=self.chip)
+
     def summary(self) -> str:
         """Return the plan in a line."""
         layer, tile, block = self.layer, self.largest, self.blocks[0]
@@ -113,12 +122,18 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     """
     check_operands(layer)
     layouts = layouts or LayerLayouts.gap_free(layer)
-    plans = [replace(plan, layer=layer) for work, algorithm in forms(layer, options)
-             for each in loop_nests(work, algorithm, machine)
-             for plan in candidates(work, layouts, replace(each, reuse=options.reuse), machine)]
+    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options)
+             for plan in candidates(problem)]
     if not plans:
         raise DoesNotFitError(shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
+
+
+def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Options) -> Iterator[Problem]:
+    """Yield every form of ``layer`` with every loop nest that is worth comparing."""
+    for work, algorithm in forms(layer, options):
+        for nest in loop_nests(work, algorithm, machine):
+            yield Problem(work, layouts, replace(nest, reuse=options.reuse), machine)
 
 
 def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: LayerLayouts, chip: OnChip,
@@ -127,25 +142,27 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
 
     Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
     """
-    plans: list[LayerPlan] = []
-    for work, algorithm in forms(layer, options):
-        height, width = axes(work)
-        columns = width.cut(0, width.out)
-        whole = Tile(height.cut(0, height.out), columns)
-        for each in loop_nests(work, algorithm, machine):
-            how = replace(each, reuse=options.reuse)
-            if not holds_all(whole, work) or input_bytes(whole, work, how) > machine.activation_bytes:
-                continue
-            cuts = [blocks for groups, parts in block_sizes(work, how, machine)
-                    if aligned(blocks := cut_blocks(work, how, machine, groups, parts), unit)]
-            for rows in sizes(height, how):
-                tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
-                # Patches start at even rows.
-                if algorithm is Algorithm.DOT_PRODUCTS or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
-                    fitting = [blocks for blocks in cuts if fits(tiles[0], blocks, work, layouts, how, machine)]
-                    plans += orders(work, layouts, how, machine, tiles, fitting, chip)
-    return min((replace(plan, layer=layer) for plan in plans if not plan.stays), key=lambda plan: plan.cost,
-               default=None)
+    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options)
+             for plan in chained_candidates(problem, chip, unit)]
+    return min((plan for plan in plans if not plan.stays), key=lambda plan: plan.cost, default=None)
+
+
+def chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[LayerPlan]:
+    """Yield the plans that find the whole input on chip."""
+    layer, nest, machine = problem.layer, problem.nest, problem.machine
+    height, width = axes(layer)
+    columns = width.cut(0, width.out)
+    whole = Tile(height.cut(0, height.out), columns)
+    if not holds_all(whole, layer) or input_bytes(whole, layer, nest) > machine.activation_bytes:
+        return
+    cuts = [blocks for groups, parts in block_sizes(problem)
+            if aligned(blocks := cut_blocks(problem, groups, parts), unit)]
+    for rows in sizes(height, nest):
+        tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
+        # Patches start at even rows.
+        if nest.algorithm is Algorithm.DOT_PRODUCTS or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
+            fitting = [blocks for blocks in cuts if fits(problem, tiles[0], blocks)]
+            yield from orders(problem, tiles, fitting, chip)
 
 
 def holds_all(whole: Tile, layer: Layer) -> bool:
@@ -160,15 +177,13 @@ def aligned(blocks: tuple[WeightBlock, ...], unit: int) -> bool:
 
 def priced(plan: LayerPlan, machine: Machine, chip: OnChip) -> LayerPlan:
     """Return ``plan`` with ``chip`` and what it costs then."""
-    cost = price(plan.work, plan.layouts, plan.nest, machine, distinct(plan.tiles), plan.blocks,
-                 weights_outer=plan.weights_outer, splits_input=plan.splits_input, stays=plan.stays,
-                 chip=chip)
-    return replace(plan, cost=cost, chip=chip)
+    chained = replace(plan, chip=chip)
+    return replace(chained, cost=price(plan.problem(machine), chained.tiling()))
 
 
 def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
     """Return the cycles in which the array or the bus is busy with a layer, whichever is longer."""
-    array = array_cycles(distinct(plan.tiles), plan.blocks, plan.work, plan.nest, machine)
+    array = array_cycles(plan.problem(machine), distinct(plan.tiles), plan.blocks)
     return max(array, plan.cost.bytes // machine.bus_bytes)
 
 
@@ -187,26 +202,24 @@ def check_operands(layer: Layer) -> None:
         raise DoesNotFitError(f"Layer {layer.name!r} must not have both a residual and a max pooling")
 
 
-def candidates(layer: Layer, layouts: LayerLayouts, nest: LoopNest, machine: Machine) -> Iterator[LayerPlan]:
+def candidates(problem: Problem) -> Iterator[LayerPlan]:
     """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
-    height, width = axes(layer)
-    cuts = [cut_blocks(layer, nest, machine, groups, parts)
-            for groups, parts in block_sizes(layer, nest, machine)]
-    for columns in sizes(width, nest):
+    height, width = axes(problem.layer)
+    cuts = [cut_blocks(problem, groups, parts) for groups, parts in block_sizes(problem)]
+    for columns in sizes(width, problem.nest):
         found = False
-        for rows in sizes(height, nest):
+        for rows in sizes(height, problem.nest):
             largest = Tile(height.cut(0, rows), width.cut(0, columns))
-            fitting = [blocks for blocks in cuts if fits(largest, blocks, layer, layouts, nest, machine)]
+            fitting = [blocks for blocks in cuts if fits(problem, largest, blocks)]
             if fitting:
                 tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
-                for plan in orders(layer, layouts, nest, machine, tiles, fitting):
+                for plan in orders(problem, tiles, fitting):
                     found = True
                     yield plan
                 # Where the input stays, the array can begin once a little of it is there.
                 ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, FIRST_ROWS))
-                if FIRST_ROWS < rows < height.out and can_stay(ramped, layer, nest, machine):
-                    plans = orders(layer, layouts, nest, machine, ramped, fitting)
-                    yield from (plan for plan in plans if plan.stays)
+                if FIRST_ROWS < rows < height.out and can_stay(ramped, problem.layer, problem.nest, problem.machine):
+                    yield from (plan for plan in orders(problem, ramped, fitting) if plan.stays)
         if found:
             return
 
@@ -218,8 +231,9 @@ def sizes(axis: LayerAxis, nest: LoopNest) -> list[int]:
     return sorted({min(length + (length % 2 if odd else 0), axis.out) for length in lengths}, reverse=True)
 
 
-def block_sizes(layer: Layer, nest: LoopNest, machine: Machine) -> list[tuple[int, int]]:
+def block_sizes(problem: Problem) -> list[tuple[int, int]]:
     """Return (lane groups, parts of the kernel) of the blocks that fit the weight and parameter memories."""
+    layer, nest, machine = problem.layer, problem.nest, problem.machine
     total = -(-layer.conv_shape[0] // machine.lanes)
     usable = usable_words(machine)
     most = min(total, min(machine.parameter_channels, MAX_BLOCK_CHANNELS) // machine.lanes)
@@ -240,75 +254,80 @@ def block_sizes(layer: Layer, nest: LoopNest, machine: Machine) -> list[tuple[in
     return found
 
 
-def cut_blocks(layer: Layer, nest: LoopNest, machine: Machine, groups: int, parts: int) -> tuple[WeightBlock, ...]:
+def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, ...]:
     """Return the blocks of a layer in the order in which they are computed."""
-    outputs = layer.conv_shape[0]
-    total = -(-outputs // machine.lanes)
-    step = -(-nest.runs // parts)
-    cuts = [range(start, min(start + step, nest.runs)) for start in range(0, nest.runs, step)]
+    outputs, runs, lanes = problem.layer.conv_shape[0], problem.nest.runs, problem.machine.lanes
+    total = -(-outputs // lanes)
+    step = -(-runs // parts)
+    cuts = [range(start, min(start + step, runs)) for start in range(0, runs, step)]
     places = [(first, cut) for first in range(0, total, groups) for cut in cuts]
     return tuple(
-        WeightBlock(index, first, min(groups, total - first), first * machine.lanes,
-                    min(groups * machine.lanes, outputs - first * machine.lanes), cut)
+        WeightBlock(index, first, min(groups, total - first), first * lanes,
+                    min(groups * lanes, outputs - first * lanes), cut)
         for index, (first, cut) in enumerate(places))
 
 
-def orders(layer: Layer, layouts: LayerLayouts, nest: LoopNest, machine: Machine, tiles: tuple[Tile, ...],
-           cuts: list[tuple[WeightBlock, ...]], chip: OnChip = APART) -> Iterator[LayerPlan]:
+def orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBlock, ...]],
+           chip: OnChip = APART) -> Iterator[LayerPlan]:
     """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
+    layer, nest, machine = problem.layer, problem.nest, problem.machine
     copies = distinct(tiles)
     for blocks in cuts:
-        if not all(fits(tile, blocks, layer, layouts, nest, machine) for tile in copies):
+        if not all(fits(problem, tile, blocks) for tile in copies):
             continue
         splits_input = input_bytes(tiles[0], layer, nest) > machine.activation_bytes
         for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
-            cost = price(layer, layouts, nest, machine, copies, blocks, weights_outer=weights_outer,
-                         splits_input=splits_input, chip=chip)
+            tiling = Tiling(copies=copies, blocks=blocks, weights_outer=weights_outer, splits_input=splits_input,
+                            chip=chip)
+            cost = price(problem, tiling)
             plan = LayerPlan(layer=layer, work=layer, nest=nest, tiles=tiles, blocks=blocks,
-                             weights_outer=weights_outer, splits_input=splits_input, cost=cost, layouts=layouts,
-                             chip=chip)
+                             weights_outer=weights_outer, splits_input=splits_input, cost=cost,
+                             layouts=problem.layouts, chip=chip)
             yield plan
             # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
             # blocks outside, all of the input would come during the first block.
             if (not weights_outer and can_stay(tiles, layer, nest, machine)
-                and array_cycles(copies, blocks, layer, nest, machine) * machine.bus_bytes < cost.bytes):
-                cost = price(layer, layouts, nest, machine, copies, blocks, weights_outer=False, splits_input=False,
-                             stays=True)
-                yield replace(plan, cost=cost, stays=True)
+                    and array_cycles(problem, copies, blocks) * machine.bus_bytes < cost.bytes):
+                staying = Tiling(copies=copies, blocks=blocks, weights_outer=False, splits_input=False, stays=True)
+                yield replace(plan, cost=price(problem, staying), stays=True)
 
 
-def distinct(tiles: tuple[Tile, ...]) -> dict[Tile, int]:
-    """Return tiles of different shapes, and how many of each there are."""
-    found: dict[tuple[tuple[int, ...], ...], Tile] = {}
-    return Counter(found.setdefault((shape(tile.rows), shape(tile.columns)), tile) for tile in tiles)
-
-
-def shape(cut: TileExtent) -> tuple[int, ...]:
-    """Return the lengths of ``cut``."""
-    return len(cut.out), len(cut.conv), cut.before, len(cut.image), cut.after, cut.window_before
-
-
-def fits(tile: Tile, blocks: tuple[WeightBlock, ...], layer: Layer, layouts: LayerLayouts, nest: LoopNest,
-         machine: Machine) -> bool:
+def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
     """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
     block = blocks[0]
-    parts = len(block.runs) < nest.runs
-    if parts and (tile.rows.out, tile.columns.out) != (range(layer.out_shape[1]), range(layer.out_shape[2])):
+    parts = len(block.runs) < problem.nest.runs
+    if parts and not makes_all(tile, problem.layer):
         return False
-    inside = input_bytes(tile, layer, nest) <= machine.activation_bytes or (
-        parts and layouts.input.whole and one_row_of_bytes(tile, layer)
-        and part_bytes(block) <= machine.activation_bytes)
-    return (inside
-            and len(block.runs) <= MAX_RUNS
+    return (fits_activations(problem, tile, part_bytes(block) if parts else 0)
+            and result_bytes(tile, block.channels) <= problem.machine.result_bytes
+            and fits_operands(problem, tile, block))
+
+
+def fits_activations(problem: Problem, tile: Tile, part: int) -> bool:
+    """Tell whether the input of a tile fits the activation buffer, at once or in parts of ``part`` bytes, if not 0."""
+    room = problem.machine.activation_bytes
+    if input_bytes(tile, problem.layer, problem.nest) <= room:
+        return True
+    return 0 < part <= room and problem.layouts.input.whole and one_row_of_bytes(tile, problem.layer)
+
+
+def fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
+    """Tell whether the operands of the commands can hold what a step with ``tile`` and ``block`` needs."""
+    rows, columns, nest = tile.rows, tile.columns, problem.nest
+    return (len(block.runs) <= MAX_RUNS
             and nest.kernel_x <= MAX_KERNEL
-            and pair_words(tile, layer, nest) <= MAX_PAIR_WORDS
-            and result_bytes(tile, block.channels) <= machine.result_bytes
-            and max(tile.rows.stored, len(tile.rows.conv)) <= MAX_ROWS
-            and len(tile.columns.conv) <= MAX_COLUMNS
-            and (layouts.input.rows_whole or len(tile.columns.image) <= MAX_CHUNKS)
-            and max(tile.columns.before, tile.columns.after) <= MAX_PADDING
-            and (layer.in_shape[0] <= MAX_PIXEL_BYTES or tile.columns.before == tile.columns.after == 0)
-            and max(tile.rows.window_before, tile.columns.window_before) <= MAX_WINDOW)
+            and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
+            and max(rows.stored, len(rows.conv)) <= MAX_ROWS
+            and len(columns.conv) <= MAX_COLUMNS
+            and (problem.layouts.input.rows_whole or len(columns.image) <= MAX_CHUNKS)
+            and max(columns.before, columns.after) <= MAX_PADDING
+            and (problem.layer.in_shape[0] <= MAX_PIXEL_BYTES or columns.before == columns.after == 0)
+            and max(rows.window_before, columns.window_before) <= MAX_WINDOW)
+
+
+def makes_all(tile: Tile, layer: Layer) -> bool:
+    """Tell whether ``tile`` is all of a layer's output."""
+    return (tile.rows.out, tile.columns.out) == (range(layer.out_shape[1]), range(layer.out_shape[2]))
 
 
 def one_row_of_bytes(tile: Tile, layer: Layer) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.core_plan import CorePlan
-from tilewright.compiler.plan.cost import OnChip
 from tilewright.compiler.plan.footprint import input_bytes, part_bytes
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, plan_chained, priced
+from tilewright.compiler.plan.problem import OnChip
 from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
 from tilewright.compiler.schedule.rings import Ring
 from tilewright.isa.machine import TILE_BYTES, Machine

@@ -165,15 +165,15 @@ class ProgramScheduler:
         time -= sum(on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
                     for index in self.to_fill(following))
         if not following.first:
-            block = block_of(following, self.plans)
+            block, problem = block_of(following, self.plans), plan.problem(self.machine)
             if plan.stays:
                 rows = self.missing_rows(following)
                 tile_in = strip(plan.work, tile.columns, rows) if rows else None
             else:
                 tile_in = tile if self.inputs.due(following.index) else None
             if tile_in:
-                time -= input_cycles(tile_in, plan.layer, plan.layouts.input, plan.nest, self.machine)
-            time -= output_cycles(tile, block.channels, plan.layouts, self.machine, stored=plan.chip.stored)
+                time -= input_cycles(problem, tile_in)
+            time -= output_cycles(problem, tile, block.channels, stored=plan.chip.stored)
         return max(0, time - self.spent) * self.machine.bus_bytes
 
     def fetch_ahead(self, layer: int, free: int) -> None:
@@ -361,7 +361,7 @@ class ProgramScheduler:
 def step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
-    return compute_cycles(tile_of(step, plans), block.groups, len(block.runs), plan.work, plan.nest, machine)
+    return compute_cycles(plan.problem(machine), tile_of(step, plans), block.groups, len(block.runs))
 
 
 def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],

@@ -11,6 +11,7 @@ from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.reference import run_layer
 from tilewright.compiler.plan.algorithms import Algorithm, loop_nests
 from tilewright.compiler.plan.planner import candidates
+from tilewright.compiler.plan.problem import Problem
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import PRESETS
 
@@ -18,7 +19,7 @@ from tilewright.isa.machine import PRESETS
 def staying_plans(layer, machine):
     """Return the plans whose input stays."""
     return [plan for how in loop_nests(layer, Algorithm.WINOGRAD, machine)
-            for plan in candidates(layer, LayerLayouts.gap_free(layer), how, machine) if plan.stays]
+            for plan in candidates(Problem(layer, LayerLayouts.gap_free(layer), how, machine)) if plan.stays]
 
 
 @pytest.mark.parametrize("seed", range(40))

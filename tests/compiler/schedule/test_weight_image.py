@@ -8,9 +8,11 @@ import pytest
 
 from tests.support.random_layers import RESIDUALS, Shape, build_layer
 from tilewright.compiler.errors import CompileError
+from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.plan.algorithms import Algorithm, loop_nest, loop_nests
 from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import cut_blocks, plan_layer
+from tilewright.compiler.plan.problem import Problem
 from tilewright.compiler.schedule.weight_image import kernel_runs, pack_conv, pack_conv23, pack_network, pack_parameters
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.isa.numerics import pack_scale
@@ -137,7 +139,9 @@ def test_blocks_lie_one_behind_the_other_in_the_order_of_use(machine):
 
 def test_parts_of_a_kernel_share_parameters():
     layer = replace(layer_of(70, 8, 6), residual=RESIDUALS[0])
-    blocks = cut_blocks(layer, loop_nest(layer, Algorithm.DOT_PRODUCTS, PRESETS["base"]), PRESETS["base"], 1, 3)
+    base = PRESETS["base"]
+    nest = loop_nest(layer, Algorithm.DOT_PRODUCTS, base)
+    blocks = cut_blocks(Problem(layer, LayerLayouts.gap_free(layer), nest, base), 1, 3)
     assert [block.first_group for block in blocks] == [0, 0, 0, 1, 1, 1]
     assert all(isinstance(block, WeightBlock) for block in blocks)
     covered = sorted(run for block in blocks[:3] for run in block.runs)
