@@ -9,12 +9,22 @@ With XPULP, convolutions of one group, and padding and pooling of a multiple of 
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NewType
 
 import numpy as np
 
+from tilewright.compiler.emit.baseline_constants import (
+    block_shape,
+    channel_table,
+    common_shift,
+    packed_weights,
+    padded_shape,
+    receptive_field,
+    uses_simd,
+)
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
 from tilewright.compiler.network.core_call import core_call
@@ -22,7 +32,6 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Netwo
 from tilewright.compiler.network.layout import Layout, layout_of
 from tilewright.compiler.network.reference import residual_table
 from tilewright.isa.memory import MAIN_BASE
-from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 from tilewright.isa.program import Call
 
 KERNELS = Path(__file__).parent.parent / "c" / "kernels.h"
@@ -34,8 +43,8 @@ RECORD_WORDS = 2
 
 ALIGNMENT = 16
 
-SPARE_BITS = 31 - MANTISSA_BITS
-"""By how much a scale's mantissa can be shifted to the left in 31 bits."""
+Offset = NewType("Offset", int)
+"""Bytes from the start of main memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,20 +67,9 @@ class Baseline:
 
     source: str
     image: bytes
-    tensors: Mapping[str, int]
-    records: int
+    tensors: Mapping[str, Offset]
+    records: Offset
     memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Receptive:
-    """The receptive field of an output pixel: ``rows`` times ``runs`` runs of ``bytes`` contiguous bytes."""
-
-    rows: int
-    row_step: int
-    runs: int
-    run_step: int
-    bytes: int
 
 
 class _Memory:
@@ -81,33 +79,63 @@ class _Memory:
         self.image = bytearray()
         self.end = 0
 
-    def put(self, content: bytes) -> int:
+    def put(self, content: bytes) -> Offset:
         """Return the offset at which ``content`` will lie."""
         offset = self.take(len(content))
         self.image += bytes(offset - len(self.image)) + content
         return offset
 
-    def take(self, count: int) -> int:
+    def take(self, count: int) -> Offset:
         """Return the offset of ``count`` free bytes."""
         offset = -(-self.end // ALIGNMENT) * ALIGNMENT
         self.end = offset + count
-        return offset
+        return Offset(offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Constants:
+    """Where the constants of one layer lie: packed weights, ``struct channel``s, residual and value table."""
+
+    weights: Offset
+    channels: Offset
+    residuals: Offset
+    table: Offset
+
+    @classmethod
+    def put(cls, memory: _Memory, layer: Layer, *, xpulp: bool) -> "_Constants":
+        """Put the constants of ``layer`` into ``memory``."""
+        return cls(weights=memory.put(packed_weights(layer, xpulp=xpulp)),
+                   channels=memory.put(channel_table(layer)),
+                   residuals=memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""),
+                   table=memory.put(layer.table.tobytes() if layer.table is not None else b""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scratch:
+    """Space that all layers share: parts of tensors without gaps (two of them), the padded input, unpooled results."""
+
+    gathered: Offset
+    other: Offset
+    padded: Offset
+    pooled: Offset
+
+    @classmethod
+    def take(cls, memory: _Memory, network: Network, layers: Sequence[Layer]) -> "_Scratch":
+        """Take from ``memory`` what the largest tensor of each kind needs."""
+        part = max((math.prod(info.shape) for info in network.tensors.values() if info.place is not None), default=0)
+        return cls(gathered=memory.take(part), other=memory.take(part),
+                   padded=memory.take(max((math.prod(padded_shape(layer)) for layer in layers), default=0)),
+                   pooled=memory.take(max((math.prod(layer.conv_shape) for layer in layers), default=0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
-    """Where a layer finds what it needs: offsets."""
+    """Where a layer finds what it needs, and how the network's tensors lie."""
 
-    weights: int
-    channels: int
-    residuals: int
-    table: int
-    tensors: Mapping[str, int]
+    constants: _Constants
+    scratch: _Scratch
+    tensors: Mapping[str, Offset]
     layouts: Mapping[str, Layout]
-    padded: int
-    pooled: int
-    gathered: int
-    other: int
     xpulp: bool
 
 
@@ -121,23 +149,15 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     """
     memory = _Memory()
     datapath = [layer for layer in network.layers if isinstance(layer, Layer)]
-    contents = {layer.name: (memory.put(packed_weights(layer, xpulp=xpulp)), memory.put(channel_table(layer)),
-                             memory.put(residual_table(layer.residual).tobytes() if layer.residual else b""),
-                             memory.put(layer.table.tobytes() if layer.table is not None else b""))
-                for layer in datapath}
-    constants = {name: MAIN_BASE + memory.put(np.ascontiguousarray(array).tobytes())
-                 for name, array in network.constants.items()}
+    constants = {layer.name: _Constants.put(memory, layer, xpulp=xpulp) for layer in datapath}
+    core_constants = {name: MAIN_BASE + memory.put(np.ascontiguousarray(array).tobytes())
+                      for name, array in network.constants.items()}
     image = bytes(memory.image)
-    tensors = {name: memory.take(info.bytes) for name, info in network.tensors.items() if info.place is None}
-    tensors = {name: tensors[name] if info.place is None else tensors[info.place.parent] + info.place.offset
-               for name, info in network.tensors.items()}
-    parts = [info for info in network.tensors.values() if info.place is not None]
-    gathered, other = (memory.take(max((math.prod(info.shape) for info in parts), default=0)) for _ in range(2))
+    tensors = _tensor_offsets(memory, network)
+    scratch = _Scratch.take(memory, network, datapath)
     layouts = {info.name: layout_of(info) for info in network.tensors.values()}
-    padded = memory.take(max((int(np.prod(padded_shape(layer))) for layer in datapath), default=0))
-    pooled = memory.take(max((int(np.prod(layer.conv_shape)) for layer in datapath), default=0))
     records = memory.take(4 * RECORD_WORDS * len(network.layers))
-    addresses = constants | {name: MAIN_BASE + offset for name, offset in tensors.items()}
+    addresses = core_constants | {name: MAIN_BASE + offset for name, offset in tensors.items()}
     calls = {layer.name: core_call(layer, network.tensors, network.constants, addresses)
              for layer in network.layers if isinstance(layer, CoreLayer)}
     names, functions = [], shared_functions(calls.values())
@@ -145,12 +165,24 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
         names.append(_identifier(index, layer))
         if isinstance(layer, CoreLayer):
             functions += _core_functions(names[-1], layer, calls[layer.name])
-            continue
-        weights, channels, residuals, table = contents[layer.name]
-        places = _Places(weights=weights, channels=channels, residuals=residuals, table=table,
-                         tensors=tensors, layouts=layouts, padded=padded, pooled=pooled, gathered=gathered,
-                         other=other, xpulp=xpulp)
-        functions += ["", *_function(names[-1], layer, places)]
+        else:
+            places = _Places(constants=constants[layer.name], scratch=scratch, tensors=tensors, layouts=layouts,
+                             xpulp=xpulp)
+            functions += ["", *_function(names[-1], layer, places)]
+    return Baseline(source=_program(network, names, functions, records, xpulp=xpulp), image=image, tensors=tensors,
+                    records=records, memory_bytes=memory.end)
+
+
+def _tensor_offsets(memory: _Memory, network: Network) -> dict[str, Offset]:
+    """Return where every tensor lies, those inside others too."""
+    whole = {name: memory.take(info.bytes) for name, info in network.tensors.items() if info.place is None}
+    return {name: whole[name] if info.place is None else Offset(whole[info.place.parent] + info.place.offset)
+            for name, info in network.tensors.items()}
+
+
+def _program(network: Network, names: Sequence[str], functions: Sequence[str], records: Offset, *,
+             xpulp: bool) -> str:
+    """Return the C text around ``functions``, which calls those called ``names`` and measures each."""
     title = f"{comment_text(network.name)} {'with XPULP SIMD' if xpulp else 'in plain C'}"
     lines = [
         f"/* Generated by compiler/emit/baseline.py: {title}. */",
@@ -160,8 +192,7 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
         *(f"    measure({name}, records + {index});" for index, name in enumerate(names)),
         "    return 0;", "}",
     ]
-    return Baseline(source="\n".join(lines) + "\n", image=image, tensors=tensors, records=records,
-                    memory_bytes=memory.end)
+    return "\n".join(lines) + "\n"
 
 
 def _core_functions(name: str, layer: CoreLayer, call: Call) -> list[str]:
@@ -169,88 +200,6 @@ def _core_functions(name: str, layer: CoreLayer, call: Call) -> list[str]:
     kernel = f"{name}_{call.kernel.lower()}"
     return ["", *core_function(call, kernel), "", f"/* {comment_text(layer.name)}: {call.kernel}. */",
             f"static __attribute__((noinline)) void {name}(void)", "{", f"    {call_text(call, kernel)}", "}"]
-
-
-def padded_shape(layer: Layer) -> Shape:
-    """Return the shape of a layer's input with its padding."""
-    channels, height, width = layer.in_shape
-    top, left, bottom, right = layer.pads
-    return channels, top + height + bottom, left + width + right
-
-
-def receptive_field(layer: Layer) -> Receptive:
-    """Return how a convolution reads its padded input: in the longest runs there are.
-
-    Without dilation a kernel row is one run; where it is as wide as the input too, all rows together are.
-    """
-    channels, _, width = padded_shape(layer)
-    (kernel_y, kernel_x), (dilation_y, dilation_x) = layer.kernel, layer.dilations
-    line = width * channels
-    if layer.groups > 1 or dilation_x > 1:
-        return Receptive(kernel_y, dilation_y * line, kernel_x, dilation_x * channels, channels // layer.groups)
-    if kernel_x == width and dilation_y == 1:
-        return Receptive(1, 0, 1, 0, kernel_y * line)
-    return Receptive(kernel_y, dilation_y * line, 1, 0, kernel_x * channels)
-
-
-def uses_simd(layer: Layer) -> bool:
-    """Return whether XPULP computes a layer's sums four products at a time: convolutions of one group."""
-    return layer.kind == "conv" and layer.groups == 1
-
-
-def block_shape(layer: Layer, *, xpulp: bool = False) -> tuple[int, int]:
-    """Return how many neighbouring pixels and output channels are computed at a time.
-
-    Their sums, one activation per pixel and one weight per channel must fit into 31 registers, with pointers and
-    a counter. The shapes are the fastest of those tried on the simulated cores.
-    """
-    outputs, _, width = layer.conv_shape
-    outputs //= layer.groups
-    if width == 1:
-        return 1, min(outputs, 8)
-    if xpulp and uses_simd(layer):
-        return min(width, 4), min(outputs, 4)
-    return 3 if width % 3 == 0 else 2, min(outputs, 4)
-
-
-def packed_weights(layer: Layer, *, xpulp: bool = False) -> bytes:
-    """Return a layer's weights in the order in which a convolution uses them.
-
-    Blocks of output channels in order; in each, for every byte of the receptive field, one weight per channel. With
-    SIMD, for every word of it, and zeros where a run ends within a word.
-    """
-    if layer.weights is None:
-        return b""
-    outputs, size = layer.weights.shape[0], 1
-    terms = layer.weights.transpose(0, 2, 3, 1).reshape(outputs, -1)  # (O, kernel height · kernel width · C / groups)
-    if xpulp and uses_simd(layer):
-        run, size = receptive_field(layer).bytes, 4
-        terms = np.pad(terms.reshape(outputs, -1, run), ((0, 0), (0, 0), (0, -run % size))).reshape(outputs, -1)
-    per_group, block = outputs // layer.groups, block_shape(layer, xpulp=xpulp)[1]
-    blocks = (terms[first + start:first + min(start + block, per_group)]
-              for first in range(0, outputs, per_group) for start in range(0, per_group, block))
-    return b"".join(each.reshape(len(each), -1, size).swapaxes(0, 1).tobytes() for each in blocks)
-
-
-def common_shift(parameters: Requantize) -> int | None:
-    """Return the shift that all of a layer's scales have as ``mantissa * 2**-shift`` with 31 bits for the mantissa.
-
-    None if the largest scale is so much larger than the smallest that 31 bits do not hold both mantissas.
-    """
-    shifts = [pack_scale(float(scale))[1] for scale in parameters.scale]
-    return min(shifts) + SPARE_BITS if max(shifts) - min(shifts) <= SPARE_BITS else None
-
-
-def channel_table(layer: Layer) -> bytes:
-    """Return a layer's ``struct channel`` for each output channel: bias, mantissa and shift."""
-    table = np.empty((len(layer.bias), 3), "<u4")
-    table[:, 0] = layer.bias.astype(np.int32).view(np.uint32)
-    common = common_shift(layer.requantize)
-    for row, scale in zip(table, layer.requantize.scale, strict=True):
-        mantissa, shift = pack_scale(float(scale))
-        wanted = common or shift + SPARE_BITS
-        row[1:] = mantissa << wanted - shift, wanted
-    return table.tobytes()
 
 
 def _identifier(index: int, layer: AnyLayer) -> str:
@@ -276,17 +225,17 @@ def _body(layer: Layer, places: _Places) -> Iterator[str]:
     """
     source, result = places.tensors[layer.input], places.tensors[layer.output]
     if not places.layouts[layer.input].whole:
-        yield _copy(source, places.layouts[layer.input], places.gathered, None)
-        source = places.gathered
+        yield _copy(source, places.layouts[layer.input], places.scratch.gathered, None)
+        source = places.scratch.gathered
     elsewhere = [name for name in layer.writes if name != layer.output or not places.layouts[name].whole]
     if not places.layouts[layer.output].whole:
-        result = places.gathered if places.gathered != source else places.other
+        result = places.scratch.gathered if places.scratch.gathered != source else places.scratch.other
     yield from _contiguous(layer, source, result, places)
     for name in elsewhere:
         yield _copy(result, None, places.tensors[name], places.layouts[name])
 
 
-def _copy(source: int, from_layout: Layout | None, target: int, to_layout: Layout | None) -> str:
+def _copy(source: Offset, from_layout: Layout | None, target: Offset, to_layout: Layout | None) -> str:
     """Return the call that copies a tensor; one side has no layout, and so no gaps."""
     one = from_layout or to_layout
     assert one is not None
@@ -297,20 +246,20 @@ def _copy(source: int, from_layout: Layout | None, target: int, to_layout: Layou
     return f"place({_at(source)}, {_at(target)}, {_shape(one.shape)}, {numbers});"
 
 
-def _contiguous(layer: Layer, source: int, result: int, places: _Places) -> Iterator[str]:
+def _contiguous(layer: Layer, source: Offset, result: Offset, places: _Places) -> Iterator[str]:
     """Yield the calls that compute a layer from ``source`` to ``result``, tensors without gaps."""
     if any(layer.pads):
         top, left = layer.pads[:2]
-        name = "pad_simd" if places.xpulp and layer.in_shape[0] % 4 == 0 else "pad"
-        yield (f"{name}({_at(source)}, {_at(places.padded)}, {_shape(layer.in_shape)}, {_shape(padded_shape(layer))}, "
+        name, padded = "pad_simd" if places.xpulp and layer.in_shape[0] % 4 == 0 else "pad", places.scratch.padded
+        yield (f"{name}({_at(source)}, {_at(padded)}, {_shape(layer.in_shape)}, {_shape(padded_shape(layer))}, "
                f"{top}, {left}, {layer.pad_value});")
-        source = places.padded
-    target = result if layer.pool is None else places.pooled
+        source = padded
+    target = result if layer.pool is None else places.scratch.pooled
     yield from _sums(layer, source, target, places)
     if layer.residual is not None:
         yield from _residual(layer.residual, target, int(np.prod(layer.conv_shape)), places)
     if layer.table is not None:
-        yield f"map_values({_at(target)}, {_at(places.table)}, {int(np.prod(layer.conv_shape))});"
+        yield f"map_values({_at(target)}, {_at(places.constants.table)}, {int(np.prod(layer.conv_shape))});"
     if layer.pool is not None:
         (height, width), (stride_y, stride_x), pads = layer.pool.kernel, layer.pool.strides, layer.pool.pads
         window = f"{height}, {width}, {stride_y}, {stride_x}, 1, 1, {pads[0]}, {pads[1]}"
@@ -319,13 +268,13 @@ def _contiguous(layer: Layer, source: int, result: int, places: _Places) -> Iter
                f"(struct window){{{window}}});")
 
 
-def _sums(layer: Layer, source: int, target: int, places: _Places) -> Iterator[str]:
+def _sums(layer: Layer, source: Offset, target: Offset, places: _Places) -> Iterator[str]:
     """Yield the call that sums and requantises."""
-    channels = f"(const struct channel *)(MEMORY + {places.channels:#x})"
+    channels = f"(const struct channel *)(MEMORY + {places.constants.channels:#x})"
     out, bounds = _shape(layer.conv_shape), _output(layer.requantize)
     if layer.kind == "conv":
         name = "conv_simd" if places.xpulp and uses_simd(layer) else "conv"
-        yield f"{name}({_at(source)}, {_at(places.weights)}, {channels}, {_at(target)}, (struct conv){{"
+        yield f"{name}({_at(source)}, {_at(places.constants.weights)}, {channels}, {_at(target)}, (struct conv){{"
         for line in _conv_members(layer, xpulp=places.xpulp):
             yield f"    {line}"
         yield "});"
@@ -351,17 +300,17 @@ def _conv_members(layer: Layer, *, xpulp: bool) -> Iterator[str]:
     yield f".block = {block}, .pixels = {pixels}, .to = {_output(layer.requantize)},"
 
 
-def _residual(residual: Residual, target: int, count: int, places: _Places) -> Iterator[str]:
-    other, table = places.tensors[residual.tensor], places.residuals
+def _residual(residual: Residual, target: Offset, count: int, places: _Places) -> Iterator[str]:
+    other, table = places.tensors[residual.tensor], places.constants.residuals
     if not places.layouts[residual.tensor].whole:
         # The input is no longer needed, and what the layer makes may lie in either place.
-        scratch = places.other if target == places.gathered else places.gathered
+        scratch = places.scratch.other if target == places.scratch.gathered else places.scratch.gathered
         yield _copy(other, places.layouts[residual.tensor], scratch, None)
         other = scratch
     yield f"add_residual({_at(target)}, {_at(other)}, {_at(table)}, {count});"
 
 
-def _at(offset: int) -> str:
+def _at(offset: Offset) -> str:
     return f"(int8_t *)(MEMORY + {offset:#x})"
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.compiler.emit.baseline import block_shape, common_shift
+from tilewright.compiler.emit.baseline_constants import block_shape, common_shift
 from tilewright.compiler.network.layers import Layer, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.part_of_layer import part_of_layer

@@ -12,14 +12,8 @@ from tests.support.random_layers import random_layer
 from tests.support.random_places import random_sketch
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet
-from tilewright.compiler.emit.baseline import (
-    KERNELS,
-    XPULP_KERNELS,
-    block_shape,
-    emit_baseline,
-    packed_weights,
-    receptive_field,
-)
+from tilewright.compiler.emit.baseline import KERNELS, XPULP_KERNELS, emit_baseline
+from tilewright.compiler.emit.baseline_constants import block_shape, packed_weights, receptive_field
 from tilewright.compiler.network.layers import Layer, Network, Requantize, TensorInfo
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory
