@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from tilewright.bench.runs import FigureStore
 from tilewright.energy.baseline_energy import energy_of_baseline
 from tilewright.energy.estimate import EnergyEstimate
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineResult
 from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.model_files import model_file
-from tilewright.sim.verilator.build import CoreName
 from tilewright.tools.progress import Steps
 
 TITLES: Mapping[CoreName, str] = {
-    "cv32e40x": "plain C -O3, CV32E40X, RV32IMC, zero-wait memory",
-    "cv32e40p": "C -O3 with XPULP SIMD, CV32E40P, RV32IMC, zero-wait memory"}
+    HOST_CORE: "plain C -O3, CV32E40X, RV32IMC, zero-wait memory",
+    XPULP_CORE: "C -O3 with XPULP SIMD, CV32E40P, RV32IMC, zero-wait memory"}
 """The baselines, the scalar one first."""
 
 

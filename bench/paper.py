@@ -13,6 +13,7 @@ from tilewright.bench.runs import Figures
 from tilewright.bench.speedups import of_core
 from tilewright.bench.table_rows import Results
 from tilewright.compiler.network.options import BEST
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE
 from tilewright.tools.markdown import cut, table
 
 TILE_CYCLES_BEFORE, TILE_CYCLES = 140, 21
@@ -40,7 +41,7 @@ def paper_table(results: Results, baselines: Mapping[str, tuple[BaselineFigures,
     for row in ROWS:
         for case, figures in _nearest(results, row):
             found = baselines[case.network]
-            plain, simd = of_core(found, "cv32e40x"), of_core(found, "cv32e40p")
+            plain, simd = of_core(found, HOST_CORE), of_core(found, XPULP_CORE)
             rows.append((row.name, f"{row.latency_cut} %", cut(figures.cycles, plain.cycles) if plain else "–",
                          cut(figures.cycles, simd.cycles) if simd else "–", f"{row.energy_cut} %",
                          cut(figures.energy_uj, plain.energy_uj) if plain else "–", run_named(case)))

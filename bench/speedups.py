@@ -6,7 +6,7 @@ from tilewright.bench.baselines import TITLES, BaselineFigures
 from tilewright.bench.cases import SIDES
 from tilewright.bench.runs import Figures
 from tilewright.bench.table_rows import PLACE, Results, best, energy, place, run_table
-from tilewright.sim.verilator.build import CoreName
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.tools.markdown import cut
 
 Baselines = Mapping[str, tuple[BaselineFigures, ...]]
@@ -24,8 +24,8 @@ def baseline_table(baselines: Baselines) -> str:
 
 def speedup_table(results: Results, baselines: Baselines) -> str:
     """Return what each network saves over each baseline there is."""
-    rows = [[*place(case), f"{each.cycles:,}", *_over(each, baselines[case.network], "cv32e40x"),
-             *_over(each, baselines[case.network], "cv32e40p"),
+    rows = [[*place(case), f"{each.cycles:,}", *_over(each, baselines[case.network], HOST_CORE),
+             *_over(each, baselines[case.network], XPULP_CORE),
              *(_energy_cut(each, baselines[case.network], core) for core in TITLES)]
             for case, each in best(results) if baselines[case.network]]
     heads = (*PLACE, "cycles", "plain C, cycles", "speed-up over plain C", "latency cut over plain C",

@@ -9,7 +9,7 @@ from typing import Protocol
 from tilewright.energy.actions import core_actions
 from tilewright.energy.estimate import EnergyEstimate, estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
-from tilewright.sim.verilator.build import CoreName
+from tilewright.isa.cores import CoreName
 
 
 class Ran(Protocol):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 from tilewright.tools.cache_files import write_if_changed
@@ -18,7 +19,7 @@ from tilewright.tools.toolchain import cache_folder
 
 TABLE = Path(__file__).with_name("registers.toml")
 
-CORE_REGISTERS = {"cv32e40x": 2388, "cv32e40p": 2479}
+CORE_REGISTERS = {HOST_CORE: 2388, XPULP_CORE: 2479}
 """Flip-flops of the cores as simulated, register files included; of CV32E40P's performance counters one of 32."""
 
 _SOURCES = Path(__file__).parents[1]

@@ -6,6 +6,15 @@ TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a 
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
+BUS_BYTES = 8
+"""Width of the memory bus of the default machine."""
+
+LATENCY_CYCLES = 20
+"""Cycles to the first word of a burst from main memory, where nothing else is stated."""
+
+DEFAULT_MACHINE = "base"
+"""Name of the preset that is taken where nothing else is stated."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -37,7 +46,7 @@ class Machine:
     clusters: int = 1
     tiles: int = 4
     post_lanes: int = 4
-    bus_bytes: int = 8
+    bus_bytes: int = BUS_BYTES
     activation_bytes: int = 128 * 1024
     weight_bytes: int = 64 * 1024
     result_bytes: int = 32 * 1024
@@ -117,8 +126,8 @@ def preset(name: str) -> Machine:
 class MemoryTiming:
     """Main memory behind the bus: cycles to the first word of a burst, then bytes per cycle."""
 
-    latency_cycles: int = 20
-    bytes_per_cycle: int = 8
+    latency_cycles: int = LATENCY_CYCLES
+    bytes_per_cycle: int = BUS_BYTES
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency_cycles, int) or self.latency_cycles < 1:
@@ -128,5 +137,5 @@ class MemoryTiming:
 
     @classmethod
     def default(cls, machine: Machine) -> "MemoryTiming":
-        """Return the default timing: 20 cycles, then one bus word per cycle."""
-        return cls(latency_cycles=20, bytes_per_cycle=machine.bus_bytes)
+        """Return the default timing: ``LATENCY_CYCLES``, then one bus word per cycle."""
+        return cls(bytes_per_cycle=machine.bus_bytes)

@@ -11,6 +11,7 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
+from tilewright.isa.cores import HOST_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
 from tilewright.runtime.execution.engines import EngineName, show_rate
@@ -24,7 +25,7 @@ from tilewright.runtime.oracle.placed import with_parts
 from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
 from tilewright.runtime.quantise.quantised_model import calibration_note
 from tilewright.runtime.session import InferenceSession
-from tilewright.sim.verilator.build import CoreName, build_simulator
+from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.output_files import reason
 from tilewright.tools.progress import Steps
 
@@ -118,7 +119,7 @@ def require_folder(folder: Path) -> Path:
     return folder
 
 
-def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = "cv32e40x",
+def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = HOST_CORE,
                       steps: Steps) -> BaselineResult:
     """Run an ONNX file as C on a core alone, with the inputs that :func:`evaluate_model` would take.
 

@@ -15,7 +15,7 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError, SimulationError
-from tilewright.isa.machine import Machine, MemoryTiming, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
@@ -24,8 +24,6 @@ from tilewright.runtime.oracle.conversion import dequantize_output, is_raw, quan
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.sim.values.operand_samples import Operands
 from tilewright.tools.progress import Silence, Steps
-
-DEFAULT_MACHINE = "base"
 
 
 class InferenceSession:

@@ -5,7 +5,6 @@ Results are those of the RTL bit for bit; cycles are a prediction, held to it by
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,13 @@ from tilewright.isa.assembler import Command
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.isa.program import Call, Program
+from tilewright.sim.run_result import RunResult, StopReason
 from tilewright.sim.timing.host import Host
 from tilewright.sim.timing.model import CycleModel
 from tilewright.sim.values.core_calls import CoreKernel, execute_call, instructions_of, no_kernel
 from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.memory import MainMemory, WindowError
-from tilewright.sim.values.operand_samples import Operands, OperandSampler
+from tilewright.sim.values.operand_samples import OperandSampler
 
 START_CYCLES = 40
 """Cycles from reset to the first command's operands: start-up code, and main saving 0 to 13 registers."""
@@ -31,48 +31,6 @@ START_INSTRUCTIONS = 20
 """Instructions of both."""
 
 
-@dataclass(frozen=True, slots=True)
-class FastResult:
-    """What a run has shown; fields are named like those of `sim.verilator.run.RtlResult`.
-
-    Attributes
-    ----------
-    cycles : int
-        From the release of reset to the end of the program; predicted.
-    instructions : int
-        Instructions that the host core retires; predicted.
-    stop_reason : str
-        ``exit`` or ``fault``.
-    exit_code : int
-        What ``main`` returned.
-    fault : Fault or None
-        Of the coprocessor. What was to be done after it has not been done, and cycles end with it.
-    dumps : list of bytes
-        Memory at the end, as asked for.
-    words_read, words_written : int
-        Bus words that the coprocessor moved.
-    commands : int
-        Commands that the host has sent.
-    operands : tuple of Operands
-        What the array's operands were like in each function of the program.
-    wall_seconds, cycles_per_second : float
-        Of the simulation.
-    """
-
-    cycles: int
-    instructions: int
-    stop_reason: str
-    exit_code: int
-    fault: Fault | None
-    dumps: list[bytes]
-    words_read: int
-    words_written: int
-    commands: int
-    operands: tuple[Operands, ...]
-    wall_seconds: float
-    cycles_per_second: float
-
-
 def run_fast(
     machine: Machine,
     program: Program,
@@ -82,7 +40,7 @@ def run_fast(
     timing: MemoryTiming | None = None,
     memory_bytes: int = 1 << 20,
     core: CoreKernel = no_kernel,
-) -> FastResult:
+) -> RunResult:
     """Run ``program`` on ``machine``.
 
     Parameters
@@ -114,20 +72,18 @@ def run_fast(
     run = _Run(machine, program, memory, timing or MemoryTiming.default(machine), core)
     cycles = run.model.run() + END_CYCLES
     fault = run.fault
-    seconds = time.perf_counter() - began
-    return FastResult(
+    return RunResult(
         cycles=cycles,
         instructions=START_INSTRUCTIONS + run.instructions,
-        stop_reason="fault" if fault else "exit",
+        stop_reason=StopReason.FAULT if fault else StopReason.EXIT,
         exit_code=0,
         fault=fault,
-        dumps=[memory.get(address, size) for address, size in dumps],
+        dumps=tuple(memory.get(address, size) for address, size in dumps),
         words_read=memory.words_read,
         words_written=run.model.words_written,
         commands=run.commands,
         operands=run.operands.means(len(program.functions)),
-        wall_seconds=seconds,
-        cycles_per_second=cycles / seconds,
+        wall_seconds=time.perf_counter() - began,
     )
 
 

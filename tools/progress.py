@@ -26,7 +26,7 @@ Detail = Callable[[str], None]
 
 Cycles = Callable[[int, int | None], None]
 """Shows how many cycles a simulation has done; what the second number says is not shown. See
-`sim.verilator.run.Progress`."""
+`sim.rtl_engine.Progress`."""
 
 
 class Steps:

@@ -40,7 +40,7 @@ class System:
 
 
 SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
-"""The system of `sim.verilator.run`: ``main`` is called once, and its result ends the run."""
+"""The system of `sim.rtl_engine`: ``main`` is called once, and its result ends the run."""
 
 
 class ToolchainError(ToolError):

@@ -23,7 +23,7 @@ from tilewright.runtime.execution.records import differences
 from tilewright.runtime.model_files import choose_inputs, model_file
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.inputs import node_arg
-from tilewright.sim.verilator import run as rtl
+from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
@@ -144,9 +144,9 @@ def _starts(job: Job, tensors: dict[str, np.ndarray], steps: Steps) -> list[int]
 
 
 def _run(job: Job, tensors: dict[str, np.ndarray], windows: Iterable[range], last: int, wave: Path,
-         progress: rtl.Progress) -> None:
+         progress: Progress) -> None:
     images = [*job.images, *((job.tensors[name][1], to_memory(values, job.tensors[name][0]))
                              for name, values in tensors.items())]
     assert job.elf is not None
-    rtl.run_rtl(job.machine, job.elf, images=images, windows=job.windows, wave=wave, wave_cycles=tuple(windows),
-                max_cycles=last, progress=progress)
+    simulation = Simulation(images=images, wave=wave, wave_cycles=tuple(windows), max_cycles=last, progress=progress)
+    run_rtl(job.machine, job.elf, simulation, windows=job.windows)

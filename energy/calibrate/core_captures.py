@@ -20,13 +20,13 @@ from tilewright.energy.calibrate.captures import Captured, Workload
 from tilewright.energy.gates.core_waves import SCOPE, flattened
 from tilewright.energy.gates.waves import read_waves
 from tilewright.errors import SimulationError
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import Program
 from tilewright.runtime.evaluate import compile_network
 from tilewright.runtime.model_files import choose_inputs, model_file
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.inputs import node_arg
-from tilewright.sim.verilator.build import CoreName
-from tilewright.sim.verilator.run import run_bare
+from tilewright.sim.rtl_engine import Simulation, run_bare
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
@@ -88,7 +88,7 @@ _SIMD = (
     Workload("float-softmax", FLOATS, 2, "float32 Softmax by soft float"),
 )
 
-CORE_WORKLOADS: Mapping[CoreName, Sequence[Workload]] = {"cv32e40x": _SCALAR, "cv32e40p": _SIMD}
+CORE_WORKLOADS: Mapping[CoreName, Sequence[Workload]] = {HOST_CORE: _SCALAR, XPULP_CORE: _SIMD}
 """Layers and parts of layers of different kinds; models as for the blocks (`calibrate_workloads`)."""
 
 
@@ -180,8 +180,9 @@ def _simulate(program: Program, inputs: Mapping[str, np.ndarray], indices: Seque
             begin, end = ends[indices.index(each.workload.layer):][:2]
             first = min(round(begin + each.workload.where * (end - begin)), result.cycles - CYCLES - 2)
             windows[each.path] = range(first, first + CYCLES + 1)
-        run_bare(program.elf, core=program.core, images=program.images, wave=wave, wave_cycles=tuple(windows.values()),
-                 max_cycles=max(window.stop for window in windows.values()) + 1)
+        simulation = Simulation(images=program.images, wave=wave, wave_cycles=tuple(windows.values()),
+                                max_cycles=max(window.stop for window in windows.values()) + 1)
+        run_bare(program.elf, simulation, core=program.core)
     with steps.count(f"Reading {len(windows)} windows of {name}", len(windows)) as done:
         for place, window in windows.items():
             flattened(read_waves(wave, window.start, len(window), f"{SCOPE}.")).write(place)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.energy.calibrate.share_tables import percent, table
 from tilewright.energy.calibrate.technology_file import instruction_range
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE
 
 TEXT = """\
 ## The RISC-V core {name}
@@ -37,7 +38,7 @@ With clock gates, as below, the windows take {saved} less energy, and the core {
 left when it waits, and **{price:.0f} pJ per instruction** carry the rest of it (held out {rms} rms, {largest} at most).
 """
 
-WHOSE = {"cv32e40x": "the scalar baseline", "cv32e40p": "the baseline with XPULP's SIMD instructions"}
+WHOSE = {HOST_CORE: "the scalar baseline", XPULP_CORE: "the baseline with XPULP's SIMD instructions"}
 
 
 def core_section(name: str, core: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from tilewright.energy.gates.core_waves import SCOPE, CoreCounts, counts_of
 from tilewright.energy.gates.fit import PriceFit, fit
 from tilewright.energy.gates.mapping import map_verilog
 from tilewright.energy.gates.measure import Measurement
-from tilewright.sim.verilator.build import CoreName
+from tilewright.isa.cores import CoreName
 from tilewright.tools.progress import Steps
 
 

@@ -14,7 +14,7 @@ from tilewright.energy.calibrate.cores import CoreResult
 from tilewright.energy.calibrate.process import Factors, Process
 from tilewright.energy.gates.measure import Measurement
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
-from tilewright.sim.verilator.build import CoreName
+from tilewright.isa.cores import HOST_CORE, CoreName
 
 REMAINDER = "energy of an idle block's clock with clock gates, of that without"
 GATED = "price with clock gates of {event}, with the clock of the registers that it enables, of the price without"
@@ -131,7 +131,7 @@ def _core(name: CoreName, core: Mapping[str, Any], process: Process) -> list[str
                               f"{process.layout_text}; docs/{process.page}")
     cycle = sum(each["clock_pJ_per_cycle"] for each in windows) / len(windows) / core["elaborated_registers"]
     why = f"programs differ: extremes of {len(windows)} windows, each held out"
-    section = "price" if name == "cv32e40x" else f"block.{CORE_COMPONENTS[name]}"
+    section = "price" if name == HOST_CORE else f"block.{CORE_COMPONENTS[name]}"
     return [entry.instruction(section, core["prices_pJ"]["instruction"], [[*instruction_range(core), why]]),
             entry.cycle(f"block.{CORE_COMPONENTS[name]}", cycle, MERGED),
             *(entry.gating(f"block.{CORE_COMPONENTS[name]}.", [core], "instruction") if core["gated"] else [])]

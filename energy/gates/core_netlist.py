@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.energy.gates.mapping import MappingError, plain_verilog
-from tilewright.sim.verilator.build import CoreName
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
@@ -30,9 +30,9 @@ class BareCore:
 
 
 CORES: Mapping[CoreName, BareCore] = {
-    "cv32e40x": BareCore("bare_core", core_sources,
+    HOST_CORE: BareCore("bare_core", core_sources,
                          ("sim/verilator/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")),
-    "cv32e40p": BareCore("xpulp_core", xpulp_core_sources,
+    XPULP_CORE: BareCore("xpulp_core", xpulp_core_sources,
                          ("sim/verilator/harness/clock_gate.sv", "rtl/soc/xpulp_core.sv")),
 }
 """The scalar baseline's, and that of the baseline with XPULP's SIMD instructions."""

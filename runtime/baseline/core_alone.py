@@ -27,13 +27,14 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_layer import core_network, datapath_layers, parts_side_by_side
 from tilewright.compiler.network.reference import run_network
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.baseline.scaling import Sampling, extrapolate, parts, sampling, shape_key
-from tilewright.sim.verilator.build import CoreName, build_simulator
-from tilewright.sim.verilator.run import Progress, run_bare
+from tilewright.sim.rtl_engine import Progress, Simulation, run_bare
+from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.toolchain import cache_folder
 
-MOST_MACS: Mapping[CoreName, int] = {"cv32e40x": 150_000_000, "cv32e40p": 1_000_000_000}
+MOST_MACS: Mapping[CoreName, int] = {HOST_CORE: 150_000_000, XPULP_CORE: 1_000_000_000}
 """Of a network that is run whole by default: about ten minutes of simulation."""
 
 Origin = Literal["whole", "slices", "same shape"]
@@ -81,7 +82,7 @@ class BaselineResult:
     matches: bool
 
 
-def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: CoreName = "cv32e40x",
+def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: CoreName = HOST_CORE,
                  slices: bool | None = None, progress: Progress | None = None) -> BaselineResult:
     """Run ``network`` on a simulated core alone.
 
@@ -96,7 +97,7 @@ def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: Co
         Whether to run parts of the layers and scale; left out, whether there are more than ``MOST_MACS``. What that
         found is kept in the cache.
     progress : callable, optional
-        See ``sim.verilator.run.Progress``.
+        See ``sim.rtl_engine.Progress``.
 
     Raises
     ------
@@ -127,7 +128,7 @@ class Program:
 
     @classmethod
     def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "Program":
-        baseline = emit_baseline(network, xpulp=core == "cv32e40p")
+        baseline = emit_baseline(network, xpulp=core == XPULP_CORE)
         images = [(MAIN_BASE, baseline.image)]
         images += [(MAIN_BASE + baseline.tensors[info.name], to_memory(inputs[info.name], info))
                    for info in network.inputs]
@@ -150,8 +151,8 @@ class Program:
 
     def run(self, expected: Mapping[str, np.ndarray], progress: Progress | None) -> BaselineResult:
         baseline, network = self.baseline, self.network
-        result = run_bare(self.elf, core=self.core, images=self.images,
-                          dumps=[(MAIN_BASE, baseline.memory_bytes)], progress=progress).require_exit()
+        simulation = Simulation(images=self.images, dumps=[(MAIN_BASE, baseline.memory_bytes)], progress=progress)
+        result = run_bare(self.elf, simulation, core=self.core).require_exit()
         memory = result.dumps[0]
         tensors = {name: from_memory(memory[offset:offset + tensor_bytes(info)], info)
                    for (name, offset), info in zip(baseline.tensors.items(), network.tensors.values(), strict=True)}
@@ -174,7 +175,7 @@ def _run_in_parts(network: Network, values: Mapping[str, np.ndarray], core: Core
     representatives: dict[tuple[object, ...], Layer] = {}
     for layer in datapath_layers(network):
         representatives.setdefault(shape_key(layer, network.tensors), layer)
-    where = {key: sampling(layer, xpulp=core == "cv32e40p") for key, layer in representatives.items()}
+    where = {key: sampling(layer, xpulp=core == XPULP_CORE) for key, layer in representatives.items()}
     pieces = [part for key, layer in representatives.items() for part in parts(layer, where[key])]
     side_by_side = parts_side_by_side(network, pieces)
     inputs = {info.name: np.ascontiguousarray(_cut(values[info.name.rpartition(" ")[0]], info.shape))

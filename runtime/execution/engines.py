@@ -1,4 +1,8 @@
-"""Run a compiled model on either engine; what comes out is the same but for the time it took."""
+"""Run a compiled model on either engine; what comes out is the same but for the time it took.
+
+A run on engine ``rtl`` runs the whole fast engine too, unless it counts toggles: the RTL does not show what the array's
+operands are like, from which the energy estimate predicts toggles.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,9 +19,10 @@ from tilewright.errors import SimulationError
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_record
-from tilewright.sim.fast_engine import FastResult, run_fast
+from tilewright.sim.fast_engine import run_fast
+from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
+from tilewright.sim.run_result import RunResult
 from tilewright.sim.values.operand_samples import Operands
-from tilewright.sim.verilator import run as rtl
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 
@@ -80,7 +85,6 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
     dumps = [(layer.record, RECORD_BYTES) for layer in job.layers]
     dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
-    result: rtl.RtlResult | FastResult
     if engine == "rtl":
         result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
         operands = () if count_toggles else _run_fast(job, images, [], timing, steps).operands
@@ -94,7 +98,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
                  for name, content in zip(wanted, contents, strict=True)},
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
-        toggles=tuple(result.toggles) if isinstance(result, rtl.RtlResult) else (), operands=operands)
+        toggles=tuple(map(dict, result.toggles)), operands=operands)
 
 
 Images = list[tuple[int, bytes | Path]]
@@ -102,20 +106,21 @@ Dumps = list[tuple[int, int]]
 
 
 def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
-             count_toggles: bool, steps: Steps) -> rtl.RtlResult:
+             count_toggles: bool, steps: Steps) -> RunResult:
     if job.elf is None:
         raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
     with steps.step(f"Building the simulator of {job.machine.name}"):
         build_simulator(job.machine, tracing=wave is not None, activity=count_toggles)
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
-        result = rtl.run_rtl(job.machine, job.elf, images=images, windows=job.windows, dumps=dumps, timing=timing,
-                             wave=wave, count_toggles=count_toggles, progress=progress)
+        simulation = Simulation(images=images, dumps=dumps, wave=wave, progress=progress)
+        result = run_rtl(job.machine, job.elf, simulation, windows=job.windows, timing=timing,
+                         count_toggles=count_toggles)
     return result.require_exit()
 
 
 def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
-              steps: Steps) -> FastResult:
+              steps: Steps) -> RunResult:
     contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
                 for address, content in images]
     with steps.step(f"Computing {job.name} command by command"):
@@ -126,7 +131,7 @@ def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
     return result
 
 
-def show_rate(show: Callable[[str], None]) -> rtl.Progress:
+def show_rate(show: Callable[[str], None]) -> Progress:
     """Return a callback that shows how far a simulation is and how fast."""
     start = time.monotonic()
 

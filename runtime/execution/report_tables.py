@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.energy.estimate import Amount, EnergyEstimate
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.tools.doctor import Finding
 
@@ -130,7 +131,7 @@ def summary(report: Report) -> Iterable[str]:
 
 def baseline_table(model: str, result: "BaselineResult") -> Table:
     """Return the table of a baseline's layers, and their sum."""
-    program = {"cv32e40x": "plain C -O3 on CV32E40X", "cv32e40p": "C -O3 with XPULP SIMD on CV32E40P"}[result.core]
+    program = {HOST_CORE: "plain C -O3 on CV32E40X", XPULP_CORE: "C -O3 with XPULP SIMD on CV32E40P"}[result.core]
     table = Table(title=plain(f"{model} in {program} alone, memory without wait states"))
     in_parts = any(layer.origin != "whole" for layer in result.layers)
     for head in ("layer", "MACs", "cycles", "cycles per MAC", *(["from"] if in_parts else [])):

@@ -7,12 +7,12 @@ import subprocess
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
 import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
 from tilewright.errors import ToolError
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
@@ -31,16 +31,13 @@ _CLOCK_GATE = _SOURCES / "sim/verilator/harness/clock_gate.sv"
 _CORE = Path(pythondata_cpu_cv32e40x.data_location)
 _XPULP_CORE = Path(pythondata_cpu_cv32e40p.data_location)
 
-CoreName = Literal["cv32e40x", "cv32e40p"]
-"""A core to simulate alone: the host core, or the one with the SIMD instructions of PULP."""
-
 
 class BuildError(ToolError):
     """Verilator or the C++ compiler failed; the message names the log."""
 
 
 def build_simulator(machine: Machine | None, *, tracing: bool = False, activity: bool = False,
-                    core: CoreName = "cv32e40x") -> Path:
+                    core: CoreName = HOST_CORE) -> Path:
     """Return the simulator's executable, built now or by an earlier call.
 
     Parameters
@@ -63,7 +60,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
     ValueError
         If a coprocessor is to have another core, or there is none whose toggles could be counted.
     """
-    if machine is not None and core != "cv32e40x":
+    if machine is not None and core != HOST_CORE:
         raise ValueError(f"Core of a machine with a coprocessor must be 'cv32e40x', not {core!r}")
     if machine is None and activity:
         raise ValueError("Activity must be counted with a machine, not of a core alone")
@@ -89,7 +86,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
 
 
 def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
-    xpulp = core == "cv32e40p"
+    xpulp = core == XPULP_CORE
     sources = [*(xpulp_core_sources() if xpulp else core_sources()), _CLOCK_GATE]
     if not xpulp:
         sources.append(_SOURCES / "rtl" / "soc" / "host_core.sv")

@@ -12,12 +12,12 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.models import builtin
 from tilewright.sim.fast_engine import run_fast
-from tilewright.sim.verilator.run import RtlResult
+from tilewright.sim.run_result import RunResult
 
 APART = Options(chain=False)
 
 
-def run(compiled: Compiled, seed: int, folder, timing: MemoryTiming | None = None) -> RtlResult:
+def run(compiled: Compiled, seed: int, folder, timing: MemoryTiming | None = None) -> RunResult:
     """Simulate ``compiled`` and compare it with the reference and the functional engine."""
     inputs = random_inputs(np.random.default_rng(seed), compiled.network)
     tensors, result = execute_rtl(compiled, inputs, folder, timing=timing)

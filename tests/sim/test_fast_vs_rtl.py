@@ -17,7 +17,7 @@ from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset
 from tilewright.models import builtin
 from tilewright.sim.fast_engine import run_fast
-from tilewright.sim.verilator.run import run_rtl
+from tilewright.sim.rtl_engine import Simulation, run_rtl
 
 NETWORK_ERROR = 0.02
 LAYER_ERROR = 0.05
@@ -76,7 +76,8 @@ def assert_close(name, machine, folder, timing=None, network_error=NETWORK_ERROR
     dumps = records + tensors
     fast = run_fast(machine, compiled.program, images, compiled.windows, dumps, timing, compiled.memory_bytes)
     elf = compile_program(program_text(compiled.program, name), folder)
-    rtl = run_rtl(machine, elf, images=images, windows=compiled.windows, dumps=dumps, timing=timing).require_exit()
+    rtl = run_rtl(machine, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows,
+                  timing=timing).require_exit()
 
     assert fast.dumps[len(records):] == rtl.dumps[len(records):]
     assert (fast.words_read, fast.words_written) == (rtl.words_read, rtl.words_written)

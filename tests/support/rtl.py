@@ -12,12 +12,13 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import MemoryTiming
-from tilewright.sim.verilator.run import RtlResult, run_rtl
+from tilewright.sim.rtl_engine import Simulation, run_rtl
+from tilewright.sim.run_result import RunResult
 
 
 def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Path, *,
                 timing: MemoryTiming | None = None,
-                dumps: Sequence[tuple[int, int]] = ()) -> tuple[dict[str, np.ndarray], RtlResult]:
+                dumps: Sequence[tuple[int, int]] = ()) -> tuple[dict[str, np.ndarray], RunResult]:
     """Return every tensor in memory at the end, int8 (C, H, W) by name, and the run; C and ELF go to ``folder``.
 
     ``dumps`` are further (address, bytes) to read, behind the tensors in the run's own.
@@ -28,9 +29,9 @@ def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Pa
     compile_elf(source, elf)
     images = [*compiled.images, *((compiled.memory.tensors[name], to_memory(array, compiled.network.tensors[name]))
                                   for name, array in inputs.items())]
-    result = run_rtl(compiled.machine, elf, images=images, windows=compiled.windows, timing=timing,
-                     dumps=[*((address, tensor_bytes(info)) for info, address in compiled.tensors.values()), *dumps])
-    result = result.require_exit()
+    dumps = [*((address, tensor_bytes(info)) for info, address in compiled.tensors.values()), *dumps]
+    result = run_rtl(compiled.machine, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows,
+                     timing=timing).require_exit()
     tensors = {name: from_memory(content, info)
                for (name, (info, _)), content in zip(compiled.tensors.items(), result.dumps, strict=False)}
     return tensors, result

@@ -1,4 +1,4 @@
-// The command line of the simulator; sim/verilator/run.py is the one who writes it.
+// The command line of the simulator; sim/rtl_engine.py is the one who writes it.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ from tilewright.energy.gates.mapping import map_verilog
 from tilewright.energy.gates.measure import Meter
 from tilewright.energy.gates.stimulus import stimulus_of
 from tilewright.energy.gates.waves import Waves, read_waves
-from tilewright.sim.verilator.run import run_bare
+from tilewright.sim.rtl_engine import Simulation, run_bare
 from tilewright.tools.debian import debian_data
 from tilewright.tools.toolchain import ToolMissingError
 
@@ -43,7 +43,7 @@ def core(request):
 def ran(core, tmp_path_factory):
     """Return what a small program did, and its waveform from the release of reset on."""
     folder = tmp_path_factory.mktemp("core")
-    result = run_bare(compile_program(PROGRAM, folder), core=core, wave=folder / "wave.vcd").require_exit()
+    result = run_bare(compile_program(PROGRAM, folder), Simulation(wave=folder / "wave.vcd"), core=core).require_exit()
     return result, read_waves(folder / "wave.vcd", 0, result.cycles, f"{SCOPE}.")
 
 

@@ -10,7 +10,7 @@ from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
-from tilewright.sim.verilator.run import run_bare, run_rtl
+from tilewright.sim.rtl_engine import Simulation, run_bare, run_rtl
 
 NANO = preset("nano")
 EVERYWHERE = (AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000, Permission.READ_WRITE),)
@@ -51,7 +51,7 @@ def test_status_record_tells_what_a_load_did(program):
         tw_sta_fence();
         return memory[0x400] == 0 || memory[0x400 + {RECORD_WORDS - 1}] != 0;
     """)
-    result = run_rtl(NANO, elf, windows=EVERYWHERE, dumps=[(RECORD, 4 * RECORD_WORDS)]).require_exit()
+    result = run_rtl(NANO, elf, Simulation(dumps=[(RECORD, 4 * RECORD_WORDS)]), windows=EVERYWHERE).require_exit()
     shown = record(result.dumps[0])
     assert shown["memory_read"] == shown["activation_written"] == 128
     assert shown["commands"] == 6       # the status command itself among them
@@ -87,8 +87,8 @@ def test_a_full_queue_blocks_the_core_and_loses_nothing(program):
         tw_sta_fence();
         return sum != 700;
     """)
-    result = run_rtl(NANO, elf, windows=EVERYWHERE, images=[(MAIN_BASE, struct.pack("<2I", 0, 7))],
-                     dumps=[(RECORD, 4 * RECORD_WORDS)]).require_exit()
+    result = run_rtl(NANO, elf, Simulation(images=[(MAIN_BASE, struct.pack("<2I", 0, 7))],
+                                           dumps=[(RECORD, 4 * RECORD_WORDS)]), windows=EVERYWHERE).require_exit()
     shown = record(result.dumps[0])
     assert shown["memory_read"] == 101 * 128
     assert shown["commands"] == 3 + 101 + 2
@@ -131,7 +131,7 @@ def test_a_signal_too_many_stops_the_run_and_names_the_semaphore(program):
 
 def test_a_program_that_waits_for_ever_is_told_on(program):
     elf = program("tw_conv_run(TW_CONV_RUN_WAIT_ACT_READY, 0, 1, 0, 0, 1, 0, 0); tw_sta_fence(); return 0;")
-    result = run_rtl(NANO, elf, no_progress_cycles=5000)
+    result = run_rtl(NANO, elf, Simulation(no_progress_cycles=5000))
     assert result.stop_reason == "no progress"
     assert "mac waits for activations" in result.activity
     assert "semaphores above zero: none" in result.explanation
@@ -147,7 +147,7 @@ def test_what_is_no_instruction_traps(program):
 def test_output_marks_and_exit_code(program):
     elf = program('print("one\\n"); mark(1); print("two\\n"); mark(2); return 42;')
     seen = []
-    result = run_bare(elf, progress=lambda cycles, mark: seen.append((cycles, mark)))
+    result = run_bare(elf, Simulation(progress=lambda cycles, mark: seen.append((cycles, mark))))
     assert result.output == "one\ntwo\n"
     assert [number for number, _ in result.marks] == [1, 2]
     assert 0 < result.marks[0][1] < result.marks[1][1] < result.cycles
@@ -161,8 +161,9 @@ def test_output_marks_and_exit_code(program):
 def test_main_memory_costs_the_core_its_latency(program):
     elf = program("uint32_t sum = 0; for (int i = 0; i < 100; ++i) sum += memory[i]; return sum != 100;")
     images = [(MAIN_BASE, struct.pack("<I", 1) * 100)]
-    fast = run_bare(elf, images=images).require_exit()
-    slow = run_bare(elf, images=images, zero_wait=False, timing=MemoryTiming(latency_cycles=50)).require_exit()
+    fast = run_bare(elf, Simulation(images=images)).require_exit()
+    slow = run_bare(elf, Simulation(images=images), zero_wait=False,
+                    timing=MemoryTiming(latency_cycles=50)).require_exit()
     assert slow.instructions == fast.instructions
     assert slow.cycles - fast.cycles == pytest.approx(100 * 49, rel=0.03)
 
@@ -170,9 +171,9 @@ def test_main_memory_costs_the_core_its_latency(program):
 def test_images_come_from_files_too_and_dumps_go_back(program, tmp_path):
     (tmp_path / "image").write_bytes(bytes(range(64)))
     elf = program("memory[3] += 1; return 0;")
-    result = run_bare(elf, images=[(MAIN_BASE + 4, tmp_path / "image")],
-                      dumps=[(MAIN_BASE, 8), (MAIN_BASE + 12, 4)])
-    assert result.dumps == [bytes(4) + bytes(range(4)), bytes([9, 9, 10, 11])]
+    result = run_bare(elf, Simulation(images=[(MAIN_BASE + 4, tmp_path / "image")],
+                                      dumps=[(MAIN_BASE, 8), (MAIN_BASE + 12, 4)]))
+    assert result.dumps == (bytes(4) + bytes(range(4)), bytes([9, 9, 10, 11]))
 
 
 def test_an_address_where_nothing_is_stops_the_run(program):
@@ -183,13 +184,13 @@ def test_an_address_where_nothing_is_stops_the_run(program):
 
 
 def test_a_cycle_limit_is_kept(program):
-    result = run_bare(program("for (;;) ;"), max_cycles=1234)
+    result = run_bare(program("for (;;) ;"), Simulation(max_cycles=1234))
     assert (result.stop_reason, result.cycles) == ("cycle limit", 1234)
 
 
 def test_waves_are_written_by_a_build_of_their_own(program, tmp_path):
     elf, wave = program("return 0;"), tmp_path / "wave.vcd"
-    traced = run_bare(elf, wave=wave).require_exit()
+    traced = run_bare(elf, Simulation(wave=wave)).require_exit()
     assert traced.cycles == run_bare(elf).cycles
     assert "$enddefinitions" in wave.read_text()
 
@@ -206,4 +207,4 @@ def test_what_is_no_program_is_refused(tmp_path, content, sentence):
 
 def test_images_outside_memory_are_refused(program):
     with pytest.raises(SimulationError, match=r"Image of 4 bytes does not fit at 0x40000000$"):
-        run_bare(program("return 0;"), images=[(0x4000_0000, bytes(4))])
+        run_bare(program("return 0;"), Simulation(images=[(0x4000_0000, bytes(4))]))

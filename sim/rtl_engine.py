@@ -1,0 +1,205 @@
+"""The RTL engine: a program on host core, coprocessor and memories in Verilator, cycle by cycle."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import SimulationError
+from tilewright.isa.cores import HOST_CORE, CoreName
+from tilewright.isa.encoding import SEMAPHORES
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.memory import AddressWindow, Fault
+from tilewright.sim.run_result import RunResult, StopReason
+from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
+
+MAIN_BYTES = 1 << 30
+"""Default size of main memory; pages nobody writes cost nothing."""
+
+Progress = Callable[[int, int | None], None]
+"""Called about twice a second with the cycle count and the last mark the program has set."""
+
+_MAC_STATES = ("idle", "setup", "waits for activations", "waits for weights", "waits for post-processing", "issues")
+_UNITS = ("load", "mac", "post", "store")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What memory holds before a run, when the run is stopped, and what is kept of it.
+
+    Attributes
+    ----------
+    images
+        Pairs of address and content (bytes, or the path of a file), put into memory before reset.
+    dumps
+        Pairs of address and size in bytes, read when the run has ended.
+    max_cycles
+        Where to stop at the latest.
+    no_progress_cycles
+        Stop when for so long no instruction retires, no bus word moves and no unit works.
+    main_bytes
+        Size of main memory.
+    wave
+        File for a VCD of every signal, which takes a build of its own and is slow.
+    wave_cycles
+        The cycles that the waveform shows; all if there are none.
+    progress
+        See `Progress`.
+    """
+
+    images: Iterable[tuple[int, bytes | Path]] = ()
+    dumps: Iterable[tuple[int, int]] = ()
+    max_cycles: int | None = None
+    no_progress_cycles: int = 1_000_000
+    main_bytes: int = MAIN_BYTES
+    wave: Path | str | None = None
+    wave_cycles: Sequence[range] = ()
+    progress: Progress | None = None
+
+
+_DEFAULT = Simulation()
+
+
+def run_rtl(
+    machine: Machine,
+    elf_path: Path | str,
+    simulation: Simulation = _DEFAULT,
+    *,
+    windows: Sequence[AddressWindow] = (),
+    timing: MemoryTiming | None = None,
+    count_toggles: bool = False,
+) -> RunResult:
+    """Run an ELF on the host core with the coprocessor of ``machine``.
+
+    Parameters
+    ----------
+    windows
+        What the coprocessor may reach; at most four.
+    timing
+        Of main memory; ``MemoryTiming.default(machine)`` if None.
+    count_toggles
+        Count how many register bits change in each block, which takes a build of its own.
+
+    Raises
+    ------
+    SimulationError
+        If the simulator refuses its input; how the *program* ended is in the result.
+    BuildError
+        If the simulator cannot be built.
+    """
+    timing = timing or MemoryTiming.default(machine)
+    options = ["--latency-cycles", str(timing.latency_cycles), "--bytes-per-cycle", str(timing.bytes_per_cycle)]
+    for window in windows:
+        options += ["--window", *(str(int(value)) for value in
+                                  (window.base, window.limit, window.readable, window.writable))]
+    simulator = build_simulator(machine, tracing=simulation.wave is not None, activity=count_toggles)
+    return _run(simulator, elf_path, options, simulation)
+
+
+def run_bare(
+    elf_path: Path | str,
+    simulation: Simulation = _DEFAULT,
+    *,
+    core: CoreName = HOST_CORE,
+    zero_wait: bool = True,
+    timing: MemoryTiming | None = None,
+) -> RunResult:
+    """Run an ELF on a core alone, the host core or that of the XPULP baseline; errors as for `run_rtl`.
+
+    With ``zero_wait``, main memory answers like RAM, in the next cycle: the case most favourable to the core.
+    """
+    latency_cycles = (timing or MemoryTiming()).latency_cycles
+    options = ["--latency-cycles", str(latency_cycles), *(["--zero-wait"] if zero_wait else [])]
+    simulator = build_simulator(None, tracing=simulation.wave is not None, core=core)
+    return _run(simulator, elf_path, options, simulation)
+
+
+def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: Simulation) -> RunResult:
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
+        folder = Path(name)
+        command = [str(simulator), "--elf", str(elf_path), "--result", str(folder / "result.json"), *options,
+                   "--no-progress-cycles", str(simulation.no_progress_cycles),
+                   "--main-bytes", str(simulation.main_bytes)]
+        if simulation.max_cycles is not None:
+            command += ["--max-cycles", str(simulation.max_cycles)]
+        if simulation.wave is not None:
+            command += ["--wave", str(simulation.wave)]
+        for cycles in simulation.wave_cycles:
+            command += ["--wave-cycles", str(cycles.start), str(cycles.stop)]
+        for index, (address, content) in enumerate(simulation.images):
+            path = content if isinstance(content, Path) else folder / f"image{index}"
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            command += ["--image", str(address), str(path)]
+        dump_files = []
+        for index, (address, size) in enumerate(simulation.dumps):
+            dump_files.append(folder / f"dump{index}")
+            command += ["--dump", str(address), str(size), str(dump_files[-1])]
+        output = _execute(command, folder / "output", simulation.progress)
+        shown = json.loads((folder / "result.json").read_text())
+        return _result(shown, tuple(path.read_bytes() for path in dump_files), output)
+
+
+def _execute(command: list[str], output: Path, progress: Progress | None) -> str:
+    """Run the simulator and return what the program printed."""
+    complaints = []
+    with (open(output, "wb") as printed,
+          subprocess.Popen(command, stdout=printed, stderr=subprocess.PIPE, text=True) as process):
+        assert process.stderr is not None
+        try:
+            for line in process.stderr:
+                words = line.split()
+                if words[:1] != ["progress"]:
+                    complaints.append(line.strip())
+                elif progress is not None:
+                    mark = int(words[2])
+                    progress(int(words[1]), mark if mark >= 0 else None)
+        except BaseException:
+            process.kill()  # whoever stops waiting, by Ctrl-C or from ``progress``, stops the simulator
+            raise
+    if process.returncode != 0:
+        raise SimulationError(f"Simulator refused to run: {' '.join(complaints) or f'status {process.returncode}'}")
+    return output.read_bytes().decode(errors="replace")
+
+
+def _result(shown: dict[str, Any], dumps: tuple[bytes, ...], output: str) -> RunResult:
+    stop_reason = StopReason(shown["stop_reason"])
+    code = shown.get("fault_code", 0)
+    return RunResult(
+        cycles=shown["cycles"],
+        instructions=shown["instructions"],
+        stop_reason=stop_reason,
+        exit_code=shown["exit_code"],
+        fault=Fault(code, shown["fault_address"]) if code else None,
+        pc=shown["trap_pc"] if stop_reason is StopReason.TRAP else shown["pc"],
+        address=shown["address"],
+        trap_cause=shown["trap_cause"],
+        dumps=dumps,
+        marks=tuple((number, cycle) for number, cycle in shown["marks"]),
+        words_read=shown.get("words_read", 0),
+        words_written=shown.get("words_written", 0),
+        activity=_activity(shown["status"]) if "status" in shown else "",
+        toggles=tuple(dict(zip(ENERGY_BLOCKS, row, strict=True)) for row in shown["toggles"]),
+        output=output,
+        wall_seconds=shown["wall_seconds"],
+    )
+
+
+def _activity(status: int) -> str:
+    """Say what the ``status`` port of the coprocessor shows; its layout is that of `rtl.coprocessor.Status`."""
+    mac_state, busy, queued, semaphores = status & 7, status >> 3 & 15, status >> 7 & 15, status >> 11
+    names = [semaphore.name for semaphore in SEMAPHORES]
+    return "; ".join((
+        f"mac {_MAC_STATES[mac_state]}",
+        f"busy: {_listed(_UNITS, busy)}",
+        f"commands queued for: {_listed(_UNITS, queued)}",
+        f"semaphores above zero: {_listed(names, semaphores)}",
+    ))
+
+
+def _listed(names: Sequence[str], bits: int) -> str:
+    return ", ".join(name for i, name in enumerate(names) if bits >> i & 1) or "none"
