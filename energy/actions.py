@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
@@ -171,7 +171,7 @@ def _macros(machine: Machine) -> list[tuple[str, str, int]]:
             ("result_buffer", banks.result, banks.result_count)]
 
 
-def core_actions(cycles: int, instructions: int, clock: Clock, *, core: str = HOST_CORE, loads: int = 0,
+def core_actions(cycles: int, instructions: int, clock: Clock, *, core: CoreName = HOST_CORE, loads: int = 0,
                  stores: int = 0) -> dict[str, int | float]:
     """Return the actions of a RISC-V core alone, as the baselines run: every instruction is fetched, 32 bits wide.
 

@@ -38,7 +38,7 @@ With clock gates, as below, the windows take {saved} less energy, and the core {
 left when it waits, and **{price:.0f} pJ per instruction** carry the rest of it (held out {rms} rms, {largest} at most).
 """
 
-WHOSE = {HOST_CORE: "the scalar baseline", XPULP_CORE: "the baseline with XPULP's SIMD instructions"}
+WHOSE: dict[str, str] = {HOST_CORE: "the scalar baseline", XPULP_CORE: "the baseline with XPULP's SIMD instructions"}
 
 
 def core_section(name: str, core: Mapping[str, Any]) -> str:
