@@ -1,13 +1,15 @@
 """The command ``calibrate``: measure the prices of a technology again; see `energy.calibrate.calibration`."""
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tilewright.cli.arguments import MachineName, machine_named
+from tilewright.energy.calibrate.record import CalibrationRecord
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine
 from tilewright.tools.output_files import reason, require_place
@@ -59,8 +61,8 @@ def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False,
     typer.echo(f"Written to {output}")
 
 
-def _earlier(path: Path, tech: Target) -> dict[str, Any]:
-    """Return the figures in ``path``."""
+def _earlier(path: Path, tech: Target) -> CalibrationRecord:
+    """Return the figures in ``path``, without those of the cores."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -70,43 +72,45 @@ def _earlier(path: Path, tech: Target) -> dict[str, Any]:
         raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and has no blocks")
     if found["technology"] != tech.value:
         raise InputError(f"File {str(path)!r} must be a calibration of {tech.value}, not of {found['technology']!r}")
-    return found
+    try:
+        return CalibrationRecord.from_json(found | {"cores": {}})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and is not as one is "
+                         f"written: {error}") from error
 
 
-def _measured(tech: Target, machine: Machine, blocks: str | None) -> dict[str, Any]:
+def _measured(tech: Target, machine: Machine, blocks: str | None) -> CalibrationRecord:
     """Return the figures of a new calibration."""
-    from tilewright.energy.calibrate.calibration import PROCESSES
     from tilewright.energy.calibrate.calibration import calibrate as measured
     from tilewright.energy.calibrate.captures import WORKLOADS
-    from tilewright.energy.calibrate.technology_file import to_json
+    from tilewright.energy.calibrate.processes import PROCESSES
     from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS
     from tilewright.tools.progress import Steps
 
     wanted = tuple(blocks.split(",")) if blocks else tuple(NETLIST_BLOCKS)
     if unknown := [name for name in wanted if name not in NETLIST_BLOCKS]:
         raise InputError(f"Blocks must be of {', '.join(NETLIST_BLOCKS)}, not {unknown[0]!r}")
-    return to_json(measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted))
+    return measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted).record()
 
 
-def _core_again(found: dict[str, Any]) -> dict[str, Any]:
+def _core_again(found: CalibrationRecord) -> CalibrationRecord:
     """Return figures with those of the cores measured now."""
-    from tilewright.energy.calibrate.calibration import PROCESSES
     from tilewright.energy.calibrate.cores import calibrate_cores
-    from tilewright.energy.calibrate.technology_file import core_json
+    from tilewright.energy.calibrate.processes import PROCESSES
     from tilewright.tools.progress import Steps
 
-    process, steps = PROCESSES[found["technology"]], Steps()
+    process, steps = PROCESSES[found.technology], Steps()
     cores = calibrate_cores(process.library(steps), process, steps)
-    return found | {"cores": {name: core_json(core) for name, core in cores.items()}}
+    return replace(found, cores={name: core.record() for name, core in cores.items()})
 
 
-def _write(found: dict[str, Any], output: Path) -> None:
+def _write(found: CalibrationRecord, output: Path) -> None:
     from tilewright.energy.calibrate.calibration_page import page
     from tilewright.energy.calibrate.technology_file import technology_text
 
-    (output / f"{found['technology']}.toml").write_text(technology_text(found), encoding="utf-8")
+    (output / f"{found.technology}.toml").write_text(technology_text(found), encoding="utf-8")
     (output / "calibration.md").write_text(page(found), encoding="utf-8")
-    (output / "calibration.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (output / "calibration.json").write_text(json.dumps(found.to_json(), indent=1) + "\n", encoding="utf-8")
 
 
 def _memories(output: Path) -> None:

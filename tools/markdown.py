@@ -1,12 +1,12 @@
-"""Tables and numbers as the pages of the benchmarks write them."""
+"""Markdown tables, and numbers as the generated pages write them."""
 
 from collections.abc import Iterable, Sequence
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Return a Markdown table whose first ``left`` columns are text and the others numbers."""
-    lines = [heads, [":--" if i < left else "--:" for i in range(len(heads))], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int | None = 1) -> str:
+    """Return a Markdown table whose first ``left`` columns are text and the others numbers; None aligns none."""
+    marks = ["---" if left is None else ":--" if i < left else "--:" for i in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, marks, *rows))
 
 
 def digits(value: float) -> str:
@@ -23,3 +23,8 @@ def cut(new: float, old: float) -> str:
     """Return the share of ``old`` that ``new`` saves: at least three digits of what is left."""
     left = 100 * new / old
     return f"{100 - left:.{1 if left >= 10 else 2 if left >= 1 else 3}f} %"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in per cent."""
+    return f"{100 * share:.{digits}f} %"

@@ -10,22 +10,19 @@ from functools import cache
 from pathlib import Path
 
 from tilewright.energy.calibrate.captures import Captured, Workload, capture
-from tilewright.energy.calibrate.clock_gates import Gated, gated
 from tilewright.energy.calibrate.cores import CoreResult, calibrate_cores
-from tilewright.energy.calibrate.osu018_process import OSU018
+from tilewright.energy.calibrate.measured_records import block_windows, netlist_fields
 from tilewright.energy.calibrate.process import LayoutEffects, MeterWithLayout, Process
-from tilewright.energy.calibrate.sky130_process import SKY130
+from tilewright.energy.calibrate.record import BlockRecord, CalibrationRecord, WindowRecord
 from tilewright.energy.gates.cells.liberty import Library, read_library
-from tilewright.energy.gates.fit import PriceFit, fit, relative_errors
+from tilewright.energy.gates.fit import GatedFit, PriceFit, fit, fit_gated, relative_errors
 from tilewright.energy.gates.mapping import excerpt, map_verilog, plain_verilog
 from tilewright.energy.gates.measure import Measurement, total
 from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS, MappedModule
+from tilewright.energy.registers import registers_of
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.progress import Steps
-
-PROCESSES = {each.name: each for each in (OSU018, SKY130)}
-"""What can be calibrated, by name."""
 
 Measurements = dict[str, Measurement]
 """By workload."""
@@ -41,7 +38,13 @@ class BlockResult:
     measured: Measurements
     prices: PriceFit
     idle: float
-    gated: Gated | None
+    gated: GatedFit | None
+
+    def record(self, elaborated_registers: int) -> BlockRecord:
+        """Return the figures to keep."""
+        one = next(iter(self.measured.values()))
+        return BlockRecord(**netlist_fields(one, self.prices, elaborated_registers, self.idle, self.gated,
+                                            "register_toggle"), windows=block_windows(self.measured))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,16 @@ class PriceCalibration:
     sum_errors_gated: Mapping[str, float]
     cores: Mapping[str, CoreResult]
 
+    def record(self) -> CalibrationRecord:
+        """Return the figures to keep."""
+        registers = registers_of(self.machine)
+        return CalibrationRecord(
+            self.technology, self.machine.name, self.rtl,
+            {each.name: WindowRecord(each.model, each.layer, each.where, each.what) for each in self.workloads},
+            {name: block.record(registers[name]) for name, block in self.blocks.items()},
+            dict(self.sum_errors), dict(self.sum_errors_gated),
+            {name: core.record() for name, core in self.cores.items()})
+
 
 def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
               blocks: Sequence[str] = tuple(NETLIST_BLOCKS)) -> PriceCalibration:
@@ -73,7 +86,7 @@ def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload],
     errors_gated: Mapping[str, float] = {}
     if process.gates:
         with_gates, idle_gated = measure(setup, steps, gates=True, blocks=blocks)
-        found = {name: gated(with_gates[name], idle_gated[name]) for name in blocks}
+        found = {name: fit_gated(with_gates[name], idle_gated[name]) for name in blocks}
         results = {name: replace(each, gated=found[name]) for name, each in results.items()}
         errors_gated = relative_errors(_by_workload(with_gates), [each.prices for each in found.values()])
     errors = relative_errors(_by_workload(plain), [each.prices for each in results.values()])
@@ -89,7 +102,7 @@ def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measure
 
 @dataclass(frozen=True, slots=True)
 class MeasurementSetup:
-    """What is measured and how: a machine in the library at ``path``, windows of its runs."""
+    """A machine in the library at ``path``, and the windows of its runs on which it is measured."""
 
     machine: Machine
     path: Path

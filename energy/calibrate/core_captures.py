@@ -89,7 +89,7 @@ _SIMD = (
 )
 
 CORE_WORKLOADS: Mapping[CoreName, Sequence[Workload]] = {HOST_CORE: _SCALAR, XPULP_CORE: _SIMD}
-"""Layers and parts of layers of different kinds; models as for the blocks (`calibrate_workloads`)."""
+"""Layers and parts of layers of different kinds; models as for the blocks (`captures.WORKLOADS`)."""
 
 
 def capture_core(core: CoreName, workloads: Sequence[Workload], steps: Steps) -> list[Captured]:

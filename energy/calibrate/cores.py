@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.energy.calibrate.captures import Captured, Workload
-from tilewright.energy.calibrate.clock_gates import Gated, gated
 from tilewright.energy.calibrate.core_captures import CORE_WORKLOADS, capture_core
+from tilewright.energy.calibrate.measured_records import netlist_fields
 from tilewright.energy.calibrate.process import MeterWithLayout, Process
+from tilewright.energy.calibrate.record import CoreRecord, CoreWindow, FittedPrice, WindowRecord
 from tilewright.energy.gates.cells.liberty import read_library
 from tilewright.energy.gates.core_netlist import CORES, core_verilog
 from tilewright.energy.gates.core_waves import SCOPE, CoreCounts, counts_of
-from tilewright.energy.gates.fit import PriceFit, fit
+from tilewright.energy.gates.fit import GatedFit, PriceFit, fit, fit_gated
 from tilewright.energy.gates.mapping import map_verilog
 from tilewright.energy.gates.measure import Measurement
+from tilewright.energy.registers import CORE_REGISTERS
 from tilewright.isa.cores import CoreName
 from tilewright.tools.progress import Steps
 
@@ -36,7 +38,7 @@ class CoreResult:
     measured: Mapping[str, Measurement]
     counts: Mapping[str, CoreCounts]
     verilog: str
-    gated: Gated | None
+    gated: GatedFit | None
 
     @property
     def prices(self) -> PriceFit:
@@ -54,6 +56,25 @@ class CoreResult:
         """Another one for cycles in which nothing retires."""
         return fit(self.measured, {name: (each.retired, self.measured[name].cycles - each.retired)
                                    for name, each in self.counts.items()}, ("instruction", "stall"))
+
+    def record(self) -> CoreRecord:
+        """Return the figures to keep."""
+        others = {"data_access": self.with_accesses, "stall": self.with_stalls}
+        clocks = [each.clock / each.cycles for each in self.measured.values()]
+        return CoreRecord(
+            **netlist_fields(next(iter(self.measured.values())), self.prices, CORE_REGISTERS[self.core],
+                             sum(clocks) / len(clocks), self.gated, "instruction"),
+            verilog=self.verilog,
+            other_prices={event: FittedPrice(each.prices[event], each.rms, each.largest)
+                          for event, each in others.items()},
+            windows={each.name: self._window(each) for each in self.workloads})
+
+    def _window(self, workload: Workload) -> CoreWindow:
+        measured, counts = self.measured[workload.name], self.counts[workload.name]
+        return CoreWindow(
+            WindowRecord(workload.model, workload.layer, workload.where, workload.what), measured.cycles,
+            counts.retired, counts.accesses, measured.register_toggles, measured.energy / measured.cycles,
+            measured.clock / measured.cycles)
 
 
 def calibrate_cores(path: Path, process: Process, steps: Steps) -> dict[str, CoreResult]:
@@ -87,7 +108,7 @@ def calibrate_core(core: CoreName, path: Path, process: Process, steps: Steps,
     meter = mapped(gates=True)
     measured = _measured(meter, captured, f"{core} with clock gates", steps)
     retired = {name: (each.retired,) for name, each in counts.items()}
-    return replace(result, gated=gated(measured, meter.idle_clock(), retired, ("instruction",)))
+    return replace(result, gated=fit_gated(measured, meter.idle_clock(), retired, ("instruction",)))
 
 
 def _measured(meter: MeterWithLayout, captured: Sequence[Captured], what: str, steps: Steps) -> dict[str, Measurement]:

@@ -1,22 +1,35 @@
-"""A process that can be calibrated: its cells, what a layout adds to them, and what its technology file says beside."""
+"""A process that can be calibrated: its cells, the effects of a layout on them, and the texts of its prices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tilewright.energy.gates.cells.liberty import Library
 from tilewright.energy.gates.measure import Measurement, Meter
 from tilewright.energy.gates.waves import Waves
 from tilewright.tools.progress import Steps
 
-Factors = list[list[Any]]
-"""Lines ``[low, high, reason]`` of an uncertainty; see `energy.prices`."""
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A reason for which a figure may be off, and the factors to its low and high bound; see `energy.prices`."""
+
+    low: float
+    high: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PricedEvent:
+    """An event that has a price: its description in the technology file, and the price's absolute uncertainties."""
+
+    effect: str
+    doubts: tuple[Doubt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutEffects:
-    """What a layout adds to the energies of cells by themselves.
+    """Additions of a layout to the energies of cells by themselves.
 
     Attributes
     ----------
@@ -60,7 +73,7 @@ class MeterWithLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A library of standard cells and the texts of its technology file.
+    """A library of standard cells, and what its technology file says of the prices measured in it.
 
     Attributes
     ----------
@@ -72,18 +85,12 @@ class Process:
     gates : bool
         Whether the library has what clock gates are made of.
     layout : LayoutEffects
-    head, tail : str
-        Of the technology file: before the prices, and after them.
-    page : str
-        The page in docs/ with the errors.
     layout_text : str
         How ``layout`` enters, as the end of a sentence about an entry; empty if there is none.
-    figures : str
-        For the page: what the figures are, and are not.
-    toggle, cycle, instruction : str
-        What each price is of.
-    toggle_doubts, cycle_doubts : list
-        Absolute uncertainties of switching and of the clock.
+    page : str
+        The page in docs/ with the errors.
+    events : mapping of str to PricedEvent
+        By the name of their price.
     """
 
     name: str
@@ -91,13 +98,6 @@ class Process:
     library: Callable[[Steps], Path]
     gates: bool
     layout: LayoutEffects
-    head: str
-    tail: str
-    page: str
     layout_text: str
-    figures: str
-    toggle: str
-    cycle: str
-    instruction: str
-    toggle_doubts: Factors
-    cycle_doubts: Factors
+    page: str
+    events: Mapping[str, PricedEvent]

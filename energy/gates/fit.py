@@ -9,7 +9,7 @@ is priced by its instructions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -128,3 +128,26 @@ def relative_errors(measurements: Mapping[str, Sequence[Measurement]], fits: Seq
         predicted = sum(block.energy * (1 + each.held_out[name]) for block, each in zip(blocks, fits, strict=True))
         errors[name] = predicted / sum(block.energy for block in blocks) - 1
     return errors
+
+
+@dataclass(frozen=True, slots=True)
+class GatedFit:
+    """A netlist with clock gates: measurements by workload, pJ per cycle of its clock when idle, and the price."""
+
+    measured: Mapping[str, Measurement]
+    idle: float
+    prices: PriceFit
+
+
+def fit_gated(measured: Mapping[str, Measurement], idle: float, counts: Mapping[str, Sequence[int]] | None = None,
+              events: Sequence[str] = TERMS[1:]) -> GatedFit:
+    """Return the price of events with clock gates; ``counts`` and ``events`` are those of :func:`fit`.
+
+        energy = idle clock · cycles + price · events
+
+    An event carries the clock of the registers that are enabled with it.
+    """
+    apart = {name: replace(each, clock=idle * each.cycles, register_cycles=each.registers * each.cycles,
+                           switching=each.energy - idle * each.cycles, internal=0.0)
+             for name, each in measured.items()}
+    return GatedFit(measured, idle, fit(apart, counts, events))

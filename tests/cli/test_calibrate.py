@@ -58,6 +58,17 @@ def test_figures_to_put_the_core_into_must_be_of_the_same_cells(tmp_path):
     assert "must be a calibration of sky130, not of 'osu018'" in " ".join(said.split())
 
 
+@pytest.mark.parametrize("change", [{"sum_of_blocks": {}}, {"blocks": {"array": 3}},
+                                    {"workloads": {"x": {"layer": 1}}}])
+def test_figures_of_an_earlier_run_that_are_damaged_are_refused(tmp_path, change):
+    whole = {"technology": "osu018", "machine": "base", "rtl": "", "workloads": {}, "blocks": {},
+             "sum_of_blocks": {"held_out": {}, "held_out_gated": {}}}
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps(whole | change))
+    said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", earlier)
+    assert "and is not as one is written" in " ".join(said.split())
+
+
 def test_the_core_alone_goes_with_no_choice_of_blocks(tmp_path):
     said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", tmp_path / "c.json", "--blocks", "array")
     assert "Option --core must not be given with --machine or --blocks" in " ".join(said.split())

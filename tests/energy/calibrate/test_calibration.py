@@ -1,6 +1,7 @@
-"""The committed calibration: page and technology file follow from its JSON, and its errors from what was measured."""
+"""The committed calibration: page and technology file show its JSON, and its errors follow from what was measured."""
 
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,22 +12,23 @@ from tilewright.energy.actions import CORE_COMPONENTS
 from tilewright.energy.calibrate import calibration as calibrate
 from tilewright.energy.calibrate.calibration_page import page
 from tilewright.energy.calibrate.captures import Workload
-from tilewright.energy.calibrate.clock_gates import gated
 from tilewright.energy.calibrate.core_page import core_section
 from tilewright.energy.calibrate.cores import CoreResult
 from tilewright.energy.calibrate.process import LayoutEffects
-from tilewright.energy.calibrate.technology_file import instruction_range, technology_text, to_json
+from tilewright.energy.calibrate.processes import PROCESSES
+from tilewright.energy.calibrate.record import CalibrationRecord, CoreRecord
+from tilewright.energy.calibrate.technology_file import technology_text
 from tilewright.energy.estimate import FOLDER, Technology
 from tilewright.energy.gates.core_netlist import CORES
 from tilewright.energy.gates.core_waves import CoreCounts
-from tilewright.energy.gates.fit import FitError, fit, non_negative
+from tilewright.energy.gates.fit import FitError, fit, fit_gated, non_negative
 from tilewright.energy.gates.measure import Measurement
 from tilewright.isa.machine import preset
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = {name: (DOCS / process.page).with_suffix("") for name, process in calibrate.PROCESSES.items()}
+PAGES = {name: (DOCS / process.page).with_suffix("") for name, process in PROCESSES.items()}
 ALL = {name: json.loads(path.with_suffix(".json").read_text(encoding="utf-8")) for name, path in PAGES.items()}
 FOUND = ALL["osu018"]
 EACH_BLOCK = [(name, block) for name, found in ALL.items() for block in found["blocks"]]
@@ -45,14 +47,122 @@ def measurements(block):
         cells=block["cells"]) for name, each in block["measured"].items()}
 
 
-@each_process
-def test_the_page_is_that_of_the_figures(process):
-    assert PAGES[process].with_suffix(".md").read_text(encoding="utf-8") == page(ALL[process])
+def rows(page, title):
+    """Return the rows of the table under a title by their first cell, then by column."""
+    table = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
+    return {line[0]: line[1:] for line in lines[2:]}
+
+
+def number(cell):
+    """Return a cell's number: per cent as a share."""
+    value = float(cell.removesuffix("%").replace(",", ""))
+    return value / 100 if cell.endswith("%") else value
 
 
 @each_process
-def test_the_technology_file_is_that_of_the_figures(process):
-    assert (FOLDER / f"{process}.toml").read_text(encoding="utf-8") == technology_text(ALL[process])
+def test_the_record_is_written_back_as_it_was_read(process):
+    text = PAGES[process].with_suffix(".json").read_text(encoding="utf-8")
+    assert json.dumps(CalibrationRecord.from_json(json.loads(text)).to_json(), indent=1) + "\n" == text
+
+
+@each_process
+def test_page_and_technology_file_were_written_by_the_present_templates(process):
+    found = CalibrationRecord.from_json(ALL[process])
+    assert PAGES[process].with_suffix(".md").read_text(encoding="utf-8") == page(found)
+    assert (FOLDER / f"{process}.toml").read_text(encoding="utf-8") == technology_text(found)
+
+
+@each_process
+def test_the_page_shows_what_was_measured_of_each_block(process):
+    text, blocks = PAGES[process].with_suffix(".md").read_text(encoding="utf-8"), ALL[process]["blocks"]
+    shown = rows(text, "Prices and errors")
+    assert list(shown) == list(blocks)
+    for name, block in blocks.items():
+        cells, registers, area, cycle, toggle, energies, clock, rms, largest = shown[name]
+        assert (number(cells), number(registers)) == (block["cells"], block["registers"])
+        assert number(area) == pytest.approx(block["area_um2"] / 1e6, abs=0.005)
+        assert number(cycle) == pytest.approx(block["prices_pJ"]["register_cycle"], abs=0.0005)
+        assert number(toggle) == pytest.approx(block["prices_pJ"]["register_toggle"], abs=0.005)
+        measured = np.array([each["pJ_per_cycle"] for each in block["measured"].values()])
+        clocks = np.array([each["clock_pJ_per_cycle"] for each in block["measured"].values()])
+        assert [number(each) for each in energies.split(" to ")] == pytest.approx(
+            [measured.min(), measured.max()], abs=0.5)
+        assert number(clock) == pytest.approx(clocks.sum() / measured.sum(), abs=0.005)
+        errors = np.array(list(block["held_out"].values()))
+        assert number(rms) == pytest.approx(np.sqrt(np.mean(errors**2)), abs=0.0005)
+        assert number(largest) == pytest.approx(np.abs(errors).max(), abs=0.0005)
+
+
+@each_process
+def test_the_page_shows_every_error_and_every_window(process):
+    text, found = PAGES[process].with_suffix(".md").read_text(encoding="utf-8"), ALL[process]
+    shown, windows = rows(text, "Error by window, held out"), rows(text, "Windows")
+    assert list(shown) == list(windows) == list(found["workloads"])
+    for window, errors in shown.items():
+        expected = [*(block["held_out"][window] for block in found["blocks"].values()),
+                    found["sum_of_blocks"]["held_out"][window]]
+        assert [number(each) for each in errors] == pytest.approx([100 * each for each in expected], abs=0.051)
+        model, layer, what = windows[window]
+        assert found["workloads"][window] == {"model": model, "layer": int(layer), "what": what,
+                                              "where": found["workloads"][window]["where"]}
+
+
+@each_core
+def test_the_page_shows_what_an_instruction_took_in_each_window(process, name):
+    core = ALL[process]["cores"][name]
+    shown = rows(PAGES[process].with_suffix(".md").read_text(encoding="utf-8"), f"The RISC-V core {name.upper()}")
+    assert list(shown) == list(core["windows"])
+    for window, each in core["windows"].items():
+        what, cycles, retired, accesses, energy, instruction, error = shown[window]
+        assert (what, int(cycles), int(retired), int(accesses)) == (
+            each["what"], each["cycles"], each["retired"], each["data_accesses"])
+        assert number(energy) == pytest.approx(each["pJ_per_cycle"], abs=0.5)
+        without_clock = each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]
+        assert number(instruction) == pytest.approx(without_clock * each["cycles"] / each["retired"], abs=0.5)
+        assert number(error) == pytest.approx(100 * core["held_out"][window], abs=0.051)
+
+
+def test_the_page_shows_what_clock_gates_save():
+    shown = rows(PAGES["osu018"].with_suffix(".md").read_text(encoding="utf-8"), "Clock gating")
+    assert list(shown) == list(FOUND["blocks"])
+    for name, block in FOUND["blocks"].items():
+        before, after = (np.mean([block[key][window]["pJ_per_cycle"] for window in block["gated"]])
+                         for key in ("measured", "gated"))
+        clocked = np.mean([each["clocked_registers"] for each in block["gated"].values()]) / block["registers"]
+        idle, left = block["idle_clock_pJ_per_cycle"], block["idle_clock_gated_pJ_per_cycle"]
+        expected = [before, after, 1 - after / before, block["gated_area_um2"] / block["area_um2"] - 1, clocked, idle,
+                    left, left / idle, block["gated_price"]["pJ"], block["gated_price"]["rms"],
+                    block["gated_price"]["largest"]]
+        errors = [0.5, 0.5, 0.005, 0.005, 0.005, 0.05, 0.05, 0.005, 0.005, 0.0005, 0.0005]
+        assert np.all(np.abs(np.array([number(each) for each in shown[name]]) - expected) <= np.array(errors) * 1.02)
+
+
+@each_process
+def test_the_technology_file_has_the_prices_that_were_measured(process):
+    data, found = tomllib.loads((FOLDER / f"{process}.toml").read_text(encoding="utf-8")), ALL[process]
+    cycles, toggles = [], []
+    for name, block in found["blocks"].items():
+        entries = data["block"][name]
+        clocks = [each["clock_pJ_per_cycle"] for each in block["measured"].values()]
+        cycles.append(np.mean(clocks) / block["elaborated_registers"])
+        toggles.append(block["prices_pJ"]["register_toggle"])
+        assert entries["register_cycle"]["pJ"] == pytest.approx(cycles[-1], rel=1e-3)
+        assert entries["register_toggle"]["pJ"] == pytest.approx(toggles[-1], rel=1e-3)
+        ((low, high, _),) = entries["register_toggle"]["relative"]
+        ratios = [1 / (1 + error) for error in block["held_out"].values()]
+        assert (low, high) == pytest.approx((min(1, *ratios), max(1, *ratios)), rel=5e-3)
+        if block["gated"]:
+            remainder = block["idle_clock_gated_pJ_per_cycle"] / block["idle_clock_pJ_per_cycle"]
+            assert entries["gating"]["remainder"] == pytest.approx(remainder, rel=1e-3)
+            assert entries["gated_price"]["factor"] == pytest.approx(block["gated_price"]["pJ"] / toggles[-1], rel=1e-3)
+    assert data["price"]["register_cycle"]["pJ"] == pytest.approx(np.mean(cycles), rel=1e-3)
+    # As far from the lowest block as from the highest.
+    middle = data["price"]["register_toggle"]["pJ"]
+    assert middle / min(toggles) == pytest.approx(max(toggles) / middle, rel=2e-3)
+    leakage = sum(block["leakage_nW"] for block in found["blocks"].values())
+    registers = sum(block["elaborated_registers"] for block in found["blocks"].values())
+    assert data["leakage"]["per_register_nW"] == pytest.approx(leakage / registers, rel=1e-3)
 
 
 @pytest.mark.parametrize(("process", "name"), EACH_BLOCK)
@@ -190,7 +300,7 @@ def gated_core(core):
                                 switching=(each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * 250)
                   for name, each in core["gated"].items()}
     retired = {name: (each["retired"],) for name, each in core["windows"].items()}
-    return gated(with_gates, core["idle_clock_gated_pJ_per_cycle"], retired, ("instruction",))
+    return fit_gated(with_gates, core["idle_clock_gated_pJ_per_cycle"], retired, ("instruction",))
 
 
 def test_an_instruction_with_clock_gates_follows_from_what_was_measured():
@@ -217,12 +327,13 @@ def test_a_calibration_is_of_blocks_and_core(monkeypatch):
     for name, each in made.items():
         monkeypatch.setattr(calibrate, name, each)
     workloads = [Workload(name, **each) for name, each in FOUND["workloads"].items()]
-    process = replace(calibrate.PROCESSES["osu018"], library=lambda steps: Path("none"))
-    found = to_json(calibrate.calibrate(process, preset("base"), workloads, Silence(), ("array",)))
-    assert list(found["blocks"]) == ["array"]
+    process = replace(PROCESSES["osu018"], library=lambda steps: Path("none"))
+    found = calibrate.calibrate(process, preset("base"), workloads, Silence(), ("array",)).record()
+    assert list(found.blocks) == ["array"]
     for name, core in FOUND["cores"].items():
-        assert core_section(name, found["cores"][name]) == core_section(name, core)
-        assert core_section(name, core) in page(found)
+        section = core_section(name, CoreRecord.from_json(core))
+        assert core_section(name, found.cores[name]) == section
+        assert section in page(found)
     committed = (FOLDER / "osu018.toml").read_text(encoding="utf-8")
     for section in ("[price.instruction]", "[block.riscv_core.register_cycle]", "[block.xpulp_core.instruction]",
                     "[block.xpulp_core.register_cycle]"):
@@ -246,7 +357,7 @@ def test_the_price_of_an_instruction_follows_from_what_was_measured(process, nam
 def test_the_range_of_an_instruction_reaches_every_window(process, name):
     core = ALL[process]["cores"][name]
     price = Technology.load(process).price(f"{CORE_COMPONENTS[name]}.instruction")
-    low, high = instruction_range(core)
+    low, high = CoreRecord.from_json(core).instruction_range
     assert price.picojoules == pytest.approx(core["prices_pJ"]["instruction"], rel=1e-3)
     assert (price.relative.low, price.relative.high) == pytest.approx((low, high), abs=0.005)
     for each in core["windows"].values():
