@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.energy.calibrate.record import CoreRecord, GatedRecord
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE
+from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.tools.markdown import percent, table
 from tilewright.tools.templates import render
 
 _TEMPLATE = Path(__file__).with_name("core_page.md.j2")
 
-_PROGRAMS: dict[str, str] = {HOST_CORE: "the scalar baseline",
-                             XPULP_CORE: "the baseline with XPULP's SIMD instructions"}
+_PROGRAMS: dict[CoreName, str] = {HOST_CORE: "the scalar baseline",
+                                  XPULP_CORE: "the baseline with XPULP's SIMD instructions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class _Gates:
     largest: str
 
 
-def core_section(name: str, core: CoreRecord) -> str:
+def core_section(name: CoreName, core: CoreRecord) -> str:
     """Return the section of a core."""
     windows = core.windows
     low, high = core.instruction_range
@@ -34,9 +34,9 @@ def core_section(name: str, core: CoreRecord) -> str:
     most = max(windows, key=lambda each: windows[each].energy_per_instruction)
     clocks = [window.clock for window in windows.values()]
     access, stall = core.other_prices["data_access"], core.other_prices["stall"]
-    rows = [(name, each.window.what, str(each.cycles), str(each.retired), str(each.data_accesses),
-             f"{each.energy:.0f}", f"{each.energy_per_instruction:.0f}", f"{100 * core.held_out[name]:+.1f}")
-            for name, each in windows.items()]
+    rows = [(window, each.window.what, str(each.cycles), str(each.retired), str(each.data_accesses),
+             f"{each.energy:.0f}", f"{each.energy_per_instruction:.0f}", f"{100 * core.held_out[window]:+.1f}")
+            for window, each in windows.items()]
     heads = ("window", "what", "cycles", "retired", "loads and stores", "pJ per cycle", "pJ per instruction",
              "error held out, %")
     return render(

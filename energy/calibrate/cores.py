@@ -77,7 +77,7 @@ class CoreResult:
             measured.clock / measured.cycles)
 
 
-def calibrate_cores(path: Path, process: Process, steps: Steps) -> dict[str, CoreResult]:
+def calibrate_cores(path: Path, process: Process, steps: Steps) -> dict[CoreName, CoreResult]:
     """Return the calibration of every core, by name; raises as :func:`calibrate_core` does."""
     return {name: calibrate_core(name, path, process, steps, CORE_WORKLOADS[name]) for name in CORES}
 

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
+from tilewright.isa.cores import CORES, CoreName
+
 
 @dataclass(frozen=True, slots=True)
 class WindowRecord:
@@ -262,7 +264,7 @@ class CalibrationRecord:
     blocks : mapping of str to BlockRecord
     sum_errors, sum_errors_gated : mapping of str to float
         By window, the error of all blocks together, each with prices fitted to the other windows.
-    cores : mapping of str to CoreRecord
+    cores : mapping of CoreName to CoreRecord
     """
 
     technology: str
@@ -272,7 +274,7 @@ class CalibrationRecord:
     blocks: Mapping[str, BlockRecord]
     sum_errors: Mapping[str, float]
     sum_errors_gated: Mapping[str, float]
-    cores: Mapping[str, CoreRecord]
+    cores: Mapping[CoreName, CoreRecord]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CalibrationRecord":
@@ -288,7 +290,7 @@ class CalibrationRecord:
                    {name: WindowRecord(**each) for name, each in data["workloads"].items()},
                    {name: BlockRecord.from_json(each) for name, each in data["blocks"].items()},
                    sums["held_out"], sums["held_out_gated"],
-                   {name: CoreRecord.from_json(each) for name, each in data["cores"].items()})
+                   {name: CoreRecord.from_json(data["cores"][name]) for name in CORES if name in data["cores"]})
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON's types."""

@@ -11,7 +11,7 @@ from tilewright.energy.actions import CORE_COMPONENTS
 from tilewright.energy.calibrate.process import Doubt, Process
 from tilewright.energy.calibrate.processes import PROCESSES
 from tilewright.energy.calibrate.record import BlockRecord, CalibrationRecord, CoreRecord, NetlistRecord
-from tilewright.isa.cores import HOST_CORE
+from tilewright.isa.cores import HOST_CORE, CoreName
 from tilewright.tools.templates import render
 
 _REMAINDER = "energy of an idle block's clock with clock gates, of that without"
@@ -121,7 +121,7 @@ def _extremes(values: Sequence[float], middle: float, reason: str) -> tuple[Doub
     return (Doubt(min(values) / middle, max(values) / middle, reason),)
 
 
-def _core(name: str, core: CoreRecord, process: Process) -> Iterable[_WrittenEntry]:
+def _core(name: CoreName, core: CoreRecord, process: Process) -> Iterable[_WrittenEntry]:
     """Yield the entries of a RISC-V core; the instructions of CV32E40X are those of every core without its own."""
     writer = _Writer(process, f"netlist of {name.upper()} in {process.name}, {len(core.windows)} windows of programs"
                               f"{process.layout_text}; docs/{process.page}")
