@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from tilewright.bench.runs import FigureStore
 from tilewright.energy.baseline_energy import energy_of_baseline
 from tilewright.energy.estimate import EnergyEstimate
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineResult
 from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.model_files import model_file

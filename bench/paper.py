@@ -13,7 +13,7 @@ from tilewright.bench.runs import Figures
 from tilewright.bench.speedups import of_core
 from tilewright.bench.table_rows import Results
 from tilewright.compiler.network.options import BEST
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.tools.markdown import cut, table
 
 TILE_CYCLES_BEFORE, TILE_CYCLES = 140, 21

@@ -6,7 +6,7 @@ from tilewright.bench.baselines import TITLES, BaselineFigures
 from tilewright.bench.cases import SIDES
 from tilewright.bench.runs import Figures
 from tilewright.bench.table_rows import PLACE, Results, best, energy, place, run_table
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.tools.markdown import cut
 
 Baselines = Mapping[str, tuple[BaselineFigures, ...]]

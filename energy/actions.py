@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 

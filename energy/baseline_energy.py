@@ -9,7 +9,7 @@ from typing import Protocol
 from tilewright.energy.actions import core_actions
 from tilewright.energy.estimate import EnergyEstimate, estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
-from tilewright.isa.cores import CoreName
+from tilewright.isa.core_names import CoreName
 
 
 class Ran(Protocol):

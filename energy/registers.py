@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 from tilewright.tools.cache_files import write_if_changed

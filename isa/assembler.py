@@ -21,7 +21,7 @@ _BY_FUNCT3 = {instruction.funct3: instruction for instruction in INSTRUCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class EncodedCommand:
     """An instruction as the coprocessor sees it: funct3, funct7 and two 32-bit operands."""
 
     funct3: int
@@ -113,7 +113,7 @@ def decode_variant(instruction: Instruction, funct7: int) -> Variant:
     raise EncodingError(f"{instruction.mnemonic} has no variant {funct7 >> 4}")
 
 
-def command(mnemonic: str, variant: str, flags: Iterable[str] = (), **operands: int) -> Command:
+def command(mnemonic: str, variant: str, flags: Iterable[str] = (), **operands: int) -> EncodedCommand:
     """Build a command from names.
 
     Raises
@@ -129,11 +129,11 @@ def command(mnemonic: str, variant: str, flags: Iterable[str] = (), **operands: 
     if unknown := sorted(operands.keys() - known):
         raise EncodingError(f"{mnemonic}.{variant} has the operands {', '.join(sorted(known)) or 'none'}, "
                             f"not {unknown[0]!r}")
-    return Command(instruction.funct3, funct7(chosen, flags),
+    return EncodedCommand(instruction.funct3, funct7(chosen, flags),
                    pack(chosen.rs1, operands), pack(chosen.rs2, operands))
 
 
-def parse(text: str) -> Command:
+def parse(text: str) -> EncodedCommand:
     """Read the form that ``str(command)`` prints."""
     name, *rest = text.split()
     mnemonic, _, variant = name.partition(".")
@@ -141,7 +141,7 @@ def parse(text: str) -> Command:
     return command(mnemonic, variant, [word for word in rest if "=" not in word], **operands)
 
 
-def encode_word(command: Command, rs1: int, rs2: int) -> int:
+def encode_word(command: EncodedCommand, rs1: int, rs2: int) -> int:
     """Return the instruction word that reads the operands from registers x``rs1`` and x``rs2``."""
     for register in (rs1, rs2):
         if register not in range(32):
@@ -159,7 +159,7 @@ def disassemble_word(word: int) -> str:
     """
     if word & 0x7F != CUSTOM_0 or word >> 7 & 31:
         raise EncodingError(f"Word must have opcode {CUSTOM_0:#04x} and rd x0, not {word:#010x}")
-    bare = Command(word >> 12 & 7, word >> 25, 0, 0)
+    bare = EncodedCommand(word >> 12 & 7, word >> 25, 0, 0)
     name = f"{bare.instruction.mnemonic}.{bare.variant.name}"
     return " ".join([name, f"x{word >> 15 & 31},", f"x{word >> 20 & 31}", *bare.flags])
 

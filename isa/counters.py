@@ -58,7 +58,7 @@ FAULTS = {
     4: "error response to a write",
     5: "more events than a semaphore counts",
 }
-"""What the fault word says; the fault address is that of the refused request, or of the failed burst, or the index of
+"""Meanings of the fault word; the fault address is that of the refused request, or of the failed burst, or the index of
 the semaphore."""
 
 assert len(COUNTERS) <= FAULT_WORD

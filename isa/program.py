@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import Error
-from tilewright.isa.assembler import Command, command
+from tilewright.isa.assembler import EncodedCommand, command
 
 DTYPES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
           "float32": 4}
-"""What tensors that the host core touches are made of, by NumPy's names: bytes of an element."""
+"""Element types of the tensors that the host core touches, by NumPy's names, and the bytes of each."""
 
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 31
@@ -73,7 +73,7 @@ class Issue:
     flags: tuple[str, ...] = ()
     operands: Mapping[str, Affine] = field(default_factory=dict)
 
-    def command(self, variables: Mapping[str, int]) -> Command:
+    def command(self, variables: Mapping[str, int]) -> EncodedCommand:
         """Return the command at ``variables``."""
         values = {name: value.value(variables) for name, value in self.operands.items()}
         return command(self.mnemonic, self.variant, self.flags, **values)
@@ -165,20 +165,20 @@ class Program:
 
     functions: tuple[Function, ...]
 
-    def actions(self) -> Iterator[tuple[int, Command | Call]]:
+    def actions(self) -> Iterator[tuple[int, EncodedCommand | Call]]:
         """Yield (index of the function, command or what the host core computes itself) in program order."""
         for index, function in enumerate(self.functions):
             for each in _expand(function.body, {}):
                 yield index, each
 
-    def commands(self) -> Iterator[tuple[int, Command]]:
+    def commands(self) -> Iterator[tuple[int, EncodedCommand]]:
         """Yield (index of the function, command) in program order, without calls."""
         for index, each in self.actions():
             if not isinstance(each, Call):
                 yield index, each
 
 
-def _expand(body: tuple[Statement, ...], variables: dict[str, int]) -> Iterator[Command | Call]:
+def _expand(body: tuple[Statement, ...], variables: dict[str, int]) -> Iterator[EncodedCommand | Call]:
     for statement in body:
         if isinstance(statement, Issue):
             yield statement.command(variables)

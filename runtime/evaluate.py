@@ -11,7 +11,7 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
-from tilewright.isa.cores import HOST_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
 from tilewright.runtime.execution.engines import EngineName, show_rate

@@ -4,21 +4,21 @@ Results are those of the RTL bit for bit; cycles are a prediction, held to it by
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.isa.program import Call, Program
 from tilewright.sim.run_result import RunResult, StopReason
-from tilewright.sim.timing.host import Host
 from tilewright.sim.timing.model import CycleModel
 from tilewright.sim.values.core_calls import CoreKernel, execute_call, instructions_of, no_kernel
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory, WindowError
+from tilewright.sim.values.main_memory import MainMemory, WindowError
 from tilewright.sim.values.operand_samples import OperandSampler
 
 START_CYCLES = 40
@@ -29,6 +29,9 @@ END_CYCLES = 10
 
 START_INSTRUCTIONS = 20
 """Instructions of both."""
+
+OPERAND_REGISTERS = 14
+"""Registers left for operands: of the 31, some hold loop counters, addresses and the stack."""
 
 
 def run_fast(
@@ -104,9 +107,9 @@ class _Run:
         self.fault: Fault | None = None
         self.model = CycleModel(machine, timing, self._send(), self._store_record)
 
-    def _send(self) -> Iterator[tuple[int, Command]]:
+    def _send(self) -> Iterator[tuple[int, EncodedCommand]]:
         """Yield the commands as the host sends them; each has been executed, and so is known to be possible."""
-        host, gap = Host(), START_CYCLES
+        host, gap = HostRegisters(), START_CYCLES
         for function, command in self.program.actions():
             if isinstance(command, Call):
                 cycles = execute_call(command, self.memory, self.timing, self.core)
@@ -128,3 +131,29 @@ class _Run:
     def _store_record(self, address: int, record: NDArray[np.uint32]) -> None:
         """Replace the zeros that the command has stored: only the model knows what the counters show."""
         self.memory.put(address, record.astype("<u4").tobytes())
+
+
+class HostRegisters:
+    """Constants that the host core keeps in registers, from which follow the instructions that send a command.
+
+    The C compiler keeps constants as long as it can; here the most recent ``OPERAND_REGISTERS`` of them. Another one
+    costs one instruction or two, as its size demands, and the core retires one such instruction per cycle. It is an
+    estimate, since the C compiler chooses them.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, None] = OrderedDict.fromkeys([0])
+
+    def instructions(self, command: EncodedCommand) -> int:
+        """Return the instructions that send ``command``."""
+        count = 1
+        for value in (command.rs1, command.rs2):
+            if value in self._kept:
+                self._kept.move_to_end(value)
+                continue
+            small = value < 1 << 11 or value >= (1 << 32) - (1 << 11)
+            count += 1 if small or value % (1 << 12) == 0 else 2     # addi or lui; both
+            self._kept[value] = None
+            if len(self._kept) > OPERAND_REGISTERS:
+                self._kept.popitem(last=False)
+        return count

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import SimulationError
-from tilewright.isa.cores import HOST_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
@@ -29,7 +29,7 @@ _UNITS = ("load", "mac", "post", "store")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What memory holds before a run, when the run is stopped, and what is kept of it.
+    """Settings of a run: contents of memory before it, when it is stopped, and what is kept of it.
 
     Attributes
     ----------

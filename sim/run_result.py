@@ -1,4 +1,4 @@
-"""What a run on either engine has shown, and how it ended."""
+"""The result of a run on either engine, and how it ended."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What a run has shown; the fast engine predicts cycles and instructions, and leaves the core's fields empty.
+    """Everything that a run has shown; the fast engine predicts cycles, and leaves the fields of the core empty.
 
     Attributes
     ----------

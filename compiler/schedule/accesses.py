@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Generic, Protocol, TypeVar
 
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
@@ -99,7 +99,7 @@ class Reader:
     machine: Machine
     settings: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def accesses(self, command: Command) -> tuple[Access, ...]:
+    def accesses(self, command: EncodedCommand) -> tuple[Access, ...]:
         """Return what ``command`` touches, and take over what it sets."""
         mnemonic, variant, operands = command.instruction.mnemonic, command.variant.name, command.operands
         if variant.startswith("set_") or variant == "window":

@@ -22,7 +22,7 @@ from functools import partial
 
 from tilewright.compiler.schedule.accesses import Intervals, Reader, mesh
 from tilewright.errors import InternalError
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
@@ -69,7 +69,7 @@ class Checker:
 
     machine: Machine
     reader: Reader = field(init=False)
-    commands: list[Command] = field(default_factory=list)
+    commands: list[EncodedCommand] = field(default_factory=list)
     started: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
     ended: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
     signals: dict[str, deque[Signal]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Checker:
     def __post_init__(self) -> None:
         self.reader = Reader(self.machine)
 
-    def replay(self, command: Command) -> None:
+    def replay(self, command: EncodedCommand) -> None:
         """Check one command and take it into account."""
         index, unit = len(self.commands), command.variant.unit
         self.commands.append(command)
@@ -179,7 +179,7 @@ class Checker:
         if given - sum(1 for wait in waits if wait <= certain) > LIMIT:
             raise RaceError(f"Semaphore {name} may pass {LIMIT} at command {index}, {self.commands[index]}")
 
-    def _check_accesses(self, index: int, unit: str, command: Command, known: Clock) -> None:
+    def _check_accesses(self, index: int, unit: str, command: EncodedCommand, known: Clock) -> None:
         for access in self.reader.accesses(command):
             capacity = self.reader.capacity(access.space)
             if not 0 <= access.start < access.stop <= capacity:
@@ -204,7 +204,7 @@ class Checker:
                             partial(covered, write=access.write, unit=unit))
 
 
-def _is_residual(command: Command) -> bool:
+def _is_residual(command: EncodedCommand) -> bool:
     return (command.instruction.mnemonic, command.variant.name) == ("lda", "residual")
 
 
@@ -233,7 +233,7 @@ def with_own(clock: Clock, unit: str, index: int) -> Clock:
     return (*clock[:place], index, *clock[place + 1:])
 
 
-def check(commands: Iterable[Command | Call], machine: Machine) -> int:
+def check(commands: Iterable[EncodedCommand | Call], machine: Machine) -> int:
     """Replay ``commands`` and what the host core computes between them; return the number of commands.
 
     Raises

@@ -20,7 +20,7 @@ from tilewright.energy.gates.mapping import excerpt, map_verilog, plain_verilog
 from tilewright.energy.gates.measure import Measurement, total
 from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS, MappedModule
 from tilewright.energy.registers import registers_of
-from tilewright.isa.cores import CoreName
+from tilewright.isa.core_names import CoreName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.progress import Steps

@@ -20,7 +20,7 @@ from tilewright.energy.calibrate.captures import Captured, Workload
 from tilewright.energy.gates.core_waves import SCOPE, flattened
 from tilewright.energy.gates.waves import read_waves
 from tilewright.errors import SimulationError
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import Program
 from tilewright.runtime.evaluate import compile_network
 from tilewright.runtime.model_files import choose_inputs, model_file

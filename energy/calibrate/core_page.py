@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.energy.calibrate.record import CoreRecord, GatedRecord
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.tools.markdown import percent, table
 from tilewright.tools.templates import render
 

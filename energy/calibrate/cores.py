@@ -22,7 +22,7 @@ from tilewright.energy.gates.fit import GatedFit, PriceFit, fit, fit_gated
 from tilewright.energy.gates.mapping import map_verilog
 from tilewright.energy.gates.measure import Measurement
 from tilewright.energy.registers import CORE_REGISTERS
-from tilewright.isa.cores import CoreName
+from tilewright.isa.core_names import CoreName
 from tilewright.tools.progress import Steps
 
 

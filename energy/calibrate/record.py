@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from tilewright.isa.cores import CORES, CoreName
+from tilewright.isa.core_names import CORES, CoreName
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tilewright.energy.actions import CORE_COMPONENTS
 from tilewright.energy.calibrate.process import Doubt, Process
 from tilewright.energy.calibrate.processes import PROCESSES
 from tilewright.energy.calibrate.record import BlockRecord, CalibrationRecord, CoreRecord, NetlistRecord
-from tilewright.isa.cores import HOST_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.tools.templates import render
 
 _REMAINDER = "energy of an idle block's clock with clock gates, of that without"

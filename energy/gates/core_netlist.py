@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.energy.gates.mapping import MappingError, plain_verilog
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable

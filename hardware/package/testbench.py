@@ -19,14 +19,14 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.errors import InternalError
 from tilewright.hardware.package.top import Bus, Top, vector
-from tilewright.isa.assembler import Command, encode_word
+from tilewright.isa.assembler import EncodedCommand, encode_word
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.models import builtin
 from tilewright.models.data import samples
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 
 MODEL = "lenet5_accel"
 _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
@@ -41,14 +41,14 @@ class Exercise:
     Attributes
     ----------
     compiled : Compiled
-    commands : tuple of Command
+    commands : tuple of EncodedCommand
         In the order of the program; the last is a fence.
     before, after : ndarray
         int8, main memory from its start, a whole number of bus words.
     """
 
     compiled: Compiled
-    commands: tuple[Command, ...]
+    commands: tuple[EncodedCommand, ...]
     before: np.ndarray
     after: np.ndarray
 
@@ -88,7 +88,7 @@ def exercise(machine: Machine) -> Exercise:
     return Exercise(compiled, commands, before, memory.bytes)
 
 
-def command_lines(commands: tuple[Command, ...]) -> str:
+def command_lines(commands: tuple[EncodedCommand, ...]) -> str:
     """Return instruction word, rs1 and rs2 of each command in hexadecimal, for ``$readmemh``, with what it is."""
     return "".join(f"{encode_word(each, 10, 11):08x}_{each.rs1:08x}_{each.rs2:08x} // {each}\n" for each in commands)
 

@@ -64,7 +64,7 @@ def _no_counts() -> NDArray[np.uint32]:
 
 @dataclass
 class CoprocessorState:
-    """What a program can observe between two commands.
+    """Everything that a program can observe between two commands.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ calls :func:`execute_command` for one after the other.
 
 from collections.abc import Callable
 
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.semantics.act import post_process
 from tilewright.isa.semantics.command_errors import SemaphoreEmptyError, SemaphoreOverflowError, ZeroOperandError
@@ -29,13 +29,13 @@ EFFECTS: dict[str, Effect] = {
     "pool": pool_sums,
     "sta": store_results,
 }
-"""What each instruction does, by mnemonic, with the name of its variant and its operands; set variants apart."""
+"""The effect of each instruction by mnemonic; it takes the name of the variant and the operands. Set variants apart."""
 
 _COUNTS = ("rows", "words", "tiles_y", "groups", "channels")
 """Operands that the hardware counts down from, and so must not be zero."""
 
 
-def execute_command(state: CoprocessorState, memory: MemoryPort, command: Command) -> None:
+def execute_command(state: CoprocessorState, memory: MemoryPort, command: EncodedCommand) -> None:
     """Execute ``command``: take the semaphores it waits for, do what it does, add to those it signals.
 
     Raises

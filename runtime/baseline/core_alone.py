@@ -27,7 +27,7 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_layer import core_network, datapath_layers, parts_side_by_side
 from tilewright.compiler.network.reference import run_network
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.baseline.scaling import Sampling, extrapolate, parts, sampling, shape_key
 from tilewright.sim.rtl_engine import Progress, Simulation, run_bare

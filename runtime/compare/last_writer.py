@@ -10,14 +10,14 @@ from tilewright.compiler.emit.c import program_text, statement_lines
 from tilewright.compiler.emit.c_core import call_lines
 from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.operands import to_memory
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Issue, Loop, Program, Statement
 from tilewright.runtime.execution.job import Job
 from tilewright.sim.values.core_calls import execute_call
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory, Steps
+from tilewright.sim.values.main_memory import MainMemory, Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ def _text(statement: Statement) -> list[str]:
     return call_lines(statement, "") if isinstance(statement, Call) else list(statement_lines(statement))
 
 
-def _instruction(action: Command | Call) -> str:
+def _instruction(action: EncodedCommand | Call) -> str:
     """Return a command with its flags and operands, or a call with its operands."""
     if isinstance(action, Call):
         return f"call of {action}"

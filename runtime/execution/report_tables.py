@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.energy.estimate import Amount, EnergyEstimate
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.tools.doctor import Finding
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.sim.timing.processes import Event, Scheduler
+from tilewright.sim.timing.processes import Event, EventQueue
 
 Cycles = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Job:
+class CoupledCommand:
     """A command's part in it: cycles of each group, of the array's last step in it; when it may begin.
 
     ``scheduled`` is called when its end becomes known, ahead of the end.
@@ -40,12 +40,12 @@ class Job:
 class Coupling:
     """Schedules the groups of mac commands and of the act commands that drain them, as far as both are known."""
 
-    def __init__(self, scheduler: Scheduler, ring: int, delay: int) -> None:
+    def __init__(self, scheduler: EventQueue, ring: int, delay: int) -> None:
         self.scheduler = scheduler
         self.ring = ring
         self.delay = delay
-        self.macs: deque[Job] = deque()
-        self.posts: deque[Job] = deque()
+        self.macs: deque[CoupledCommand] = deque()
+        self.posts: deque[CoupledCommand] = deque()
         self.ends: deque[int] = deque()       # of groups that are not drained yet
         self.released: deque[int] = deque([0] * ring, ring)  # when post-processing was done with the last groups
         self.mac_time = 0
@@ -53,7 +53,7 @@ class Coupling:
 
     def issue(self, start: int, cycles: Cycles, last: Cycles) -> Event:
         """Begin a mac command at ``start``; the event is the cycle after its last slot."""
-        return self._add(self.macs, Job(start, cycles, last))
+        return self._add(self.macs, CoupledCommand(start, cycles, last))
 
     def hold(self, start: int, cycles: int) -> Event:
         """Begin one that keeps its sums in the array."""
@@ -64,15 +64,15 @@ class Coupling:
 
     def drain(self, start: int, cycles: Cycles, scheduled: Callable[[], None]) -> Event:
         """Begin an act command; the event is the cycle after its last request."""
-        return self._add(self.posts, Job(start, cycles, scheduled=scheduled))
+        return self._add(self.posts, CoupledCommand(start, cycles, scheduled=scheduled))
 
-    def _add(self, queue: deque[Job], job: Job) -> Event:
+    def _add(self, queue: deque[CoupledCommand], job: CoupledCommand) -> Event:
         queue.append(job)
         while self._whole() or self._groups():
             pass
         return job.done
 
-    def _finish(self, queue: deque[Job], time: int) -> None:
+    def _finish(self, queue: deque[CoupledCommand], time: int) -> None:
         job = queue.popleft()
         self.scheduler.fire(job.done, time)
         if job.scheduled is not None:

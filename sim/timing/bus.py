@@ -10,7 +10,7 @@ The same serves for the copies from the result buffer to the activation buffer, 
 from collections import deque
 from dataclasses import dataclass
 
-from tilewright.sim.timing.processes import Event, Scheduler
+from tilewright.sim.timing.processes import Event, EventQueue
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Stream:
 class Bus:
     """``rate`` words a cycle for reads and writes together, at most one of each."""
 
-    def __init__(self, scheduler: Scheduler, rate: float) -> None:
+    def __init__(self, scheduler: EventQueue, rate: float) -> None:
         self.scheduler = scheduler
         self.rate = rate
         self.read, self.write = Stream(), Stream()

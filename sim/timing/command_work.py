@@ -13,21 +13,48 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 
 Cycles = NDArray[np.int64]
 
+_ONE_PIXEL = 1 << 20
+"""Bytes of a pixel where pixels do not matter: more than a row has."""
+
 
 def _spanned(start: int, size: int, bus_bytes: int) -> int:
     """Return the bus words that ``size`` bytes from ``start`` touch."""
     return -(-(start % bus_bytes + size) // bus_bytes)
 
 
-def _alignments(address: int, rows: int, chunks: int, row_step: int, chunk_step: int, bus_bytes: int) -> dict[int, int]:
-    """Return how many runs start at each lane of a bus word."""
-    counts: dict[int, int] = {}
-    for row in range(min(rows, bus_bytes)):      # lanes recur with this period
-        times_row = -(-(rows - row) // bus_bytes)
-        for chunk in range(min(chunks, bus_bytes)):
-            lane = (address + row * row_step + chunk * chunk_step) % bus_bytes
-            counts[lane] = counts.get(lane, 0) + times_row * -(-(chunks - chunk) // bus_bytes)
-    return counts
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of a strided request, ``chunks`` of ``chunk_bytes`` bytes in each of ``rows`` rows.
+
+    ``lane`` is the byte of a bus word at which the first begins; of steps too only the remainder by the bus width
+    matters.
+    """
+
+    lane: int
+    rows: int
+    chunks: int
+    chunk_bytes: int
+    row_step: int
+    chunk_step: int
+
+    def lanes(self, bus_bytes: int) -> dict[int, int]:
+        """Return how many runs start at each lane of a bus word."""
+        counts: dict[int, int] = {}
+        for row in range(min(self.rows, bus_bytes)):      # lanes recur with this period
+            times_row = -(-(self.rows - row) // bus_bytes)
+            for chunk in range(min(self.chunks, bus_bytes)):
+                lane = (self.lane + row * self.row_step + chunk * self.chunk_step) % bus_bytes
+                counts[lane] = counts.get(lane, 0) + times_row * -(-(self.chunks - chunk) // bus_bytes)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Pixels of ``pixel`` bytes that lda writes to the left and the right of a row."""
+
+    left: int
+    right: int
+    pixel: int
 
 
 def _parts(start: int, size: int, pixel: int, bus_bytes: int) -> int:
@@ -37,7 +64,7 @@ def _parts(start: int, size: int, pixel: int, bus_bytes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class TransferWork:
     """A command of the load or the store unit.
 
     Attributes
@@ -70,42 +97,36 @@ class Move:
 
 
 @lru_cache(maxsize=4096)
-def load_rows(lane: int, rows: int, chunks: int, chunk_bytes: int, row_step: int, chunk_step: int, pixel: int,
-              left: int, right: int, *, blocked: bool, fill: bool, bus_bytes: int) -> Move:
-    """Return the work of an lda command; ``row_step`` and ``chunk_step`` are those in memory.
-
-    ``left`` and ``right`` are pixels of ``pixel`` bytes.
-    """
-    unit = pixel if blocked else 1 << 20
-    sides = [(side * pixel, _parts(0, side * pixel, unit, bus_bytes)) for side in (left, right) if side]
+def load_rows(runs: Runs, padding: Padding, *, blocked: bool, fill: bool, bus_bytes: int) -> TransferWork:
+    """Return the work of an lda command; a ``fill`` reads nothing."""
+    pixel, size = padding.pixel, runs.chunk_bytes
+    unit = pixel if blocked else _ONE_PIXEL
+    sides = [(side * pixel, _parts(0, side * pixel, unit, bus_bytes)) for side in (padding.left, padding.right) if side]
     if fill:
-        words, parts = 0, rows * chunks * _parts(0, chunk_bytes, unit, bus_bytes)
+        words, parts = 0, runs.rows * runs.chunks * _parts(0, size, unit, bus_bytes)
     else:
-        lanes = _alignments(lane, rows, chunks, row_step, chunk_step, bus_bytes)
-        words = sum(count * _spanned(each, chunk_bytes, bus_bytes) for each, count in lanes.items())
-        parts = sum(count * _parts(each, chunk_bytes, unit, bus_bytes) for each, count in lanes.items())
-    padding = sum(each for _, each in sides)
-    return Move(
+        lanes = runs.lanes(bus_bytes)
+        words = sum(count * _spanned(lane, size, bus_bytes) for lane, count in lanes.items())
+        parts = sum(count * _parts(lane, size, unit, bus_bytes) for lane, count in lanes.items())
+    return TransferWork(
         words=words,
-        cycles=parts + rows * padding,
-        segments=rows * (chunks + len(sides)),
-        lead=sides[0][1] if left else 0,
-        bytes=rows * (chunks * chunk_bytes + sum(size for size, _ in sides)),
+        cycles=parts + runs.rows * sum(each for _, each in sides),
+        segments=runs.rows * (runs.chunks + len(sides)),
+        lead=sides[0][1] if padding.left else 0,
+        bytes=runs.rows * (runs.chunks * size + sum(size for size, _ in sides)),
         outside=len(sides),
     )
 
 
 @lru_cache(maxsize=4096)
-def store_rows(lane: int, rows: int, chunks: int, chunk_bytes: int, row_step: int, chunk_step: int, *,
-               to_memory: bool, bus_bytes: int) -> Move:
-    """Return the work of a sta command; steps are those at the target."""
-    runs = rows * chunks
+def store_rows(runs: Runs, *, to_memory: bool, bus_bytes: int) -> TransferWork:
+    """Return the work of a sta command; ``runs`` are those at the target."""
+    count, size = runs.rows * runs.chunks, runs.chunk_bytes
     if to_memory:
-        lanes = _alignments(lane, rows, chunks, row_step, chunk_step, bus_bytes)
-        words = sum(count * _spanned(each, chunk_bytes, bus_bytes) for each, count in lanes.items())
+        words = sum(times * _spanned(lane, size, bus_bytes) for lane, times in runs.lanes(bus_bytes).items())
     else:
-        words = runs * _spanned(0, chunk_bytes, bus_bytes)
-    return Move(words=words, cycles=words, segments=runs, lead=0, bytes=runs * chunk_bytes)
+        words = count * _spanned(0, size, bus_bytes)
+    return TransferWork(words=words, cycles=words, segments=count, lead=0, bytes=count * size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

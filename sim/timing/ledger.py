@@ -1,4 +1,4 @@
-"""What the coprocessor's counters would show: cycles by cause as time passes, and events as they are reported."""
+"""The coprocessor's counters, as they would be: cycles by cause as time passes, and events as they are reported."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
-from tilewright.sim.timing.processes import Scheduler
+from tilewright.sim.timing.processes import EventQueue
 
 IDLE = "idle"
 ACTIVE = "mac_issue"
@@ -26,7 +26,7 @@ class Share:
 class Ledger:
     """Counts cycles by the state of the array and of the units; every change of a state is told when it happens."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: EventQueue) -> None:
         self.scheduler = scheduler
         self.counts: Counter[str] = Counter()
         self.state = IDLE

@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass
 
-from tilewright.sim.timing.command_work import Move, load_rows
+from tilewright.sim.timing.command_work import Padding, Runs, TransferWork, load_rows
 from tilewright.sim.timing.latencies import FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGNAL
 from tilewright.sim.timing.ledger import Share
 from tilewright.sim.timing.processes import Event, Fifo, Process
-from tilewright.sim.timing.shared import Shared, Taken
+from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedLoad:
     """A command whose words have been asked for, and when its first burst left."""
 
-    taken: Taken
-    move: Move
+    taken: DecodedCommand
+    move: TransferWork
     time: int
 
 
@@ -23,7 +23,7 @@ class LoadTiming:
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
-        self._asked: Fifo[Asked] = Fifo(shared.scheduler, 1 << 30, 0)
+        self._asked: Fifo[RequestedLoad] = Fifo(shared.scheduler, 1 << 30, 0)
         self._ahead = 0                 # segments between front and data
         self._moved = Event()           # there are fewer of them
         self._share: Share | None = None    # of the command whose words cross the bus
@@ -48,23 +48,23 @@ class LoadTiming:
             shared.begin("load")
             start, move = shared.now, self._move(taken)
             self._ahead += move.segments
-            yield from self._asked.put(Asked(taken, move, start + FRONT_TO_BUS))
+            yield from self._asked.put(RequestedLoad(taken, move, start + FRONT_TO_BUS))
             yield start + 1 + move.segments
             while self._ahead > max(SEGMENTS, move.segments):
                 yield self._moved
 
-    def _move(self, taken: Taken) -> Move:
+    def _move(self, taken: DecodedCommand) -> TransferWork:
         bus, operands = self.shared.machine.bus_bytes, taken.operands
         if taken.mnemonic == "ldw":
             words = operands["words"]
-            return Move(words=words, cycles=words, segments=1, lead=0, bytes=words * bus)
+            return TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=words * bus)
         cfg = self.shared.config["lda"]
         padded = taken.variant != "residual"
-        return load_rows(
-            operands.get("address", 0) % bus, operands["rows"], cfg["chunks"], cfg["chunk_bytes"],
-            cfg["memory_row_step"] % bus, cfg["memory_chunk_step"] % bus, max(1, cfg["channels"]),
-            cfg["left"] * padded, cfg["right"] * padded, blocked=taken.variant.endswith("blocked"),
-            fill=taken.variant.startswith("fill"), bus_bytes=bus)
+        runs = Runs(operands.get("address", 0) % bus, operands["rows"], cfg["chunks"], cfg["chunk_bytes"],
+                    cfg["memory_row_step"] % bus, cfg["memory_chunk_step"] % bus)
+        padding = Padding(cfg["left"] * padded, cfg["right"] * padded, max(1, cfg["channels"]))
+        return load_rows(runs, padding, blocked=taken.variant.endswith("blocked"),
+                         fill=taken.variant.startswith("fill"), bus_bytes=bus)
 
     def _data(self) -> Process:
         shared = self.shared
@@ -93,7 +93,7 @@ class LoadTiming:
             shared.signal(done, taken, "act_ready", "wgt_ready", "res_ready")
             shared.end("load", done)
 
-    def _least_cycles(self, move: Move) -> int:
+    def _least_cycles(self, move: TransferWork) -> int:
         """Return the cycles of a command's data if the bus were free.
 
         A segment is under way for the latency of memory, and there are no more than SEGMENTS and one; padding before

@@ -4,7 +4,7 @@ from tilewright.sim.timing.command_work import MacWork, mac_work
 from tilewright.sim.timing.latencies import READS_MADE
 from tilewright.sim.timing.ledger import IDLE
 from tilewright.sim.timing.processes import Event, Process
-from tilewright.sim.timing.shared import Shared, Taken
+from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 EVENTS = ("tile_slots", "activation_read", "weight_read")
 
@@ -48,13 +48,13 @@ class MacTiming:
             yield earliest
             self._issue(taken, work)
 
-    def _work(self, taken: Taken) -> MacWork:
+    def _work(self, taken: DecodedCommand) -> MacWork:
         cfg, operands = self.shared.config["conv"], taken.operands
         steps = cfg["runs"] * cfg["kernel_x"] * cfg["kernel_y"]
         return mac_work(self.shared.machine, taken.mnemonic, cfg["tiles_x"], operands["tiles_y"], operands["groups"],
                         steps, reuse=taken.mnemonic == "conv23" and taken.variant == "run")
 
-    def _issue(self, taken: Taken, work: MacWork) -> None:
+    def _issue(self, taken: DecodedCommand, work: MacWork) -> None:
         shared = self.shared
         self._pending = IDLE
         shared.ledger.begin(work.total, {name: getattr(work, name) for name in EVENTS})
@@ -64,7 +64,7 @@ class MacTiming:
             self._end = shared.coupling.issue(shared.now, work.cycles, work.last)
         shared.scheduler.at(shared.now, self._finish(taken, self._end))
 
-    def _finish(self, taken: Taken, end: Event) -> Process:
+    def _finish(self, taken: DecodedCommand, end: Event) -> Process:
         yield end
         shared = self.shared
         shared.ledger.end(self._pending)

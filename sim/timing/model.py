@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.latencies import QUIET_CYCLES
 from tilewright.sim.timing.load import LoadTiming
@@ -31,14 +31,14 @@ class CycleModel:
     ----------
     machine : Machine
     timing : MemoryTiming
-    commands : iterable of (int, Command)
+    commands : iterable of (int, EncodedCommand)
         In program order; the first number is the cycles the host takes before it sends the command. Taken one by
         one as the host sends them.
     stored : callable
         Called with address and record for every ``sta.status``.
     """
 
-    def __init__(self, machine: Machine, timing: MemoryTiming, commands: Iterable[tuple[int, Command]],
+    def __init__(self, machine: Machine, timing: MemoryTiming, commands: Iterable[tuple[int, EncodedCommand]],
                  stored: Callable[[int, NDArray[np.uint32]], None]) -> None:
         self._shared = shared = Shared(machine, timing)
         self._stored = stored
@@ -67,7 +67,7 @@ class CycleModel:
                                  f"the queues of {held or 'no unit'}")
         return self._cycles
 
-    def _host(self, commands: Iterator[tuple[int, Command]]) -> Process:
+    def _host(self, commands: Iterator[tuple[int, EncodedCommand]]) -> Process:
         shared = self._shared
         for gap, command in commands:
             yield shared.now + gap

@@ -6,7 +6,7 @@ from tilewright.sim.timing.command_work import PostWork, Windows, post_work, res
 from tilewright.sim.timing.latencies import COMMAND_GAP, POST_LATENCY, RESIDUAL_LATENCY, TABLE_LATENCY
 from tilewright.sim.timing.ledger import Share
 from tilewright.sim.timing.processes import Event, Process
-from tilewright.sim.timing.shared import Shared, Taken
+from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 
 class PostTiming:
@@ -44,7 +44,7 @@ class PostTiming:
             shared.take("post")
             yield from self._run(taken)
 
-    def _run(self, taken: Taken) -> Process:
+    def _run(self, taken: DecodedCommand) -> Process:
         shared, cfg, operands = self.shared, self.shared.config["act"], taken.operands
         residual, table = bool(operands["residual"]), bool(operands["table"])
         windows = self._windows() if operands["pooled"] else None

@@ -24,7 +24,7 @@ class Event:
         self.waiting: list[Process] = []
 
 
-class Scheduler:
+class EventQueue:
     """Runs processes and callbacks in order of time; ``now`` is the cycle it has come to."""
 
     def __init__(self) -> None:
@@ -66,10 +66,10 @@ class Scheduler:
 
 
 @dataclass
-class Semaphore:
+class CountingSemaphore:
     """Counts events; ``take`` returns an event that happens when there was one to take."""
 
-    scheduler: Scheduler
+    scheduler: EventQueue
     count: int = 0
     waiting: deque[Event] = field(default_factory=deque)
 
@@ -97,7 +97,7 @@ class Fifo(Generic[Item]):
     ``yield from`` its methods: they wait.
     """
 
-    def __init__(self, scheduler: Scheduler, depth: int, latency: int) -> None:
+    def __init__(self, scheduler: EventQueue, depth: int, latency: int) -> None:
         self.scheduler = scheduler
         self.depth = depth
         self.latency = latency

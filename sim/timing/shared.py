@@ -1,9 +1,9 @@
-"""What the units of the cycle model share: queues, semaphores, counters, the bus, and where commands have ended."""
+"""Parts that the units of the cycle model share: queues, semaphores, counters, the bus, and where commands end."""
 
 from dataclasses import dataclass, field
 from functools import partial
 
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.array import Coupling
@@ -11,7 +11,7 @@ from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_work import PostWork
 from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
 from tilewright.sim.timing.ledger import Ledger
-from tilewright.sim.timing.processes import Event, Fifo, Process, Scheduler, Semaphore
+from tilewright.sim.timing.processes import CountingSemaphore, Event, EventQueue, Fifo, Process
 
 QUEUED_UNITS = ("load", "mac", "post", "store")
 
@@ -20,7 +20,7 @@ LEAST_SHARE = 1 / 64
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class DecodedCommand:
     """A command by its names."""
 
     mnemonic: str
@@ -29,7 +29,7 @@ class Taken:
     flags: tuple[str, ...]
 
     @classmethod
-    def of(cls, command: Command) -> "Taken":
+    def of(cls, command: EncodedCommand) -> "DecodedCommand":
         """Return ``command`` decoded."""
         return cls(command.instruction.mnemonic, command.variant.name, command.operands, command.flags)
 
@@ -53,13 +53,13 @@ class Shared:
 
     machine: Machine
     timing: MemoryTiming
-    scheduler: Scheduler = field(default_factory=Scheduler)
+    scheduler: EventQueue = field(default_factory=EventQueue)
     working: int = 0
 
     def __post_init__(self) -> None:
         machine, scheduler = self.machine, self.scheduler
-        self.semaphores = {semaphore.name: Semaphore(scheduler) for semaphore in SEMAPHORES}
-        self.queues: dict[str, Fifo[Command]] = {
+        self.semaphores = {semaphore.name: CountingSemaphore(scheduler) for semaphore in SEMAPHORES}
+        self.queues: dict[str, Fifo[EncodedCommand]] = {
             unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in QUEUED_UNITS}
         self.config: dict[str, dict[str, int]] = {name: {} for name in ("lda", "conv", "act", "pool", "sta")}
         self.ledger = Ledger(scheduler)
@@ -81,15 +81,15 @@ class Shared:
         """Wait for a command of ``unit``; :meth:`peek` and :meth:`take` give it."""
         yield from self.queues[unit].head()
 
-    def peek(self, unit: str) -> Taken:
+    def peek(self, unit: str) -> DecodedCommand:
         """Return the command at the head of the queue."""
-        return Taken.of(self.queues[unit].items[0][1])
+        return DecodedCommand.of(self.queues[unit].items[0][1])
 
-    def take(self, unit: str) -> Taken:
+    def take(self, unit: str) -> DecodedCommand:
         """Remove it and return it."""
-        return Taken.of(self.queues[unit].pop())
+        return DecodedCommand.of(self.queues[unit].pop())
 
-    def configure(self, taken: Taken) -> Process:
+    def configure(self, taken: DecodedCommand) -> Process:
         """Carry out a set variant, in one cycle."""
         # conv23, conv and pool.sum share what conv sets.
         self.config[taken.mnemonic].update(taken.operands)
@@ -122,13 +122,13 @@ class Shared:
 
     # ---- semaphores
 
-    def wait(self, taken: Taken, *names: str) -> Process:
+    def wait(self, taken: DecodedCommand, *names: str) -> Process:
         """Take those of the semaphores that the command waits for."""
         for name in names:
             if f"wait_{name}" in taken.flags:
                 yield self.semaphores[name].take()
 
-    def signal(self, time: int, taken: Taken, *names: str) -> None:
+    def signal(self, time: int, taken: DecodedCommand, *names: str) -> None:
         """Let those of the semaphores that the command signals be there at ``time``."""
         for name in names:
             if f"signal_{name}" in taken.flags:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
-from tilewright.sim.timing.command_work import Move, store_rows
+from tilewright.sim.timing.command_work import Runs, TransferWork, store_rows
 from tilewright.sim.timing.latencies import (
     READ_TO_BUS,
     READ_TO_LOCAL,
@@ -16,7 +16,7 @@ from tilewright.sim.timing.latencies import (
     WALK_TO_BUS,
 )
 from tilewright.sim.timing.processes import Event, Process
-from tilewright.sim.timing.shared import Shared, Taken
+from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 
 class StoreTiming:
@@ -61,13 +61,13 @@ class StoreTiming:
                 shared.signal(shared.now + 1, taken, "mem_ready")
                 yield shared.now + 1
 
-    def _move(self, taken: Taken) -> Move:
+    def _move(self, taken: DecodedCommand) -> TransferWork:
         bus, cfg = self.shared.machine.bus_bytes, self.shared.config["sta"]
-        return store_rows(taken.operands.get("address", 0) % bus, taken.operands["rows"], cfg["chunks"],
-                          cfg["chunk_bytes"], cfg["target_row_step"] % bus, cfg["target_chunk_step"] % bus,
-                          to_memory=taken.variant == "memory", bus_bytes=bus)
+        runs = Runs(taken.operands.get("address", 0) % bus, taken.operands["rows"], cfg["chunks"], cfg["chunk_bytes"],
+                    cfg["target_row_step"] % bus, cfg["target_chunk_step"] % bus)
+        return store_rows(runs, to_memory=taken.variant == "memory", bus_bytes=bus)
 
-    def _to_memory(self, taken: Taken, move: Move, start: int, done: Event, before: Event | None,
+    def _to_memory(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
                    gone: Event) -> Process:
         shared = self.shared
         yield start + STORE_TO_BUS
@@ -82,7 +82,7 @@ class StoreTiming:
         shared.scheduler.fire(gone, shared.now)
         self._sent(move, done)
 
-    def _to_buffer(self, taken: Taken, move: Move, start: int, done: Event, before: Event | None,
+    def _to_buffer(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
                    gone: Event) -> Process:
         shared, counts = self.shared, self.shared.ledger.counts
         yield start + STORE_TO_BUS - READ_TO_BUS
@@ -99,7 +99,7 @@ class StoreTiming:
         shared.scheduler.fire(done, written)
         shared.end("store", written)
 
-    def _sent(self, move: Move, done: Event) -> None:
+    def _sent(self, move: TransferWork, done: Event) -> None:
         """Note that the words of a command have crossed the bus."""
         shared = self.shared
         shared.ledger.counts["memory_written"] += move.bytes
@@ -113,7 +113,7 @@ class StoreTiming:
         yield self._last
         yield max(self.settles, self.shared.now + 1)
 
-    def _status(self, taken: Taken) -> Process:
+    def _status(self, taken: DecodedCommand) -> Process:
         yield from self._settled()
         yield self._walk_begins(self.shared.now + RECORD_TO_WALK)
         self.record(taken.operands["address"])
@@ -133,4 +133,4 @@ class StoreTiming:
         words, counted = size // (4 * each), -(-len(COUNTERS) // each)
         yield start + WALK_TO_BUS + each
         yield self.shared.bus.move(self.shared.bus.write, words, each * (counted - 1) + 1 + words - counted)
-        self._sent(Move(words=words, cycles=words, segments=1, lead=0, bytes=size), done)
+        self._sent(TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=size), done)

@@ -1,4 +1,4 @@
-"""What the host core computes itself, on the fast engine's main memory: operands out, result in, cycles predicted."""
+"""Calls that the host core computes itself, in the fast engine's main memory: operands, result, cycles predicted."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call, Operand
 from tilewright.sim.values.executor import ExecutionError
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 
 
 def instructions_of(call: Call, cycles: int) -> int:

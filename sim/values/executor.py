@@ -7,12 +7,12 @@ A breach of the windows leaves as :exc:`WindowError`: the coprocessor stops ther
 from collections.abc import Iterable
 
 from tilewright.errors import SimulationError
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import Machine
 from tilewright.isa.semantics.command_errors import CommandError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 from tilewright.isa.semantics.execute_command import execute_command
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 
 
 class ExecutionError(SimulationError):
@@ -22,7 +22,7 @@ class ExecutionError(SimulationError):
 class CommandFailedError(ExecutionError):
     """A command cannot be executed; ``reason`` says why."""
 
-    def __init__(self, command: Command, reason: CommandError) -> None:
+    def __init__(self, command: EncodedCommand, reason: CommandError) -> None:
         super().__init__(f"Command {command} {reason}")
         self.command = command
         self.reason = reason
@@ -38,12 +38,12 @@ class Executor:
         self.state = CoprocessorState(machine)
         self.memory = memory
 
-    def run(self, commands: Iterable[Command]) -> None:
+    def run(self, commands: Iterable[EncodedCommand]) -> None:
         """Execute ``commands`` in order."""
         for command in commands:
             self.execute(command)
 
-    def execute(self, command: Command) -> None:
+    def execute(self, command: EncodedCommand) -> None:
         """Execute one command.
 
         Raises

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.isa.semantics.buffer_places import blocked_places
 from tilewright.isa.semantics.conv import run_weights
@@ -81,7 +81,7 @@ class OperandSampler:
         self._layers: dict[int, _Sum] = {}
         self._random = np.random.default_rng(0)
 
-    def see(self, layer: int, command: Command) -> None:
+    def see(self, layer: int, command: EncodedCommand) -> None:
         """Note ``command`` of the program's function ``layer``."""
         mnemonic, variant = command.instruction.mnemonic, command.variant.name
         if mnemonic not in MNEMONICS or variant == "window" or variant.startswith("set_"):
@@ -90,7 +90,7 @@ class OperandSampler:
         seen.commands += 1
         if seen.commands > FIRST and seen.commands % EVERY:
             return
-        sample = _Sample.draw(self._state, mnemonic, command.operands, self._random)
+        sample = _SlotSample.draw(self._state, mnemonic, command.operands, self._random)
         seen.slots += sample.slots
         seen.changes += sample.slots * sample.changes()
 
@@ -100,7 +100,7 @@ class OperandSampler:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sample:
+class _SlotSample:
     """Neighbouring slots of a command.
 
     Attributes
@@ -125,7 +125,8 @@ class _Sample:
     machine: Machine
 
     @classmethod
-    def draw(cls, state: CoprocessorState, mnemonic: str, op: dict[str, int], random: np.random.Generator) -> "_Sample":
+    def draw(cls, state: CoprocessorState, mnemonic: str, op: dict[str, int],
+             random: np.random.Generator) -> "_SlotSample":
         machine, cfg = state.machine, state.settings["conv"]
         winograd = mnemonic == "conv23"
         steps = cfg["runs"] if winograd else cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]

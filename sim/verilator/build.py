@@ -12,7 +12,7 @@ import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
 from tilewright.errors import ToolError
-from tilewright.isa.cores import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog

@@ -18,12 +18,12 @@ from tests.support.random_layers import random_layer
 from tests.support.side_by_side import side_by_side
 from tilewright.compiler.compile import Compiled, compile_layers
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 
 MACHINE = MACHINES[os.environ["COPROCESSOR_MACHINE"]]
 LAYERS = 5
@@ -51,7 +51,7 @@ def random_program(seed: int) -> tuple[Compiled, dict[int, bytes]]:
     return compiled, contents
 
 
-def commands_of(compiled: Compiled) -> list[Command]:
+def commands_of(compiled: Compiled) -> list[EncodedCommand]:
     return [command for _, command in compiled.program.commands()]
 
 
@@ -66,7 +66,7 @@ def execute(compiled: Compiled, contents: dict[int, bytes], size: int) -> Execut
     return engine
 
 
-def payload(command: Command) -> int:
+def payload(command: EncodedCommand) -> int:
     """Return the bits of `rtl.stream.commands.Command`."""
     variant, flags = command.funct7 >> 4, command.funct7 & 15
     return command.funct3 | variant << 3 | flags << 6 | command.rs1 << 10 | command.rs2 << 42
@@ -102,7 +102,7 @@ def stall_every_channel(memory: AxiRam, rng: random.Random, probability: float) 
         channel.set_pause_generator(coin(random.Random(rng.random())))
 
 
-async def send(dut, commands: list[Command], rng: random.Random, pause: float) -> None:
+async def send(dut, commands: list[EncodedCommand], rng: random.Random, pause: float) -> None:
     for command in commands:
         while rng.random() < pause:
             await RisingEdge(dut.clk)

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.isa import emit_c
 from tilewright.isa.assembler import (
-    Command,
+    EncodedCommand,
     assemble_word,
     command,
     disassemble_word,
@@ -69,7 +69,7 @@ def test_an_unknown_flag_is_refused():
 @pytest.mark.parametrize("funct7", [0x20, 0x08])
 def test_an_undefined_variant_or_flag_is_no_instruction(funct7):
     with pytest.raises(EncodingError):
-        _ = Command(2 if funct7 == 0x20 else 0, funct7, 0, 0).variant
+        _ = EncodedCommand(2 if funct7 == 0x20 else 0, funct7, 0, 0).variant
 
 
 @pytest.mark.parametrize("word", [0x00000013, 0x0000008B, 0x0000700B])

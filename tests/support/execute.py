@@ -13,7 +13,7 @@ from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call
 from tilewright.sim.values.core_calls import execute_call
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 
 
 def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,14 +7,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.isa.assembler import Command, command
+from tilewright.isa.assembler import EncodedCommand, command
 from tilewright.isa.counters import RECORD_WORDS
 
 BUFFER_BYTES = 1 << 20  # what 20 bits of address reach
 MEMORY_BYTES = 1 << 18
 
 
-def pack(instruction: Command) -> int:
+def pack(instruction: EncodedCommand) -> int:
     """Return the bits of `tilewright.rtl.stream.commands.Command`."""
     code, flags = instruction.funct7 >> 4, instruction.funct7 & 15
     return instruction.funct3 | code << 3 | flags << 6 | instruction.rs1 << 10 | instruction.rs2 << 42
@@ -56,7 +56,7 @@ class LoadReference:
     words: dict[tuple[str, int], bytes] = field(default_factory=dict)
     settings: dict[str, int] = field(default_factory=dict)
 
-    def execute(self, instruction: Command) -> None:
+    def execute(self, instruction: EncodedCommand) -> None:
         self.requests: list[tuple[int, int]] = []
         self.written = 0
         mnemonic, variant = instruction.instruction.mnemonic, instruction.variant.name
@@ -139,7 +139,7 @@ class StoreReference:
     settings: dict[str, int] = field(default_factory=dict)
     record: tuple[int, ...] = (0,) * RECORD_WORDS
 
-    def execute(self, instruction: Command) -> None:
+    def execute(self, instruction: EncodedCommand) -> None:
         self.bursts: list[tuple[int, int]] = []
         self.written = 0
         variant = instruction.variant.name
@@ -192,7 +192,7 @@ def flags_of(rng: random.Random, mnemonic: str, variant: str) -> list[str]:
     return [each.name for each in bare.variant.flags if each is not None and rng.random() < 0.5]
 
 
-def random_load_commands(rng: random.Random, groups: int, bus_bytes: int) -> list[Command]:
+def random_load_commands(rng: random.Random, groups: int, bus_bytes: int) -> list[EncodedCommand]:
     """Return ``groups`` times a layout and a few commands that use it, in the buffer's lower half."""
     commands = []
     for _ in range(groups):
@@ -217,7 +217,7 @@ def random_load_commands(rng: random.Random, groups: int, bus_bytes: int) -> lis
     return commands
 
 
-def _random_load(rng: random.Random, layout: str, bus_bytes: int) -> Command:
+def _random_load(rng: random.Random, layout: str, bus_bytes: int) -> EncodedCommand:
     address, base = rng.randrange(MEMORY_BYTES // 2), rng.randrange(BUFFER_BYTES // 4)
     kind = rng.choice(["tile", "tile", "tile", "fill", "residual", "ldw", "ldw"])
     if kind == "ldw":
@@ -234,7 +234,7 @@ def _random_load(rng: random.Random, layout: str, bus_bytes: int) -> Command:
     return command("lda", variant, flags_of(rng, "lda", variant), **place)
 
 
-def random_store_commands(rng: random.Random, groups: int) -> list[Command]:
+def random_store_commands(rng: random.Random, groups: int) -> list[EncodedCommand]:
     """Return ``groups`` times a shape and a few commands that use it; targets in the buffer's upper half."""
     commands = []
     for _ in range(groups):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tests.support.load_store import BUFFER_BYTES, MEMORY_BYTES, LoadReference, StoreReference, pack, write_places
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import COUNTERS, FAULT_WORD
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 
@@ -71,7 +71,7 @@ class Semaphores:
 class Driver:
     """What both units have in common: commands in order, random stalls, checks of signals against progress."""
 
-    def __init__(self, wires: Wires, prefix: str, commands: list[Command], waits: tuple[str, ...],
+    def __init__(self, wires: Wires, prefix: str, commands: list[EncodedCommand], waits: tuple[str, ...],
                  signals: tuple[str, ...], stall: float, seed: int) -> None:
         self.rng = random.Random(seed)
         self.stall = stall
@@ -138,7 +138,7 @@ class LoadDriver(Driver):
     WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
     SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 
-    def __init__(self, wires: Wires, bus_bytes: int, commands: list[Command], activations: bytearray, *,
+    def __init__(self, wires: Wires, bus_bytes: int, commands: list[EncodedCommand], activations: bytearray, *,
                  stall: float = 0.0, seed: int = 0) -> None:
         super().__init__(wires, "load", commands, self.WAITS, self.SIGNALS, stall, seed)
         self.bus_bytes = bus_bytes
@@ -253,7 +253,7 @@ class StoreDriver(Driver):
     WAITS = ("out_ready",)
     SIGNALS = ("out_free", "res_free", "act_ready", "mem_ready")
 
-    def __init__(self, wires: Wires, bus_bytes: int, commands: list[Command], activations: bytearray, *,
+    def __init__(self, wires: Wires, bus_bytes: int, commands: list[EncodedCommand], activations: bytearray, *,
                  stall: float = 0.0, seed: int = 0) -> None:
         super().__init__(wires, "store", commands, self.WAITS, self.SIGNALS, stall, seed)
         self.bus_bytes = bus_bytes
@@ -296,7 +296,7 @@ class StoreDriver(Driver):
         for name in ("store_read__ready", "store_data__valid", "write_request__ready", "write_data__ready"):
             self.ports.set(name, 0)
 
-    def _words_read(self, each: Command) -> int:
+    def _words_read(self, each: EncodedCommand) -> int:
         if each.variant.name == "memory":
             return sum(beats for _, beats in self.reference.bursts)
         if each.variant.name in ("linear", "blocked"):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import Component, Out, Signature, connect, flipped
 from tests.support.load_store import BUFFER_BYTES
 from tests.support.load_store_drivers import LoadDriver, StoreDriver
 from tests.support.streams import simulate
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.activation_port import ActivationPort
@@ -71,8 +71,8 @@ class AmaranthWires:
 def carry_out(
     machine: Machine,
     *,
-    loads: Sequence[Command] = (),
-    stores: Sequence[Command] = (),
+    loads: Sequence[EncodedCommand] = (),
+    stores: Sequence[EncodedCommand] = (),
     stall: float = 0.0,
     memory_stall: float | None = None,
 ) -> tuple[LoadDriver, StoreDriver]:

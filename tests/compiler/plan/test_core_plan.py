@@ -26,7 +26,7 @@ from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.errors import SimulationError
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.isa.program import Call, Operand, Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
@@ -37,7 +37,7 @@ from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.sim.fast_engine import run_fast
 from tilewright.sim.values.core_calls import execute_call
 from tilewright.sim.values.executor import ExecutionError
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 from tilewright.tools.progress import Silence
 
 BASE = PRESETS["base"]
@@ -48,11 +48,11 @@ def network(request):
     return NETWORKS[request.param]()
 
 
-def actions(compiled: Compiled) -> list[Command | Call]:
+def actions(compiled: Compiled) -> list[EncodedCommand | Call]:
     return [each for _, each in compiled.program.actions()]
 
 
-def is_fence(action: Command | Call) -> bool:
+def is_fence(action: EncodedCommand | Call) -> bool:
     return not isinstance(action, Call) and action.variant.name == "fence"
 
 
@@ -132,7 +132,7 @@ def test_a_fence_orders_what_no_semaphore_does():
     assert not any(each.flags for each in bare if not isinstance(each, Call))
     with pytest.raises(RaceError):
         check(bare, BASE)
-    fenced: list[Command | Call] = []
+    fenced: list[EncodedCommand | Call] = []
     for index, each in enumerate(bare):
         # An act takes the sums of the mac command before it: no fence may part the two.
         following = bare[index + 1] if index + 1 < len(bare) else None

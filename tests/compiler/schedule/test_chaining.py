@@ -22,7 +22,7 @@ from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.compiler.schedule.rings import Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
-from tilewright.isa.assembler import Command
+from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin
 from tilewright.sim.fast_engine import run_fast
@@ -40,7 +40,7 @@ def small() -> Stack:
     return stack
 
 
-def commands_of(compiled) -> list[Command]:
+def commands_of(compiled) -> list[EncodedCommand]:
     return [command for _, command in compiled.program.commands()]
 
 

@@ -14,7 +14,7 @@ from tilewright.compiler.schedule.races import RaceError, check
 from tilewright.compiler.schedule.rings import REGIONS, Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
-from tilewright.isa.assembler import Command, command
+from tilewright.isa.assembler import EncodedCommand, command
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import PRESETS, Machine
 
@@ -23,11 +23,11 @@ SMALL = Machine(name="small", lanes=4, activation_bytes=4096, weight_bytes=4096,
 NETWORKS = {"vgg": vgg(24, ((8, 2), (16, 2), (24, 1)), (20, 10)), "resnet": resnet(24, (8, 16, 24), (2, 1, 1))}
 
 
-def program(name: str, machine: Machine = SMALL) -> list[Command]:
+def program(name: str, machine: Machine = SMALL) -> list[EncodedCommand]:
     return [each for _, each in compile_layers(NETWORKS[name], machine).program.commands()]
 
 
-def without(commands: list[Command], index: int, flag: str) -> list[Command]:
+def without(commands: list[EncodedCommand], index: int, flag: str) -> list[EncodedCommand]:
     """Return the program with one flag of one command cleared."""
     changed = commands[index]
     bit = changed.variant.flag_bits(flag)

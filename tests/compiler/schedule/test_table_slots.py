@@ -17,7 +17,7 @@ from tilewright.compiler.network.reference import run_layer, run_network
 from tilewright.compiler.plan.planner import plan_layer
 from tilewright.compiler.plan.roofline import least_bytes
 from tilewright.compiler.schedule.races import RaceError, check
-from tilewright.isa.assembler import Command, command
+from tilewright.isa.assembler import EncodedCommand, command
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
 
@@ -33,7 +33,7 @@ def lone_table(table: np.ndarray, shape: tuple[int, int, int] = (5, 7, 6)) -> La
                  requantize=Requantize(scale=np.ones(channels, np.float32), zero_point=0), table=table)
 
 
-def commands_of(network: Network, machine=TINY) -> list[Command]:
+def commands_of(network: Network, machine=TINY) -> list[EncodedCommand]:
     return [each for _, each in compile_layers(network, machine).program.commands()]
 
 

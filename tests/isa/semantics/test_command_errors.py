@@ -1,4 +1,4 @@
-"""What no hardware could do is a sentence: missing semaphores and settings, overrun buffers, breached windows."""
+"""Commands that no hardware could execute, each refused in a sentence and with a typed reason."""
 
 import re
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tilewright.isa.semantics.command_errors import (
     ZeroSettingError,
 )
 from tilewright.sim.values.executor import CommandFailedError, ExecutionError
-from tilewright.sim.values.memory import WindowError
+from tilewright.sim.values.main_memory import WindowError
 
 READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
          ("lda.set_layout", {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}))

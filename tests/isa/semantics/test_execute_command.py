@@ -9,7 +9,7 @@ from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 
 MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 SIZE = 1 << 16

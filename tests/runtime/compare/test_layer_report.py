@@ -28,7 +28,7 @@ from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.sim import fast_engine as fast
 from tilewright.sim.values.executor import Executor
-from tilewright.sim.values.memory import MainMemory
+from tilewright.sim.values.main_memory import MainMemory
 from tilewright.tools.progress import Silence
 
 BASE, NANO = PRESETS["base"], PRESETS["nano"]

@@ -7,9 +7,9 @@ from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.timing.array import Coupling
 from tilewright.sim.timing.bus import Bus
-from tilewright.sim.timing.command_work import Windows, load_rows, mac_work, post_work, store_rows
+from tilewright.sim.timing.command_work import Padding, Runs, Windows, load_rows, mac_work, post_work, store_rows
 from tilewright.sim.timing.ledger import Ledger
-from tilewright.sim.timing.processes import Event, Fifo, Scheduler, Semaphore
+from tilewright.sim.timing.processes import CountingSemaphore, Event, EventQueue, Fifo
 
 MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 
@@ -18,8 +18,8 @@ MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machi
 
 
 def test_processes_wait_for_cycles_events_and_semaphores():
-    scheduler, log = Scheduler(), []
-    event, semaphore = Event(), Semaphore(scheduler)
+    scheduler, log = EventQueue(), []
+    event, semaphore = Event(), CountingSemaphore(scheduler)
 
     def first():
         yield 5
@@ -43,7 +43,7 @@ def test_processes_wait_for_cycles_events_and_semaphores():
 
 
 def test_a_queue_holds_its_depth_and_shows_items_after_its_latency():
-    scheduler, log = Scheduler(), []
+    scheduler, log = EventQueue(), []
     queue = Fifo(scheduler, 2, 3)
 
     def put():
@@ -85,7 +85,7 @@ def moved(bus, *transfers):
 
 
 def bus_of(rate):
-    return Bus(Scheduler(), rate)
+    return Bus(EventQueue(), rate)
 
 
 def test_a_transfer_alone_takes_its_words_or_its_cycles():
@@ -150,7 +150,7 @@ def test_coupling_follows_the_equations(seed):
         macs.append((start, cycles.tolist(), last.tolist()))
         posts.append((post_start, post.tolist()))
         start, post_start = start + int(rng.integers(0, 900)), post_start + int(rng.integers(0, 1500))
-    scheduler = Scheduler()
+    scheduler = EventQueue()
     coupling = Coupling(scheduler, ring, delay)
     issued, drained = [], []
     # Posts may be known before or after their mac commands; each side in its own order.
@@ -168,7 +168,7 @@ def test_coupling_follows_the_equations(seed):
 
 
 def test_the_array_waits_for_post_processing_that_has_not_begun():
-    scheduler = Scheduler()
+    scheduler = EventQueue()
     coupling = Coupling(scheduler, 4, 10)
     known = []
     end = coupling.issue(0, np.full(6, 8, np.int64), np.full(6, 4, np.int64))
@@ -181,7 +181,7 @@ def test_the_array_waits_for_post_processing_that_has_not_begun():
 
 
 def test_held_sums_need_no_room():
-    coupling = Coupling(Scheduler(), 4, 10)
+    coupling = Coupling(EventQueue(), 4, 10)
     assert coupling.hold(7, 100).time == 107
     assert coupling.hold(50, 10).time == 117
 
@@ -205,8 +205,8 @@ def test_load_rows_counts_what_bytes_touch(seed, blocked):
     size = pixel * int(rng.integers(1, 20))
     lane, row_step, chunk_step = (int(n) for n in rng.integers(0, bus_bytes, 3))
     fill = bool(rng.integers(2))
-    move = load_rows(lane, rows, chunks, size, row_step, chunk_step, pixel, left, right, blocked=blocked, fill=fill,
-                     bus_bytes=bus_bytes)
+    move = load_rows(Runs(lane, rows, chunks, size, row_step, chunk_step), Padding(left, right, pixel),
+                     blocked=blocked, fill=fill, bus_bytes=bus_bytes)
     unit = pixel if blocked else 1 << 30
     words = parts = 0
     for row in range(rows):
@@ -224,7 +224,7 @@ def test_load_rows_counts_what_bytes_touch(seed, blocked):
 
 @pytest.mark.parametrize("to_memory", [False, True])
 def test_store_rows_counts_what_bytes_touch(to_memory):
-    move = store_rows(5, 3, 4, 11, 6, 3, to_memory=to_memory, bus_bytes=8)
+    move = store_rows(Runs(5, 3, 4, 11, 6, 3), to_memory=to_memory, bus_bytes=8)
     starts = [5 + 6 * row + 3 * chunk if to_memory else 0 for row in range(3) for chunk in range(4)]
     words = sum(spans(start, 11, 8, 1)[0] for start in starts)
     assert (move.words, move.cycles, move.segments, move.bytes) == (words, words, 12, 132)
@@ -313,7 +313,7 @@ def test_residual_adds_one_value_for_four_lanes_a_cycle():
 
 
 def test_causes_add_up_at_any_cycle():
-    scheduler = Scheduler()
+    scheduler = EventQueue()
     ledger = Ledger(scheduler)
     records = []
     events = [(3, lambda: ledger.work("load", 1)), (10, lambda: ledger.enter("mac_wait_activations")),

@@ -1,4 +1,4 @@
-"""What the sampler sees of a command that it looks at as a whole, against one slot, lane and value at a time."""
+"""The sampler's view of a command that it looks at as a whole, against one slot, lane and value at a time."""
 
 from itertools import pairwise
 

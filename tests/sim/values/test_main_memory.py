@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Fault, Permission
-from tilewright.sim.values.memory import MainMemory, WindowError
+from tilewright.sim.values.main_memory import MainMemory, WindowError
 
 BUS = 8
 
