@@ -1,15 +1,4 @@
-"""Concatenation, slices, upsampling and padding of integers, which are a matter of addresses; no pass of its own.
-
-=========== ================== ======================================================================
-operator    inputs             attributes
-=========== ================== ======================================================================
-QConcat     any number         ``axis`` of (channels, height, width)
-QSlice      x                  ``starts`` (channel, row, column), ``steps`` (rows, columns)
-QUpsample   x                  ``factors`` (rows, columns)
-QPad        x                  ``pads`` (top, left, bottom, right), ``value``: a level of the model's type
-QInterleave phases, row by row ``steps`` (rows, columns): as many phases as their product
-=========== ================== ======================================================================
-"""
+"""How concatenation, slices, upsampling and padding of integers are made of ONNX's operators; no pass of its own."""
 
 import math
 
@@ -17,16 +6,20 @@ import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.move_operators import Placed, QConcat, QPad, QSlice, QUpsample
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxPad, OnnxResize, OnnxSlice, OnnxUpsample
+from tilewright.compiler.network.layers import Pads
 
-MOVES = ("Concat", "Slice", "Resize", "Upsample", "Pad")
+OnnxMove = OnnxConcat | OnnxSlice | OnnxResize | OnnxPad
 """ONNX operators that may become one."""
 
 _EXACT_AT_HALF = ("half_pixel", "pytorch_half_pixel")
 
 
 def move_node(graph: Graph, node: Node, inputs: tuple[str, ...], value: int = 0) -> Node:
-    """Return the integer operator for ``node``, one of ``MOVES``, on the integer tensors ``inputs``.
+    """Return the integer operator for ``node``, an ``OnnxMove``, on the integer tensors ``inputs``.
 
     ``value`` is the level of a Pad's zero.
 
@@ -39,29 +32,36 @@ def move_node(graph: Graph, node: Node, inputs: tuple[str, ...], value: int = 0)
     if len(shape) not in (2, 4) or shape[0] != 1:
         raise UnsupportedNodeError(node.name, node.op, f"its input has the shape {list(shape)}",
                                    "use tensors of the shape (1, channels) or (1, channels, height, width)")
-    if node.op == "Pad":
-        attrs = {"pads": _pads(graph, node, shape), "value": value}
-    else:
-        attrs = {"Concat": _concat, "Slice": _slice, "Resize": _resize, "Upsample": _resize}[node.op](
-            graph, node, shape)
-    op = {"Resize": "QUpsample", "Upsample": "QUpsample"}.get(node.op, f"Q{node.op}")
-    return Node(op, inputs, node.output, attrs, node.onnx_nodes)
+    operator: Placed
+    match node.operator:
+        case OnnxPad() as pad:
+            operator = QPad(_pads(graph, node, pad, shape), value)
+        case OnnxConcat() as concat:
+            operator = _concat(node, concat, shape)
+        case OnnxSlice():
+            operator = _slice(graph, node, shape)
+        case OnnxResize() as resize:
+            operator = _resize(graph, node, resize, shape)
+        case other:
+            raise TypeError(f"Node {node.name!r} must be a move, not {other.name}")
+    return Node(operator, inputs, node.output, node.onnx_nodes)
 
 
-def move_shape(node: Node, shapes: tuple[tuple[int, ...], ...], known: tuple[int, ...] | None) -> tuple[int, ...]:
+def move_shape(operator: Placed, shapes: tuple[tuple[int, ...], ...], known: tuple[int, ...] | None,
+               ) -> tuple[int, ...]:
     """Return the shape of what a QConcat, QSlice, QUpsample or QPad writes; that of a slice is ``known``."""
     channels, height, width = (*shapes[0][1:], 1, 1)[:3]
     new = [channels, height, width]
-    if node.op == "QConcat":
-        axis = node.attrs["axis"]
-        new[axis] = sum((*shape[1:], 1, 1)[axis] for shape in shapes)
-    elif node.op == "QUpsample":
-        new[1:] = (height * node.attrs["factors"][0], width * node.attrs["factors"][1])
-    elif node.op == "QPad":
-        top, left, bottom, right = node.attrs["pads"]
-        new[1:] = height + top + bottom, width + left + right
-    elif known is not None:
-        return known
+    match operator:
+        case QConcat(axis):
+            new[axis] = sum((*shape[1:], 1, 1)[axis] for shape in shapes)
+        case QUpsample(factors):
+            new[1:] = (height * factors[0], width * factors[1])
+        case QPad(pads):
+            top, left, bottom, right = pads
+            new[1:] = height + top + bottom, width + left + right
+        case _ if known is not None:
+            return known
     return (1, *new[:len(shapes[0]) - 1])
 
 
@@ -69,21 +69,22 @@ def _refusal(node: Node, reason: str) -> UnsupportedNodeError:
     return UnsupportedNodeError(node.name, node.op, reason, "replace it by another operator")
 
 
-def _concat(graph: Graph, node: Node, shape: tuple[int, ...]) -> dict[str, object]:
-    axis = int(node.attrs.get("axis", 1)) % len(shape)
+def _concat(node: Node, concat: OnnxConcat, shape: tuple[int, ...]) -> QConcat:
+    axis = int(concat.axis) % len(shape)
     if axis == 0:
         raise _refusal(node, "it joins batches")
-    return {"axis": axis - 1}
+    return QConcat(axis - 1)
 
 
 def _list(graph: Graph, node: Node, position: int, name: str) -> list[int] | None:
     """Return a list of integers that is an input, or in older operator sets an attribute."""
     if len(node.inputs) > position and node.inputs[position]:
         return [int(each) for each in quantisation.constant(graph, node, node.inputs[position], name).ravel()]
-    return [int(each) for each in node.attrs[name]] if name in node.attrs else None
+    attributes = node.operator.attributes if isinstance(node.operator, OnnxMove) else {}
+    return [int(each) for each in attributes[name]] if name in attributes else None
 
 
-def _slice(graph: Graph, node: Node, shape: tuple[int, ...]) -> dict[str, object]:
+def _slice(graph: Graph, node: Node, shape: tuple[int, ...]) -> QSlice:
     starts, ends = _list(graph, node, 1, "starts"), _list(graph, node, 2, "ends")
     if starts is None or ends is None:
         raise _refusal(node, "its bounds are computed while the model runs")
@@ -96,28 +97,29 @@ def _slice(graph: Graph, node: Node, shape: tuple[int, ...]) -> dict[str, object
         begin[axis], every[axis] = first, step
     if min(every) < 1 or every[0] * every[1] != 1 or begin[0]:
         raise _refusal(node, f"its steps are {steps}")
-    return {"starts": tuple(begin[1:]), "steps": (every[2], every[3])}
+    return QSlice((begin[1], begin[2], begin[3]), (every[2], every[3]))
 
 
-def _resize(graph: Graph, node: Node, shape: tuple[int, ...]) -> dict[str, object]:
+def _resize(graph: Graph, node: Node, resize: OnnxResize, shape: tuple[int, ...]) -> QUpsample:
     target = graph.tensors[node.output].shape or ()
-    if node.attrs.get("mode", "nearest") != "nearest":
-        raise _refusal(node, f"its mode is {node.attrs['mode']}")
+    if resize.mode != "nearest":
+        raise _refusal(node, f"its mode is {resize.mode}")
     if len(target) != len(shape) or target[:2] != shape[:2] or len(shape) != 4 or \
             any(new % old or not new for new, old in zip(target, shape, strict=True)):
         raise _refusal(node, f"it makes {list(target)} of {list(shape)}")
     factors = target[2] // shape[2], target[3] // shape[3]
-    if "axes" in node.attrs or not all(_repeats(node, old, factor)
-                                       for old, factor in zip(shape[2:], factors, strict=True)):
+    if resize.axes is not None or not all(_repeats(node, resize, old, factor)
+                                          for old, factor in zip(shape[2:], factors, strict=True)):
         raise _refusal(node, "it does not repeat each pixel as often as the next")
-    return {"factors": factors}
+    return QUpsample(factors)
 
 
-def _repeats(node: Node, size: int, factor: int) -> bool:
+def _repeats(node: Node, resize: OnnxResize, size: int, factor: int) -> bool:
     """Tell whether pixel x of the output is pixel x // factor of the input; formulas of ONNX's Resize."""
-    older = node.op == "Upsample" or (len(node.inputs) == 2 and "coordinate_transformation_mode" not in node.attrs)
-    mode = node.attrs.get("coordinate_transformation_mode", "asymmetric" if older else "half_pixel")
-    rounding = node.attrs.get("nearest_mode", "floor" if older else "round_prefer_floor")
+    mode = resize.coordinate_transformation_mode
+    older = isinstance(resize, OnnxUpsample) or (len(node.inputs) == 2 and mode is None)
+    mode = mode or ("asymmetric" if older else "half_pixel")
+    rounding = resize.nearest_mode or ("floor" if older else "round_prefer_floor")
     x = np.arange(size * factor)
     if mode == "asymmetric":
         position = x / factor
@@ -138,10 +140,10 @@ def _repeats(node: Node, size: int, factor: int) -> bool:
     return bool(np.array_equal(np.clip(nearest, 0, size - 1), x // factor))
 
 
-def _pads(graph: Graph, node: Node, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+def _pads(graph: Graph, node: Node, pad: OnnxPad, shape: tuple[int, ...]) -> Pads:
     pads = _list(graph, node, 1, "pads")
-    if node.attrs.get("mode", "constant") != "constant" or pads is None:
-        raise _refusal(node, f"its mode is {node.attrs.get('mode', 'constant')}")
+    if pad.mode != "constant" or pads is None:
+        raise _refusal(node, f"its mode is {pad.mode}")
     axes = [axis % len(shape) for axis in _list(graph, node, 3, "axes") or range(len(shape))]
     before, after = [0] * 4, [0] * 4
     for index, axis in enumerate(axes):

@@ -1,22 +1,34 @@
-"""One operation of the graph."""
+"""One operation of the graph: an operator, what it reads and what it writes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The base of all operators; the fields of each are its attributes.
+
+    See :mod:`tilewright.compiler.graph.integer_operators` and :mod:`~tilewright.compiler.graph.move_operators` for ours
+    and :mod:`~tilewright.compiler.graph.onnx_operators` for ONNX's.
+    """
+
+    @property
+    def name(self) -> str:
+        """What messages and the host core's kernels call the operator. Select by type, not by name."""
+        return type(self).__name__
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation; ``inputs`` and ``output`` name tensors or constants, an absent input is ``""``.
+    """An operator at work; ``inputs`` and ``output`` name tensors or constants, an absent input is ``""``.
 
     ``onnx_nodes`` names the nodes of the model that it stands for, in execution order. ``reason`` says of an ONNX
     operator why no operator of the datapath stands for it.
     """
 
-    op: str
+    operator: Operator
     inputs: tuple[str, ...]
     output: str
-    attrs: Mapping[str, Any] = field(default_factory=dict)
     onnx_nodes: tuple[str, ...] = ()
     reason: str = ""
 
@@ -25,10 +37,15 @@ class Node:
         """Name for messages and layers: that of the first ONNX node, or of the output."""
         return self.onnx_nodes[0] if self.onnx_nodes else self.output
 
+    @property
+    def op(self) -> str:
+        """Name of the operator, for messages."""
+        return self.operator.name
+
     def with_(self, **changes: Any) -> "Node":
         """Return a copy with ``changes`` applied."""
         return replace(self, **changes)
 
-    def with_attrs(self, **changes: Any) -> "Node":
-        """Return a copy with some attributes replaced."""
-        return replace(self, attrs={**self.attrs, **changes})
+    def with_operator(self, **changes: Any) -> "Node":
+        """Return a copy with some fields of the operator replaced."""
+        return replace(self, operator=replace(self.operator, **changes))

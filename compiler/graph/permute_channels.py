@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import ExactWindow, QConv
+from tilewright.compiler.graph.node import Node
 
 
 def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
@@ -16,15 +18,14 @@ def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, n
     Both tensors have the same type but for their names; ``old`` alone read one another.
     """
     source = graph.producer(x)
-    if source is not None and source.op == "QConv" and source.attrs["groups"] == 1 \
+    if source is not None and isinstance(source.operator, QConv) and source.operator.groups == 1 \
             and graph.only_reader(x) is old[0]:
         return _folded(graph, source, old, y, order, names)
     weights = np.zeros((order.size, order.size, 1, 1), np.int8)
     weights[np.arange(order.size), order] = 1
     constants: dict[str, np.ndarray] = {f"{y}:weights": weights, f"{y}:scale": np.ones(1, np.float32)}
-    attrs: dict[str, object] = {"low": -128, "high": 127, "kernel": (1, 1), "strides": (1, 1), "dilations": (1, 1),
-                                "pads": (0, 0, 0, 0), "groups": 1}
-    return graph.with_constants(constants).replaced(old, Node("QConv", (x, *constants, ""), y, attrs, names))
+    new = Node(QConv(window=ExactWindow()), (x, *constants, ""), y, names)
+    return graph.with_constants(constants).replaced(old, new)
 
 
 def _folded(graph: Graph, conv: Node, old: list[Node], y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:

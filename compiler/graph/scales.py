@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxMatMul, OnnxQLinearMatMul
 from tilewright.compiler.network.layers import TensorInfo
 
 INTEGERS = ("int8", "uint8")
@@ -98,7 +100,7 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
     if values.dtype.name not in INTEGERS:
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype}",
                                    "quantise weights to int8, symmetric (weight_type=QuantType.QInt8)")
-    if node.op in ("MatMul", "QLinearMatMul") and values.ndim != 2:
+    if isinstance(node.operator, OnnxMatMul | OnnxQLinearMatMul) and values.ndim != 2:
         raise UnsupportedNodeError(node.name, node.op, f"its weights have the shape {list(values.shape)}",
                                    "use weights of two dimensions")
     if values.ndim < 2 or (axis and values.ndim != 2) or not values.size:

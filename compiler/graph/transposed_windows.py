@@ -4,7 +4,10 @@ import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import ExactWindow, QConvTranspose
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxConvTranspose
 from tilewright.compiler.network.transposed import transposed_shape
 
 
@@ -29,43 +32,42 @@ def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_poi
     return values, factors
 
 
-def transposed_attrs(node: Node, kernel: tuple[int, ...]) -> dict[str, object]:
-    """Return the window as a QConvTranspose states it.
+def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[int, ...]) -> QConvTranspose:
+    """Return the QConvTranspose that has the window of ``operator``, the one of ``node``.
 
     Raises
     ------
     UnsupportedNodeError
         If the output's size is stated instead of the padding.
     """
-    attrs = node.attrs
-    if "output_shape" in attrs or attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+    if operator.output_shape is not None or operator.auto_pad not in ("NOTSET", "VALID"):
         raise UnsupportedNodeError(node.name, node.op, "its padding follows from its output's size", "state the pads")
-    window: dict[str, tuple[int, ...]] = {
-        "kernel": tuple(kernel), "strides": tuple(attrs.get("strides", (1, 1))),
-        "dilations": tuple(attrs.get("dilations", (1, 1))), "pads": tuple(attrs.get("pads", (0, 0, 0, 0))),
-        "output_padding": tuple(attrs.get("output_padding", (0, 0)))}
-    if [len(window[name]) for name in ("strides", "dilations", "pads", "output_padding")] != [2, 2, 4, 2]:
+    strides, dilations, pads = operator.strides, operator.dilations, operator.pads
+    padding = operator.output_padding
+    if [len(each) for each in (strides, dilations, pads, padding)] != [2, 2, 4, 2]:
         raise BadModelError(f"Window of node {node.name!r} must have two dimensions and four pads")
-    if min(*window["pads"], *window["output_padding"]) < 0 or min(*window["strides"], *window["dilations"]) < 1:
+    if min(*pads, *padding) < 0 or min(*strides, *dilations) < 1:
         raise BadModelError(f"Window of node {node.name!r} must have strides and dilations of at least 1, and no "
                             "negative pads")
-    return {**window, "groups": int(attrs.get("group", 1))}
+    window = ExactWindow(kernel=(kernel[0], kernel[1]), strides=(strides[0], strides[1]),
+                         dilations=(dilations[0], dilations[1]), pads=(pads[0], pads[1], pads[2], pads[3]))
+    return QConvTranspose(window=window, output_padding=(padding[0], padding[1]), groups=int(operator.group))
 
 
-def transposed_result(graph: Graph, node: Node, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of what a QConvTranspose writes.
+def transposed_result(graph: Graph, node: Node, operator: QConvTranspose, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of what a QConvTranspose, the operator of ``node``, writes.
 
     Raises
     ------
     BadModelError
         If its weights do not fit, or nothing is left of the output.
     """
-    weights, attrs = graph.constants[node.inputs[1]], node.attrs
-    if len(shape) != 4 or weights.shape[0] != shape[1] or weights.shape[0] % attrs["groups"]:
-        raise BadModelError(f"Weights of node {node.name!r} must fit {list(shape)} in {attrs['groups']} groups, "
+    weights, groups, window = graph.constants[node.inputs[1]], operator.groups, operator.window
+    if len(shape) != 4 or weights.shape[0] != shape[1] or weights.shape[0] % groups:
+        raise BadModelError(f"Weights of node {node.name!r} must fit {list(shape)} in {groups} groups, "
                             f"not have the shape {list(weights.shape)}")
-    result = transposed_shape((shape[1], shape[2], shape[3]), weights.shape[1] * attrs["groups"], attrs["kernel"],
-                              attrs["strides"], attrs["pads"], attrs["dilations"], attrs["output_padding"])
+    result = transposed_shape((shape[1], shape[2], shape[3]), weights.shape[1] * groups, window.kernel,
+                              window.strides, window.pads, window.dilations, operator.output_padding)
     if min(result) < 1:
         raise BadModelError(f"Node {node.name!r} must have an output with elements, not {list(result)}")
     return (1, *result)

@@ -10,29 +10,15 @@ from functools import lru_cache
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from tilewright.compiler.graph.graph import Node
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxOperator
 from tilewright.errors import Error
 
 _TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
-_CONTRIB = {"QuickGelu", "FastGelu"}
 _DEFAULT_OPSET = 17
-# The first operator set with Gelu; before, it was com.microsoft's.
-_GELU_OPSET = 20
 _IR_VERSION = 9
-
-UNARY = {
-    "Abs", "Ceil", "Celu", "Clip", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
-    "Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign",
-    "Sqrt", "Swish", "Tanh", "ThresholdedRelu", "Sin", "Cos"}
-"""Operators that compute each element of their first input by itself."""
-
-BINARY = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "PRelu"}
-"""Operators that compute each pair of elements by itself."""
-
-COMPUTED_IN_TABLES = frozenset(UNARY | BINARY)
-"""ONNX operators that may become part of a table."""
 
 
 class TableError(Error):
@@ -71,8 +57,7 @@ def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, 
     opset = opset or _DEFAULT_OPSET
     needed = {name: constants[name] for node in nodes for name in node.inputs if name in constants}
     graph = helper.make_graph(
-        [helper.make_node(node.op, list(node.inputs), [node.output], domain=_domain(node, opset), **node.attrs)
-         for node in nodes],
+        [_made(node, opset) for node in nodes],
         "table", [helper.make_tensor_value_info(x, _TYPES[dtype], shape)],
         [helper.make_tensor_value_info(output, _TYPES[output_dtype], shape)],
         [numpy_helper.from_array(value, name) for name, value in needed.items()])
@@ -81,8 +66,11 @@ def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, 
     return _run(model.SerializeToString(deterministic=True), x, dtype, shape)
 
 
-def _domain(node: Node, opset: int) -> str:
-    return "com.microsoft" if node.op in _CONTRIB or (node.op == "Gelu" and opset < _GELU_OPSET) else ""
+def _made(node: Node, opset: int) -> NodeProto:
+    if not isinstance(node.operator, OnnxOperator):
+        raise TableError(f"Node {node.name!r} must be ONNX's, not {node.op}")
+    return helper.make_node(node.op, list(node.inputs), [node.output], domain=node.operator.domain(opset),
+                            **node.operator.attributes)
 
 
 @lru_cache(maxsize=256)

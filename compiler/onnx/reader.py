@@ -22,10 +22,9 @@ from tilewright.compiler.errors import (
     UnsupportedNodeError,
     raise_all,
 )
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_moves import MOVES
-from tilewright.compiler.graph.integer_ops import RECOGNISED
-from tilewright.compiler.graph.value_tables import COMPUTED_IN_TABLES
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import COMPUTED_IN_TABLES, RECOGNISED, OnnxSlice, onnx_operator
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
@@ -60,7 +59,8 @@ _CONTRIB: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "Gelu": ((0,), {}),
     "QuickGelu": ((0,), {"alpha": _FLOAT}),
 }
-_OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | set(MOVES) | KERNELS.keys()
+_MOVES = {"Concat", "Slice", "Resize", "Upsample", "Pad"}
+_OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | _MOVES | KERNELS.keys()
 
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
@@ -255,7 +255,8 @@ def _build(proto: onnx.ModelProto) -> Graph:
         if node.op_type == "Split":
             nodes += _slices(node, attrs, tensors, constants)
         else:
-            nodes.append(Node(node.op_type, tuple(node.input), node.output[0], attrs, (_name(node),)))
+            operator = onnx_operator(node.op_type, attrs)
+            nodes.append(Node(operator, tuple(node.input), node.output[0], (_name(node),)))
     for tensor in tensors.values():
         _check_activation(tensor)
     opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), 1)
@@ -307,7 +308,7 @@ def _slices(node: onnx.NodeProto, attrs: dict[str, Any], tensors: dict[str, Tens
         constants |= {key: np.array([value], np.int64) for key, value in bounds.items()}
         start += shape[axis]
         label = _name(node) if index == 0 else f"{_name(node)}:{index}"
-        yield Node("Slice", (node.input[0], *bounds), name, {}, (label,))
+        yield Node(OnnxSlice(), (node.input[0], *bounds), name, (label,))
 
 
 def _array(tensor: TensorProto) -> np.ndarray:

@@ -7,8 +7,15 @@ it to its line. What is beyond the limits is the host core's (`compiler.kernels.
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS
-from tilewright.compiler.graph.value_tables import BINARY, UNARY
+from tilewright.compiler.graph.onnx_operators import (
+    BINARY,
+    UNARY,
+    OnnxFlatten,
+    OnnxReshape,
+    OnnxSqueeze,
+    OnnxUnsqueeze,
+    type_name,
+)
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]
@@ -88,7 +95,8 @@ DATAPATH: tuple[Coverage, ...] = (
                     "constant; inputs of another scale pass a table first"),
     Coverage(operators=("Resize",), runs_on=("placement",),
              limits="mode nearest, each pixel repeated equally often"),
-    Coverage(operators=UNCHANGED_VIEWS, runs_on=("nothing",),
+    Coverage(operators=tuple(map(type_name, (OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze))),
+             runs_on=("nothing",),
              limits="before a fully connected layer, between shapes of one layout in memory, or at the border"),
     Coverage(operators=("Identity", "Dropout"), runs_on=("nothing",), limits="of inference"),
     Coverage(operators=("Transpose",), runs_on=("nothing",),

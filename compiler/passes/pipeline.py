@@ -27,7 +27,7 @@ from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
-from tilewright.compiler.passes.recognise.qdq import RecogniseQdq
+from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
 from tilewright.compiler.passes.recognise.quantise_between import QuantiseBetween
 from tilewright.compiler.passes.recognise.quantise_inputs import QuantiseInputs

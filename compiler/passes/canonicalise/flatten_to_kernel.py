@@ -8,10 +8,19 @@ import math
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node
-from tilewright.compiler.graph.integer_ops import INTEGER
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import (
+    Dequantize,
+    ExactWindow,
+    IntegerOperator,
+    QConv,
+    QDense,
+    Quantize,
+)
+from tilewright.compiler.graph.move_operators import QReshape
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxReshape, OnnxTranspose
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.compiler.passes.recognise.remove_identity import rename
 from tilewright.isa.limits import MAX_KERNEL
 
 
@@ -22,60 +31,63 @@ class FlattenToKernel(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        for node in [n for n in graph.nodes if n.op == "QDense"]:
-            graph = self._convolve(graph, node)
-        while (reshape := next((node for node in graph.nodes if node.op == "QReshape"), None)) is not None:
-            graph = self._remove(graph, reshape)
+        for node in graph.nodes:
+            if isinstance(node.operator, QDense):
+                graph = self._convolve(graph, node, node.operator)
+        for node in graph.nodes:
+            if isinstance(node.operator, QReshape) and (reshape := graph.producer(node.output)) is not None:
+                graph = self._remove(graph, reshape)
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op in ("QDense", "QReshape")]:
+        if left := [node.name for node in graph.nodes if isinstance(node.operator, QDense | QReshape)]:
             raise PassError(f"Matrix products and reshapes must all be replaced, not left as {', '.join(left)}")
 
     @staticmethod
-    def _convolve(graph: Graph, node: Node) -> Graph:
+    def _convolve(graph: Graph, node: Node, dense: QDense) -> Graph:
         x, weights, *rest = node.inputs
         shape = graph.tensors[x].shape or ()
-        while (source := graph.producer(x)) is not None and source.op == "QReshape":
+        while (source := graph.producer(x)) is not None and isinstance(source.operator, QReshape):
             before = graph.tensors[source.inputs[0]].shape or ()
             if len(before) not in (2, 4) or before[0] != 1 or max(before[2:], default=1) > MAX_KERNEL:
                 break
             x, shape = source.inputs[0], before
         values = graph.constants[weights]
         source = graph.producer(x)
-        if source is not None and source.op == "Transpose" and tuple(source.attrs.get("perm", ())) == (0, 2, 3, 1):
+        if source is not None and isinstance(source.operator, OnnxTranspose) and source.operator.perm == (0, 2, 3, 1):
             # Flattened in NHWC, as TensorFlow does.
             values = values.reshape(values.shape[0], *shape[1:]).transpose(0, 3, 1, 2)
             x = source.inputs[0]
             shape = graph.tensors[x].shape or ()
-        channels, *kernel = (*shape[1:], 1, 1)[:3]
+        channels, height, width = (*shape[1:], 1, 1)[:3]
         name = f"{node.output}:kernel"
-        graph = graph.with_constants({name: np.ascontiguousarray(values.reshape(values.shape[0], channels, *kernel))})
-        attrs = {**node.attrs, "kernel": tuple(kernel), "strides": (1, 1), "dilations": (1, 1), "pads": (0, 0, 0, 0),
-                 "groups": 1}
-        new = node.with_(op="QConv", inputs=(x, name, *rest), attrs=attrs)
-        return graph.replaced((node,), new)
+        kernel = np.ascontiguousarray(values.reshape(values.shape[0], channels, height, width))
+        conv = QConv(low=dense.low, high=dense.high, exact=dense.exact, alpha=dense.alpha,
+                     window=ExactWindow(kernel=(height, width)))
+        return graph.with_constants({name: kernel}).replaced(
+            (node,), node.with_(operator=conv, inputs=(x, name, *rest)))
 
     @staticmethod
     def _remove(graph: Graph, node: Node) -> Graph:
         source, target = graph.tensors[node.inputs[0]], graph.tensors[node.output]
-        if not graph.readers(node.output) and node.output not in graph.outputs:
-            return graph.with_(nodes=tuple(n for n in graph.nodes if n is not node))
+        if not graph.is_read(node.output):
+            return graph.removed(node)
         readers = graph.readers(node.output)
-        at_output = all(reader.op == "Dequantize" for reader in readers)
+        at_output = all(isinstance(reader.operator, Dequantize) for reader in readers)
         producer = graph.producer(source.name)
         is_output = node.output in graph.outputs
         # The host core's operators want the very shape that the model has.
-        core = [each for each in (producer, *graph.readers(source.name), *readers) if each and each.op not in INTEGER]
+        core = [each for each in (producer, *graph.readers(source.name), *readers)
+                if each is not None and not isinstance(each.operator, IntegerOperator)]
         same_pixels = not core and _same_pixels(source.shape, target.shape)
         if not is_output and (at_output or same_pixels):
-            return rename(graph, {target.name: source.name}, without=node)
+            return graph.removed(node).replace_all_uses(target.name, source.name)
         if is_output and same_pixels and producer is not None and graph.only_reader(source.name) is node:
-            return rename(graph, {source.name: target.name}, without=node)
-        if producer is not None and producer.op == "Quantize" and graph.only_reader(source.name) is node:
-            return rename(graph, {source.name: target.name}, without=node)
+            return graph.removed(node).renamed(source.name, target.name)
+        if producer is not None and isinstance(producer.operator, Quantize) and graph.only_reader(source.name) is node:
+            return graph.removed(node).renamed(source.name, target.name)
         shape = f"{node.output}:shape"
-        kept = Node("Reshape", (source.name, shape), target.name, {}, node.onnx_nodes,
+        kept = Node(OnnxReshape(), (source.name, shape), target.name, node.onnx_nodes,
                     f"it makes {list(target.shape or ())} of {list(source.shape or ())} and no Gemm follows")
         graph = graph.with_constants({shape: np.array(target.shape, np.int64)})
         return graph.replaced((node,), kept)

@@ -8,12 +8,14 @@ import math
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import INTEGER, PLACED
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import Dequantize, Quantize
+from tilewright.compiler.graph.move_operators import Placed, QAlias
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxTranspose, OnnxView
 from tilewright.compiler.graph.permute_channels import permuted
 from tilewright.compiler.graph.rewrite import Pass
 
-_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 _MAX_ELEMENTS = 2**23
 
 
@@ -21,11 +23,11 @@ class MergeMoves(Pass):
     """Replace such chains by a QAlias, or by ``permuted``; others stay the host core's."""
 
     def apply(self, graph: Graph) -> Graph:
-        for output in [node.output for node in graph.nodes if _is_move(graph, node)]:
-            node = graph.producer(output)
+        for each in graph.nodes:
+            node = graph.producer(each.output) if _is_move(graph, each) else None
             if node is None or not _is_move(graph, node):
                 continue
-            reader = graph.only_reader(output)
+            reader = graph.only_reader(node.output)
             if reader is not None and _is_move(graph, reader):
                 continue
             graph = self._merged(graph, _chain(graph, node))
@@ -44,8 +46,7 @@ class MergeMoves(Pass):
         if _can_be_placed(graph, x.name) and _can_be_placed(graph, y.name):
             for flat in _layouts(graph, x, y):
                 if np.array_equal(_in_memory(before, x.name in flat), _in_memory(after, y.name in flat)):
-                    attrs = {"flat": flat}
-                    return graph.replaced(chain, Node("QAlias", (x.name,), y.name, attrs, names))
+                    return graph.replaced(chain, Node(QAlias(flat), (x.name,), y.name, names))
         if x.shape == y.shape and len(x.shape) == 4 and x.shape[0] == 1 and x.quantised:
             order = after[0, :, 0, 0] // math.prod(x.shape[2:])
             if np.array_equal(before[0, order], after[0]):
@@ -54,22 +55,22 @@ class MergeMoves(Pass):
 
 
 def _is_move(graph: Graph, node: Node) -> bool:
-    return (node.op in (*_VIEWS, "Transpose") and node.op not in INTEGER and node.inputs[0] in graph.tensors
+    return (isinstance(node.operator, OnnxView | OnnxTranspose) and node.inputs[0] in graph.tensors
             and graph.tensors[node.inputs[0]].dtype == "int8")
 
 
 def _chain(graph: Graph, last: Node) -> list[Node]:
     chain = [last]
     while True:
-        source = graph.producer(chain[0].inputs[0])
-        if source is None or not _is_move(graph, source) or graph.only_reader(source.output) is not chain[0]:
-            return chain
-        chain.insert(0, source)
+        source = graph.producer(chain[-1].inputs[0])
+        if source is None or not _is_move(graph, source) or graph.only_reader(source.output) is not chain[-1]:
+            return chain[::-1]
+        chain.append(source)
 
 
 def _moved(graph: Graph, node: Node, array: np.ndarray) -> np.ndarray:
-    if node.op == "Transpose":
-        return np.transpose(array, node.attrs.get("perm"))
+    if isinstance(node.operator, OnnxTranspose):
+        return np.transpose(array, node.operator.perm)
     return array.reshape(graph.tensors[node.output].shape or ())
 
 
@@ -83,12 +84,13 @@ def _layouts(graph: Graph, x: Tensor, y: Tensor) -> list[frozenset[str]]:
     """Return which of the two tensors may lie row by row: those of the border, that no layer looks at."""
     source = graph.producer(x.name)
     free_x = x.name not in graph.outputs and len(graph.readers(x.name)) == 1 and (
-        source is None or source.op == "Quantize")
-    free_y = all(reader.op == "Dequantize" for reader in graph.readers(y.name))
+        source is None or isinstance(source.operator, Quantize))
+    free_y = all(isinstance(reader.operator, Dequantize) for reader in graph.readers(y.name))
     return [frozenset(), *([frozenset({x.name})] if free_x else []), *([frozenset({y.name})] if free_y else [])]
 
 
 def _can_be_placed(graph: Graph, name: str) -> bool:
     """Tell whether nothing else decides where a tensor lies."""
     source = graph.producer(name)
-    return not any(node is not None and node.op in (*PLACED, "QAlias") for node in (source, *graph.readers(name)))
+    return not any(node is not None and isinstance(node.operator, Placed | QAlias)
+                   for node in (source, *graph.readers(name)))

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import Bounded
+from tilewright.compiler.graph.move_operators import QPad
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
 _SHIFT = 128
@@ -17,16 +20,17 @@ class ShiftUnsigned(Pass):
             for name, tensor in graph.tensors.items() if tensor.dtype == "uint8" and tensor.zero_point is not None}
 
         def shift(node: Node) -> Node:
-            if node.output in shifted and node.op == "QPad":
-                return node.with_attrs(value=node.attrs["value"] - _SHIFT)
-            if node.output not in shifted or "low" not in node.attrs:
-                return node
-            return node.with_attrs(low=node.attrs["low"] - _SHIFT, high=node.attrs["high"] - _SHIFT)
+            operator = node.operator
+            if node.output in shifted and isinstance(operator, QPad):
+                return node.with_(operator=replace(operator, value=operator.value - _SHIFT))
+            if node.output in shifted and isinstance(operator, Bounded):
+                return node.with_(operator=replace(operator, low=operator.low - _SHIFT, high=operator.high - _SHIFT))
+            return node
 
-        return graph.mapped(shift).with_(tensors={**graph.tensors, **shifted})
+        return graph.mapped(shift).with_tensors(*shifted.values())
 
     def ensures(self, graph: Graph) -> None:
-        wrong = [node.name for node in graph.nodes
-                 if not -128 <= node.attrs.get("low", 0) <= node.attrs.get("high", 0) <= 127]
+        wrong = [node.name for node in graph.nodes if isinstance(node.operator, Bounded)
+                 and not -128 <= node.operator.low <= node.operator.high <= 127]
         if wrong:
             raise PassError(f"Bounds must be int8 and in order, not those of {', '.join(wrong)}")

@@ -7,7 +7,10 @@ with a window of just that size. Slices of the input and parts of the output are
 
 from dataclasses import dataclass, replace
 
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import QAverage
+from tilewright.compiler.graph.move_operators import QConcat, QSlice
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
 
@@ -15,21 +18,23 @@ class SplitAverage(Pass):
     """Replace ``QAverage(x)`` with uncounted padding by a QConcat of QAverages of QSlices, without padding."""
 
     def apply(self, graph: Graph) -> Graph:
-        for node in [node for node in graph.nodes if _uncounted(node)]:
-            graph = _Split(graph, node).replaced()
+        for node in graph.nodes:
+            if isinstance(node.operator, QAverage) and _uncounted(node.operator):
+                graph = _Split(graph, node, node.operator).replaced()
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if _uncounted(node)]:
+        if left := [node.name for node in graph.nodes
+                    if isinstance(node.operator, QAverage) and _uncounted(node.operator)]:
             raise PassError(f"Averages must all count their whole window, not those of {', '.join(left)}")
 
 
-def _uncounted(node: Node) -> bool:
-    return node.op == "QAverage" and any(node.attrs["pads"]) and not node.attrs.get("count_include_pad", 0)
+def _uncounted(average: QAverage) -> bool:
+    return any(average.exact_window.pads) and not average.counts_padding
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _Windows:
     """Neighbouring windows of one axis that count equally many pixels: ``count`` of them over first .. stop - 1."""
 
     first: int
@@ -38,8 +43,8 @@ class _Group:
     count: int
 
 
-def _groups(size: int, kernel: int, stride: int, before: int, after: int) -> list[_Group]:
-    found: list[_Group] = []
+def _alike(size: int, kernel: int, stride: int, before: int, after: int) -> list[_Windows]:
+    found: list[_Windows] = []
     for window in range((size + before + after - kernel) // stride + 1):
         start = window * stride - before
         first, stop = max(0, start), min(size, start + kernel)
@@ -47,50 +52,49 @@ def _groups(size: int, kernel: int, stride: int, before: int, after: int) -> lis
         if last is not None and stop - first == kernel == last.kernel:
             found[-1] = replace(last, stop=stop, count=last.count + 1)
         else:
-            found.append(_Group(first, stop, stop - first, 1))
+            found.append(_Windows(first, stop, stop - first, 1))
     return found
 
 
 class _Split:
     """What comes in place of one average."""
 
-    def __init__(self, graph: Graph, node: Node) -> None:
-        self.graph, self.node = graph, node
+    def __init__(self, graph: Graph, node: Node, operator: QAverage) -> None:
+        self.graph, self.node, self.operator = graph, node, operator
         self.x, self.y = graph.tensors[node.inputs[0]], graph.tensors[node.output]
         self.nodes: list[Node] = []
         self.tensors: dict[str, Tensor] = {}
 
     def replaced(self) -> Graph:
         """Return the graph with the average in pieces."""
-        attrs, size = self.node.attrs, (self.x.shape or ())[2:]
-        kernel, strides, pads = attrs["kernel"], attrs["strides"], attrs["pads"]
-        rows, columns = (_groups(size[i], kernel[i], strides[i], pads[i], pads[i + 2]) for i in range(2))
+        window, size = self.operator.exact_window, (self.x.shape or ())[2:]
+        kernel, strides, pads = window.kernel, window.strides, window.pads
+        rows, columns = (_alike(size[i], kernel[i], strides[i], pads[i], pads[i + 2]) for i in range(2))
         parts = []
         for index, row in enumerate(rows):
             pieces = [self._average(row, column, f"{index}, {i}") for i, column in enumerate(columns)]
             parts.append(self._concat(pieces, 2, f"{index}"))
         self._concat(parts, 1, "")
-        nodes = [new for node in self.graph.nodes for new in (self.nodes if node is self.node else (node,))]
-        return self.graph.with_(nodes=tuple(nodes), tensors={**self.graph.tensors, **self.tensors})
+        return self.graph.with_tensors(*self.tensors.values()).replaced((self.node,), *self.nodes)
 
     def _new(self, like: Tensor, what: str, height: int, width: int) -> str:
         name = f"{self.y.name}:{what}"
         self.tensors[name] = replace(like, name=name, shape=(*(like.shape or ())[:2], height, width))
         return name
 
-    def _average(self, row: _Group, column: _Group, index: str) -> str:
+    def _average(self, row: _Windows, column: _Windows, index: str) -> str:
         """Add the average of one piece and return its result."""
         source, (height, width) = self.x.name, (row.stop - row.first, column.stop - column.first)
         if (height, width) != (self.x.shape or ())[2:]:
             source = self._new(self.x, f"input {index}", height, width)
-            self.nodes.append(Node("QSlice", (self.x.name,), source, {
-                "starts": (0, row.first, column.first), "steps": (1, 1)}, self.node.onnx_nodes))
+            self.nodes.append(Node(QSlice((0, row.first, column.first)), (self.x.name,), source, self.node.onnx_nodes))
         output = self._new(self.y, f"average {index}", row.count, column.count)
-        strides = tuple(stride if group.count > 1 else 1 for stride, group in
-                        zip(self.node.attrs["strides"], (row, column), strict=True))
-        attrs = {**self.node.attrs, "kernel": (row.kernel, column.kernel), "strides": strides, "pads": (0, 0, 0, 0),
-                 "windowed": True}
-        self.nodes.append(self.node.with_(inputs=(source,), output=output, attrs=attrs))
+        down, right = (stride if windows.count > 1 else 1 for stride, windows in
+                       zip(self.operator.exact_window.strides, (row, column), strict=True))
+        window = replace(self.operator.exact_window, kernel=(row.kernel, column.kernel), strides=(down, right),
+                         pads=(0, 0, 0, 0))
+        self.nodes.append(self.node.with_(operator=replace(self.operator, window=window, windowed=True),
+                                          inputs=(source,), output=output))
         return output
 
     def _concat(self, parts: list[str], axis: int, index: str) -> str:
@@ -101,5 +105,5 @@ class _Split:
         size = (shapes[0][0], sum(width for _, width in shapes)) if axis == 2 else \
             (sum(height for height, _ in shapes), shapes[0][1])
         output = self._new(self.y, f"rows {index}", *size) if index else self.y.name
-        self.nodes.append(Node("QConcat", tuple(parts), output, {"axis": axis}, self.node.onnx_nodes))
+        self.nodes.append(Node(QConcat(axis), tuple(parts), output, self.node.onnx_nodes))
         return output

@@ -8,7 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import ExactWindow, QConv
+from tilewright.compiler.graph.move_operators import QConcat
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
 
@@ -20,8 +23,9 @@ class SplitWeights(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        for node in [node for node in graph.nodes if _is_wide(graph, node)]:
-            graph = _split(graph, node)
+        for node in graph.nodes:
+            if isinstance(node.operator, QConv) and _is_wide(graph, node):
+                graph = _split(graph, node, node.operator.groups)
         return graph
 
     def ensures(self, graph: Graph) -> None:
@@ -30,7 +34,7 @@ class SplitWeights(Pass):
 
 
 def _is_wide(graph: Graph, node: Node) -> bool:
-    return node.op == "QConv" and graph.constants[node.inputs[1]].dtype == np.int16
+    return isinstance(node.operator, QConv) and graph.constants[node.inputs[1]].dtype == np.int16
 
 
 def _parts(weights: np.ndarray) -> list[np.ndarray]:
@@ -42,24 +46,21 @@ def _parts(weights: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
-def _split(graph: Graph, node: Node) -> Graph:
-    x, groups = graph.tensors[node.inputs[0]], node.attrs["groups"]
+def _split(graph: Graph, node: Node, groups: int) -> Graph:
+    x = graph.tensors[node.inputs[0]]
     shape = x.shape or ()
     parts = _parts(graph.constants[node.inputs[1]])
     times, channels, repeated = len(parts), shape[1], f"{node.output}:input repeated"
     constants: dict[str, np.ndarray] = {f"{node.output}:parts": np.concatenate(parts, axis=1)}
     if groups == 1:
-        copy = Node("QConcat", (x.name,) * times, repeated, {"axis": 0}, node.onnx_nodes)
+        copy = Node(QConcat(0), (x.name,) * times, repeated, node.onnx_nodes)
     else:
         order = np.arange(channels).reshape(groups, 1, -1).repeat(times, axis=1).ravel()
         ones = np.zeros((times * channels, channels, 1, 1), np.int8)
         ones[np.arange(times * channels), order] = 1
         names = (f"{repeated}:weights", f"{repeated}:scale")
         constants |= {names[0]: ones, names[1]: np.ones(1, np.float32)}
-        attrs = {"low": -128, "high": 127, "kernel": (1, 1), "strides": (1, 1), "dilations": (1, 1),
-                 "pads": (0, 0, 0, 0), "groups": 1}
-        copy = Node("QConv", (x.name, *names, ""), repeated, attrs, node.onnx_nodes)
+        copy = Node(QConv(window=ExactWindow()), (x.name, *names, ""), repeated, node.onnx_nodes)
     new = node.with_(inputs=(repeated, f"{node.output}:parts", *node.inputs[2:]))
-    tensors = {**graph.tensors, repeated: replace(x, name=repeated, shape=(shape[0], times * channels, *shape[2:]))}
-    nodes = tuple(each for old in graph.nodes for each in ((copy, new) if old is node else (old,)))
-    return graph.with_(nodes=nodes, tensors=tensors).with_constants(constants)
+    wider = replace(x, name=repeated, shape=(shape[0], times * channels, *shape[2:]))
+    return graph.with_tensors(wider).with_constants(constants).replaced((node,), copy, new)

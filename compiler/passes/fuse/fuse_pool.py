@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import OneLayer, QMaxPool, QPass
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.network.layers import MaxPool
 from tilewright.compiler.passes.fuse.fuse_clamp import tightened
-from tilewright.compiler.passes.fuse.fuse_residual import FUSABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +25,25 @@ class FusePool(Pass):
     alone: bool = False
 
     def apply(self, graph: Graph) -> Graph:
-        for node in [node for node in graph.nodes if node.op == "QMaxPool"]:
-            pool = MaxPool(kernel=node.attrs["kernel"], strides=node.attrs["strides"], pads=node.attrs["pads"])
+        for node in graph.nodes:
+            if not isinstance(node.operator, QMaxPool):
+                continue
+            window = node.operator.exact_window
+            pool = MaxPool(kernel=window.kernel, strides=window.strides, pads=window.pads)
             source = graph.producer(node.inputs[0])
-            if not self.alone and source is not None and _can_take(graph, source, node):
-                graph = graph.replaced((source, node), tightened(source, node).with_attrs(pool=pool))
+            if not self.alone and source is not None and isinstance(source.operator, OneLayer) \
+                    and _can_take(graph, source, source.operator, node):
+                fused = tightened(source, source.operator, node, node.operator).with_operator(pool=pool)
+                graph = graph.replaced((source, node), fused)
             else:
-                bounds = {name: node.attrs[name] for name in ("low", "high")}
-                alone = Node("QPass", node.inputs, node.output, {**bounds, "pool": pool}, node.onnx_nodes)
-                graph = graph.replaced((node,), alone)
+                alone = QPass(low=node.operator.low, high=node.operator.high, pool=pool)
+                graph = graph.replaced((node,), Node(alone, node.inputs, node.output, node.onnx_nodes))
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op == "QMaxPool"]:
+        if left := [node.name for node in graph.nodes if isinstance(node.operator, QMaxPool)]:
             raise PassError(f"Max pooling must all be fused, not left as {', '.join(left)}")
 
 
-def _can_take(graph: Graph, source: Node, pool: Node) -> bool:
-    return (source.op in FUSABLE and not source.attrs.keys() & {"residual", "pool"}
-            and graph.only_reader(source.output) is pool)
+def _can_take(graph: Graph, source: Node, operator: OneLayer, pool: Node) -> bool:
+    return operator.residual is None and operator.pool is None and graph.only_reader(source.output) is pool

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import OneLayer, QAdd, QPass
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import residual_table
-
-FUSABLE = ("QConv", "QAverage", "QPass")
-"""Operators that become layers; what follows them may join theirs."""
 
 
 class FuseResidual(Pass):
@@ -26,49 +25,45 @@ class FuseResidual(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        for add in [node for node in graph.nodes if node.op == "QAdd"]:
-            graph = self._fuse(graph, add)
+        for node in graph.nodes:
+            if isinstance(node.operator, QAdd):
+                graph = self._fuse(graph, node, node.operator)
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op == "QAdd"]:
+        if left := [node.name for node in graph.nodes if isinstance(node.operator, QAdd)]:
             raise PassError(f"Additions must all be fused, not left as {', '.join(left)}")
 
     @staticmethod
-    def _fuse(graph: Graph, add: Node) -> Graph:
+    def _fuse(graph: Graph, add: Node, operator: QAdd) -> Graph:
         first, second = add.inputs
-        residual = _residual(graph, add)
+        residual = _residual(graph, add, operator)
         if (own := _taker(graph, first)) is not None:
-            return graph.replaced((own, add), _joined(own, add, residual))
+            return graph.replaced((own, add), _joined(own, add, operator, residual))
         if (own := _taker(graph, second)) is not None:
             swapped = replace(residual, tensor=first, scale_a=residual.scale_b, scale_b=residual.scale_a,
                               zero_a=residual.zero_b, zero_b=residual.zero_a)
             if np.array_equal(residual_table(swapped), residual_table(residual).T):
-                return graph.replaced((own, add), _joined(own, add, swapped))
-        attrs = {"low": -128, "high": 127, "residual": residual, "exact": both_exact(add)}
-        alone = Node("QPass", (first, second), add.output, attrs, add.onnx_nodes)
+                return graph.replaced((own, add), _joined(own, add, operator, swapped))
+        alone = Node(QPass(residual=residual, exact=operator.exact), (first, second), add.output, add.onnx_nodes)
         return graph.replaced((add,), alone)
-
-
-def both_exact(*nodes: Node) -> bool:
-    """Tell whether ONNX Runtime's result of all nodes is reproducible."""
-    return all(node.attrs.get("exact", True) for node in nodes)
 
 
 def _taker(graph: Graph, value: str) -> Node | None:
     """Return the operator that computes ``value`` and can take the addition on."""
     node = graph.producer(value)
-    if node is None or node.op not in FUSABLE or "residual" in node.attrs or graph.only_reader(value) is None:
+    if node is None or not isinstance(node.operator, OneLayer) or node.operator.residual is not None \
+            or graph.only_reader(value) is None:
         return None
     return node
 
 
-def _residual(graph: Graph, add: Node) -> Residual:
+def _residual(graph: Graph, add: Node, operator: QAdd) -> Residual:
     a, b, out = (tensor_info(graph.tensors[name]) for name in (*add.inputs, add.output))
     residual = Residual(
         tensor=b.name, scale_a=np.float32(a.scale / out.scale), scale_b=np.float32(b.scale / out.scale),
         zero_a=a.zero_point, zero_b=b.zero_point, zero_out=out.zero_point,
-        low=add.attrs["low"], high=add.attrs["high"], unsigned=out.unsigned)
+        low=operator.low, high=operator.high, unsigned=out.unsigned)
     try:
         residual_table(residual)
     except ValueError as error:
@@ -76,7 +71,9 @@ def _residual(graph: Graph, add: Node) -> Residual:
     return residual
 
 
-def _joined(own: Node, add: Node, residual: Residual) -> Node:
-    attrs = {**own.attrs, "residual": residual, "own_output": own.output, "exact": both_exact(own, add)}
-    return own.with_(inputs=(*own.inputs, residual.tensor), output=add.output,
-                     onnx_nodes=own.onnx_nodes + add.onnx_nodes, attrs=attrs)
+def _joined(own: Node, add: Node, operator: QAdd, residual: Residual) -> Node:
+    assert isinstance(own.operator, OneLayer)
+    fused = replace(own.operator, residual=residual, own_output=own.output,
+                    exact=own.operator.exact and operator.exact)
+    return own.with_(operator=fused, inputs=(*own.inputs, residual.tensor), output=add.output,
+                     onnx_nodes=own.onnx_nodes + add.onnx_nodes)

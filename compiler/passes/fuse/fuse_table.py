@@ -1,10 +1,13 @@
 """A table becomes the end of the layer before it: ``QTable(QConv(x))`` becomes ``QConv(x)`` with a table."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import OneLayer, QMaxPool, QPass, QTable, TakesTable
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.compiler.passes.fuse.fuse_residual import FUSABLE, both_exact
 
 
 class FuseTable(Pass):
@@ -14,51 +17,44 @@ class FuseTable(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        for output in [node.output for node in graph.nodes if node.op == "QTable"]:
-            node = graph.producer(output)
-            if node is not None and node.op == "QTable":
-                graph = self._fuse(graph, node)
+        for node in graph.nodes:
+            if isinstance(node.operator, QTable):
+                now = graph.producer(node.output)
+                if now is not None and isinstance(now.operator, QTable):
+                    graph = _fused(graph, now, now.operator)
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op == "QTable"]:
+        if left := [node.name for node in graph.nodes if isinstance(node.operator, QTable)]:
             raise PassError(f"Tables must all be fused, not left as {', '.join(left)}")
 
-    @staticmethod
-    def _fuse(graph: Graph, node: Node) -> Graph:
-        table = np.clip(node.attrs["table"], node.attrs["low"], node.attrs["high"]).astype(np.int8)
-        source = graph.producer(node.inputs[0])
-        alone = source is not None and graph.only_reader(source.output) is node
-        if source is not None and alone and source.op == "QMaxPool" and np.all(np.diff(table.astype(int)) >= 0):
-            return _fuse_before_pool(graph, source, node, table)
-        if source is not None and alone and source.op in (*FUSABLE, "QConvTranspose") and "pool" not in source.attrs:
-            return graph.replaced((source, node), _joined(source, node, table))
-        return graph.replaced((node,), _lone(node, table))
+
+def _fused(graph: Graph, node: Node, operator: QTable) -> Graph:
+    table = np.clip(operator.table, operator.low, operator.high).astype(np.int8)
+    source = graph.producer(node.inputs[0])
+    if source is not None and graph.only_reader(source.output) is node:
+        own = source.operator
+        if isinstance(own, QMaxPool) and np.all(np.diff(table.astype(int)) >= 0):
+            return _fused_before_pool(graph, source, own, node, replace(operator, table=table))
+        if isinstance(own, TakesTable) and not (isinstance(own, OneLayer) and own.pool is not None):
+            return graph.replaced((source, node), _joined(source, own, node, replace(operator, table=table)))
+    lone = QPass(own_output=node.inputs[0], table=table, exact=operator.exact)
+    return graph.replaced((node,), Node(lone, node.inputs, node.output, node.onnx_nodes))
 
 
-def _joined(source: Node, node: Node, table: np.ndarray) -> Node:
-    attrs = {"own_output": source.output, **source.attrs, "table": table, "exact": both_exact(source, node)}
-    if "table" in source.attrs:
-        attrs["table"] = table[source.attrs["table"].astype(int) + 128]
-    return source.with_(output=node.output, onnx_nodes=source.onnx_nodes + node.onnx_nodes, attrs=attrs)
+def _joined(source: Node, own: TakesTable, node: Node, operator: QTable) -> Node:
+    table = operator.table if own.table is None else operator.table[own.table.astype(int) + 128]
+    fused = replace(own, table=table, own_output=own.own_output or source.output,
+                    exact=own.exact and operator.exact)
+    return source.with_(operator=fused, output=node.output, onnx_nodes=source.onnx_nodes + node.onnx_nodes)
 
 
-def _lone(node: Node, table: np.ndarray) -> Node:
-    return Node("QPass", node.inputs, node.output, {"low": -128, "high": 127, "own_output": node.inputs[0],
-                                                    "table": table, "exact": both_exact(node)}, node.onnx_nodes)
-
-
-def _fuse_before_pool(graph: Graph, pool: Node, node: Node, table: np.ndarray) -> Graph:
+def _fused_before_pool(graph: Graph, pool: Node, own: QMaxPool, node: Node, operator: QTable) -> Graph:
     """Return ``graph`` with pooling of a table instead of a table of pooling."""
-    bounded = np.clip(np.arange(-128, 128), pool.attrs["low"], pool.attrs["high"]) + 128
-    inner = f"{node.output}:unpooled"
-    before = graph.tensors[pool.inputs[0]]
-    after = graph.tensors[node.output]
-    types = {**graph.tensors, inner: after.__class__(inner, before.shape, after.dtype, after.scale, after.zero_point,
-                                                     after.unsigned)}
-    mapped = Node("QTable", pool.inputs, inner, {"low": -128, "high": 127, "table": table[bounded],
-                                                 "exact": both_exact(node)}, node.onnx_nodes)
-    pooled = pool.with_(inputs=(inner,), output=node.output).with_attrs(low=-128, high=127)
-    nodes = tuple(new for each in graph.nodes if each is not pool
-                  for new in ((mapped, pooled) if each is node else (each,)))
-    return FuseTable._fuse(graph.with_(nodes=nodes, tensors=types), mapped)
+    bounded = np.clip(np.arange(-128, 128), own.low, own.high) + 128
+    before, after = graph.tensors[pool.inputs[0]], graph.tensors[node.output]
+    inner = replace(after, name=f"{node.output}:unpooled", shape=before.shape)
+    table = QTable(table=operator.table[bounded], exact=operator.exact)
+    mapped = Node(table, pool.inputs, inner.name, node.onnx_nodes)
+    pooled = pool.with_(operator=replace(own, low=-128, high=127), inputs=(inner.name,), output=node.output)
+    return _fused(graph.with_tensors(inner).replaced((pool, node), mapped, pooled), mapped, table)

@@ -10,18 +10,16 @@ import math
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Node
 from tilewright.compiler.network.layers import TensorInfo
 
 _HALF_ULP = 2.0**-24
 
 
-def average_scale(node: Node, x: TensorInfo, y: TensorInfo, is_global: bool) -> tuple[np.float32, bool]:
-    """Return the float32 scale of the sum over a window of ``node``, from integers x to integers y.
+def average_scale(count: int, x: TensorInfo, y: TensorInfo, is_global: bool) -> tuple[np.float32, bool]:
+    """Return the float32 scale of the sum of ``count`` integers x, to integers y.
 
     And whether ONNX Runtime's result is that of this scale, always; else it depends on its float32 roundings.
     """
-    count = math.prod(node.attrs["kernel"])
     if is_global:
         return np.float32(x.scale / np.float32(y.scale * np.float32(count))), True
     scale = np.float32(x.scale / np.float32(y.scale * np.float32(count)))

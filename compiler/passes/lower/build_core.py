@@ -6,8 +6,18 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError, raise_all
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import INTEGER
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import IntegerOperator
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxArithmetic,
+    OnnxAveragePool,
+    OnnxGlobalAveragePool,
+    OnnxLeakyRelu,
+    OnnxOperator,
+    OnnxQuantizeLinear,
+    OnnxWhere,
+)
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.kernels.mac_counts import macs_of
 from tilewright.compiler.kernels.refusal import WAY_OUT, refusal_of
@@ -15,23 +25,23 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 
-_ROUNDED_ONCE = frozenset({"Add", "Mul", "Div", "Sub", "AveragePool", "GlobalAveragePool", "Where", "LeakyRelu"})
+_ROUNDED_ONCE = OnnxArithmetic | OnnxAveragePool | OnnxGlobalAveragePool | OnnxWhere | OnnxLeakyRelu
 """Operators that ONNX Runtime fuses with what quantises their operands and result, with fewer roundings."""
 
 
 def is_core(node: Node) -> bool:
     """Tell whether the host core computes ``node``."""
-    return node.op not in INTEGER
+    return not isinstance(node.operator, IntegerOperator)
 
 
 def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
     """Return the layer of a node that is the host core's."""
-    kernel = KERNELS.get(node.op)
-    # What QuantiseBetween notes is not ONNX's.
-    attrs = {name: value for name, value in node.attrs.items() if name != "rounded"}
-    attrs |= {"opset": graph.opset} if graph.opset else {}
+    kernel, operator = KERNELS.get(node.op), node.operator
+    assert isinstance(operator, OnnxOperator)
+    attrs = {**operator.attributes, **({"opset": graph.opset} if graph.opset else {})}
     exact = (kernel is None or kernel.exactness == "exact") and not (
-        node.op in _ROUNDED_ONCE and all(each.op == "QuantizeLinear" for each in graph.readers(node.output)))
+        isinstance(operator, _ROUNDED_ONCE)
+        and all(isinstance(each.operator, OnnxQuantizeLinear) for each in graph.readers(node.output)))
     known = {**{each: graph.constants[each].shape for each in node.inputs if each in graph.constants},
              **{each: graph.tensors[each].shape for each in (*node.inputs, node.output) if each in graph.tensors}}
     macs = macs_of(node.op, [known.get(each) for each in node.inputs], known.get(node.output) or ())

@@ -2,22 +2,33 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import PLACED
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import (
+    Dequantize,
+    ExactWindow,
+    OneLayer,
+    QAverage,
+    QConv,
+    QConvTranspose,
+    QPass,
+    Quantize,
+    TakesTable,
+)
+from tilewright.compiler.graph.move_operators import Placed, QAlias, QConcat, QInterleave, QPad, QSlice, QUpsample
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.network.layers import (
     AnyLayer,
     CoreLayer,
-    Kind,
     Layer,
     Network,
+    Pair,
     Place,
     Requantize,
     Shape,
@@ -45,7 +56,13 @@ from tilewright.compiler.passes.lower.build_core import (
 )
 from tilewright.isa.numerics import pack_scale, wrap
 
-_KINDS: dict[str, Kind] = {"QConv": "conv", "QAverage": "average", "QPass": "pass"}
+
+class _About(TypedDict):
+    """Arguments that all movements of tensors take."""
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    output: str
 
 
 def build_network(graph: Graph) -> Network:
@@ -57,7 +74,7 @@ def build_network(graph: Graph) -> Network:
         If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
         what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
     """
-    nodes = [node for node in graph.nodes if node.op in (*_KINDS, *PLACED, "QConvTranspose") or is_core(node)]
+    nodes = [node for node in graph.nodes if isinstance(node.operator, TakesTable | Placed) or is_core(node)]
     names = _unique_names(nodes)
     build = _Build(graph)
     steps = [step for node, name in zip(nodes, names, strict=True) for step in build.steps(node, name)]
@@ -65,7 +82,7 @@ def build_network(graph: Graph) -> Network:
     used = {name for node in nodes for name in (*build.data_inputs(node), node.output)}
     tensors = {name: build.info(name) for name in sorted(used)}
     tensors |= build.parts | {info.name: info for info in (*outputs, *inputs)}
-    aliases = {node.output: node.inputs[0] for node in graph.nodes if node.op == "QAlias"}
+    aliases = {node.output: node.inputs[0] for node in graph.nodes if isinstance(node.operator, QAlias)}
     tensors |= {name: build.info(name) for pair in aliases.items() for name in pair if name not in tensors}
     layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
     if len(layers) < len(steps) or build.parts:
@@ -104,8 +121,9 @@ class _Build:
         self.graph = graph
         self.core = core_tensors(graph)
         self.parts: dict[str, TensorInfo] = {}
-        self.flat = frozenset(name for node in graph.nodes if node.op == "QAlias" for name in node.attrs["flat"])
-        self.aliased = frozenset(name for node in graph.nodes if node.op == "QAlias"
+        self.flat = frozenset(name for node in graph.nodes if isinstance(node.operator, QAlias)
+                              for name in node.operator.flat)
+        self.aliased = frozenset(name for node in graph.nodes if isinstance(node.operator, QAlias)
                                  for name in (*node.inputs, node.output))
 
     def info(self, name: str) -> TensorInfo:
@@ -131,8 +149,9 @@ class _Build:
         for name in self.graph.inputs:
             border = self.graph.tensors[name]
             readers = self.graph.readers(name)
-            found += [self.border(node.output, border) for node in readers if node.op == "Quantize"]
-            if any(node.op != "Quantize" for node in readers):
+            found += [self.border(node.output, border) for node in readers
+                      if isinstance(node.operator, Quantize)]
+            if not all(isinstance(node.operator, Quantize) for node in readers):
                 found.append(self.border(name, border))
         return tuple(found)
 
@@ -144,26 +163,44 @@ class _Build:
             if node is None:
                 raise UnsupportedModelError(
                     f"Output {name!r} must be computed by the model, not be an input or constant")
-            source = node.inputs[0] if node.op == "Dequantize" else name
+            source = node.inputs[0] if isinstance(node.operator, Dequantize) else name
             found.append(self.border(source, self.graph.tensors[name]))
         return tuple(found)
 
     def data_inputs(self, node: Node) -> tuple[str, ...]:
         """Return the tensors that a node reads, constants left out."""
-        if node.op in (*_KINDS, "QConvTranspose"):
-            residual = node.attrs.get("residual")
-            return (node.inputs[0], residual.tensor) if residual else node.inputs[:1]
+        operator = node.operator
+        if isinstance(operator, OneLayer) and operator.residual is not None:
+            return node.inputs[0], operator.residual.tensor
+        if isinstance(operator, TakesTable):
+            return node.inputs[:1]
         return tuple(name for name in node.inputs if name and name not in self.graph.constants)
 
     def steps(self, node: Node, name: str) -> list[PlacementStep]:
         """Return what the back end has for a node: layers, or the movement of a tensor."""
-        if node.op == "QConvTranspose":
-            return self.transposed(node, name)
-        return self.interleaved(node, name) if node.op == "QInterleave" else [self.step(node, name)]
+        about: _About = {"name": name, "onnx_nodes": node.onnx_nodes, "output": node.output}
+        match node.operator:
+            case QConvTranspose() as operator:
+                return self.transposed(node, operator, name)
+            case QInterleave(steps):
+                return self.interleaved(node, steps, name)
+            case OneLayer() as operator:
+                return [self.layer(node, operator, name)]
+            case QConcat(axis):
+                return [ConcatMove(**about, inputs=node.inputs, axis=axis)]
+            case QSlice(starts, steps):
+                return [SliceMove(**about, input=node.inputs[0], starts=starts, steps=steps)]
+            case QUpsample(factors):
+                return [UpsampleMove(**about, input=node.inputs[0], factors=factors)]
+            case QPad(pads, value):
+                return [copy_layer(name, node.onnx_nodes, self.info(node.inputs[0]), node.output, pads=pads,
+                                   pad_value=value)]
+            case _:
+                return [core_layer(self.graph, node, name)]
 
-    def interleaved(self, node: Node, name: str) -> list[PlacementStep]:
+    def interleaved(self, node: Node, phases: Pair, name: str) -> list[PlacementStep]:
         """Return the layers that copy tensors to the phases of another one."""
-        output, (rows, columns) = self.info(node.output), node.attrs["steps"]
+        output, (rows, columns) = self.info(node.output), phases
         steps: list[PlacementStep] = []
         for index, source in enumerate(node.inputs):
             info, start = self.info(source), divmod(index, columns)
@@ -173,83 +210,67 @@ class _Build:
             steps.append(copy_layer(f"{name}[{start[0]}, {start[1]}]", node.onnx_nodes, info, part.name))
         return steps
 
-    def transposed(self, node: Node, name: str) -> list[PlacementStep]:
+    def own_output(self, node: Node, operator: TakesTable) -> TensorInfo:
+        """Return what the operator itself writes, before what has been fused behind it; pooling does not change it."""
+        return tensor_info(self.graph.tensors[operator.own_output or node.output])
+
+    def transposed(self, node: Node, operator: QConvTranspose, name: str) -> list[PlacementStep]:
         """Return the layers of a transposed convolution; what they write are parts of its result."""
-        attrs, output = node.attrs, self.info(node.output)
-        x, own = self.info(node.inputs[0]), tensor_info(self.graph.tensors[attrs.get("own_output", node.output)])
+        x, own = self.info(node.inputs[0]), self.own_output(node, operator)
         weights, w_scale = self.graph.constants[node.inputs[1]], self.graph.constants[node.inputs[2]]
-        channels = weights.shape[1] * attrs["groups"]
+        channels, window = weights.shape[1] * operator.groups, operator.window
         bias = self.graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(channels, np.int32)
         scale = x.scale * w_scale / own.scale
         _check_scales(node, scale)
         layers, parts = transposed_convolution(
-            name=name, onnx_nodes=node.onnx_nodes, source=x, output=output, weights=weights, bias=bias,
-            strides=attrs["strides"], pads=attrs["pads"], dilations=attrs["dilations"], groups=attrs["groups"],
+            name=name, onnx_nodes=node.onnx_nodes, source=x, output=self.info(node.output), weights=weights, bias=bias,
+            strides=window.strides, pads=window.pads, dilations=window.dilations, groups=operator.groups,
             requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
-                                  zero_point=own.zero_point, low=attrs["low"], high=attrs["high"]),
-            table=attrs.get("table"), exact=attrs.get("exact", True))
+                                  zero_point=own.zero_point, low=operator.low, high=operator.high),
+            table=operator.table, exact=operator.exact)
         self.parts |= parts
         return list(layers)
 
-    def step(self, node: Node, name: str) -> PlacementStep:
-        """Return the one layer or movement of a node."""
-        attrs = node.attrs
-        if node.op == "QConcat":
-            return ConcatMove(name=name, onnx_nodes=node.onnx_nodes, inputs=node.inputs, output=node.output,
-                              axis=attrs["axis"])
-        if node.op == "QSlice":
-            return SliceMove(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
-                             starts=attrs["starts"], steps=attrs["steps"])
-        if node.op == "QUpsample":
-            return UpsampleMove(name=name, onnx_nodes=node.onnx_nodes, input=node.inputs[0], output=node.output,
-                                factors=attrs["factors"])
-        if node.op == "QPad":
-            return copy_layer(name, node.onnx_nodes, self.info(node.inputs[0]), node.output, pads=attrs["pads"],
-                              pad_value=attrs["value"])
-        return core_layer(self.graph, node, name) if is_core(node) else self.layer(node, name)
-
-    def layer(self, node: Node, name: str) -> Layer:
+    def layer(self, node: Node, operator: OneLayer, name: str) -> Layer:
         """Return a layer of the datapath."""
         graph = self.graph
         x, out = tensor_info(graph.tensors[node.inputs[0]]), tensor_info(graph.tensors[node.output])
-        in_shape, attrs, kind = x.shape, node.attrs, _KINDS[node.op]
-        # What an addition behind it reads; pooling does not change the quantisation.
-        own = tensor_info(graph.tensors[attrs.get("own_output", node.output)])
-        weights, zero_point, exact = None, own.zero_point, attrs.get("exact", True)
-        if kind == "conv":
-            weights = graph.constants[node.inputs[1]]
-            w_scale = graph.constants[node.inputs[2]]
-            bias = graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(weights.shape[0], np.int32)
-            scale = np.float32(attrs.get("alpha", 1.0)) * x.scale * w_scale / own.scale
-            sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
-        elif kind == "average":
-            covers = attrs["kernel"] == in_shape[1:] and not any(attrs["pads"]) and "windowed" not in attrs
-            factor, provable = average_scale(node, x, own, covers)
-            scale, exact = np.array([factor]), exact and provable
-            bias, sums = np.zeros(in_shape[0], np.int32), np.full(in_shape[0], math.prod(attrs["kernel"]))
-        else:
-            scale, zero_point = np.ones(1, np.float32), 0
-            bias, sums = np.zeros(in_shape[0], np.int32), np.zeros(in_shape[0], np.int64)
-        window = {field: attrs[field] for field in ("kernel", "strides", "dilations", "pads") if field in attrs}
+        own = self.own_output(node, operator)
+        channels, window, groups = x.shape[0], ExactWindow(), x.shape[0]
+        weights, zero_point, exact = None, own.zero_point, operator.exact
+        bias, sums, scale = np.zeros(channels, np.int32), np.zeros(channels, np.int64), np.ones(1, np.float32)
+        match operator:
+            case QConv():
+                window, groups = operator.exact_window, operator.groups
+                weights, w_scale = (graph.constants[each] for each in node.inputs[1:3])
+                bias = graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(weights.shape[0], np.int32)
+                scale = np.float32(operator.alpha) * x.scale * w_scale / own.scale
+                sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
+            case QAverage():
+                window = operator.exact_window
+                covers = window.kernel == x.shape[1:] and not any(window.pads) and not operator.windowed
+                factor, provable = average_scale(math.prod(window.kernel), x, own, covers)
+                scale, exact = np.array([factor]), exact and provable
+                sums = np.full(channels, math.prod(window.kernel))
+            case _:
+                zero_point = 0
         _check_scales(node, scale)
         return Layer(
-            name=name, kind=kind, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
-            in_shape=in_shape, conv_shape=_conv_shape(bias.size, in_shape, attrs), out_shape=out.shape,
-            weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums), **window,
-            groups=attrs["groups"] if kind == "conv" else in_shape[0],
-            pad_value=x.zero_point if kind != "pass" else 0,
+            name=name, kind=operator.KIND, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
+            in_shape=x.shape, conv_shape=_conv_shape(bias.size, x.shape, window), out_shape=out.shape,
+            weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums),
+            kernel=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads,
+            groups=groups, pad_value=0 if isinstance(operator, QPass) else x.zero_point,
             requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
-                                  zero_point=zero_point, low=attrs["low"], high=attrs["high"]),
-            residual=attrs.get("residual"), pool=attrs.get("pool"), table=attrs.get("table"), exact=exact)
+                                  zero_point=zero_point, low=operator.low, high=operator.high),
+            residual=operator.residual, pool=operator.pool, table=operator.table, exact=exact)
 
 
-def _conv_shape(channels: int, in_shape: Shape, attrs: Mapping[str, Any]) -> Shape:
-    if "kernel" not in attrs:
-        return channels, *in_shape[1:]
-    top, left, bottom, right = attrs["pads"]
+def _conv_shape(channels: int, in_shape: Shape, window: ExactWindow) -> Shape:
+    top, left, bottom, right = window.pads
     padded = (in_shape[1] + top + bottom, in_shape[2] + left + right)
     height, width = ((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(
-        padded, attrs["kernel"], attrs["strides"], attrs["dilations"], strict=True))
+        padded, window.kernel, window.strides, window.dilations, strict=True))
     return channels, height, width
 
 

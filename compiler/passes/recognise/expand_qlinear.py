@@ -8,54 +8,71 @@ ContribOperators.md.
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxConcat,
+    OnnxDequantizeLinear,
+    OnnxOperator,
+    OnnxQGemm,
+    OnnxQLinear,
+    OnnxQLinearAdd,
+    OnnxQLinearConcat,
+    OnnxQLinearConv,
+    OnnxQLinearLeakyRelu,
+    OnnxQLinearMatMul,
+    OnnxQLinearMul,
+    OnnxQLinearSigmoid,
+    OnnxQLinearSoftmax,
+    OnnxQuantizeLinear,
+    onnx_operator,
+    type_name,
+)
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.scales import constant
 
-EXPANDED = ("QLinearMul", "QLinearConcat", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")
-"""Operators with no integer operator of their own."""
+_EXPANDED = (OnnxQLinearMul, OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)
 
-_WITH_WEIGHTS = {"QLinearConv": "Conv", "QLinearMatMul": "MatMul", "QGemm": "Gemm"}
+EXPANDED = tuple(map(type_name, _EXPANDED))
+"""Names of the operators with no integer operator of their own."""
 
 
 class ExpandQLinear(Pass):
     """Replace the operators of ``EXPANDED`` by DequantizeLinear, the float operator and QuantizeLinear."""
 
     def apply(self, graph: Graph) -> Graph:
-        for node in [node for node in graph.nodes if node.op in EXPANDED]:
-            graph = expanded(graph, node)
+        for node in graph.nodes:
+            if isinstance(node.operator, _EXPANDED):
+                graph = expanded(graph, node, node.operator)
         return graph
 
 
-def expanded(graph: Graph, node: Node, reason: str = "") -> Graph:
+def expanded(graph: Graph, node: Node, operator: OnnxQLinear, reason: str = "") -> Graph:
     """Return ``graph`` with ``node`` in the other form; ``reason`` tells why the datapath does not compute it."""
     build = _Expansion(graph, node)
     i = (*node.inputs, *("",) * (9 - len(node.inputs)))
-    op, attrs = node.op.removeprefix("QLinear"), {k: v for k, v in node.attrs.items() if k != "channels_last"}
-    if node.attrs.get("channels_last", 0):
+    if operator.channels_last:
         raise UnsupportedNodeError(node.name, node.op, "its tensors are NHWC", "export it with NCHW tensors")
     output = i[3:5]
-    if node.op == "QLinearConcat":
-        if len(node.inputs) % 3 != 2:
-            raise BadModelError(f"Node {node.name!r} (QLinearConcat) must have two inputs and three for each tensor, "
-                                f"not {len(node.inputs)}")
-        inputs = [build.real(node.inputs[k:k + 3]) for k in range(2, len(node.inputs), 3)]
-        output = i[0:2]
-    elif node.op in _WITH_WEIGHTS:
-        op = _WITH_WEIGHTS[node.op]
-        axis = 0 if op == "Conv" or node.attrs.get("transB", 0) else 1
-        inputs = [build.real(i[0:3]), build.real(i[3:6], axis)]
-        bias = {"Conv": i[8], "Gemm": i[6], "MatMul": ""}[op]
-        output = i[7:9] if op == "Gemm" else i[6:8]
-        if bias:
-            scale = build.constant(constant(graph, node, i[1], "scale").ravel()
-                                   * constant(graph, node, i[4], "scale").ravel())
-            inputs.append(build.real((bias, scale, ""), 0))
-    elif node.op in ("QLinearAdd", "QLinearMul"):
-        inputs, output = [build.real(i[0:3]), build.real(i[3:6])], i[6:8]
-    else:
-        inputs = [build.real(i[0:3])]
-    return build.finish(op, inputs, attrs, output, reason)
+    match operator:
+        case OnnxQLinearConcat():
+            if len(node.inputs) % 3 != 2:
+                raise BadModelError(f"Node {node.name!r} (QLinearConcat) must have two inputs and three for each "
+                                    f"tensor, not {len(node.inputs)}")
+            inputs = [build.real(node.inputs[k:k + 3]) for k in range(2, len(node.inputs), 3)]
+            output = i[0:2]
+        case OnnxQLinearConv():
+            inputs, output = build.weighted(i, 0, i[8]), i[6:8]
+        case OnnxQLinearMatMul():
+            inputs, output = build.weighted(i, 1, ""), i[6:8]
+        case OnnxQGemm():
+            inputs, output = build.weighted(i, 0 if operator.transB else 1, i[6]), i[7:9]
+        case OnnxQLinearAdd() | OnnxQLinearMul():
+            inputs, output = [build.real(i[0:3]), build.real(i[3:6])], i[6:8]
+        case _:
+            inputs = [build.real(i[0:3])]
+    attributes = {name: value for name, value in operator.attributes.items() if name != "channels_last"}
+    return build.finish(onnx_operator(operator.FLOAT, attributes), inputs, output, reason)
 
 
 class _Expansion:
@@ -84,11 +101,19 @@ class _Expansion:
             self.graph.tensors[source].shape
         self.types[name] = Tensor(name, shape, "float32")
         inputs = tuple(parameters) if parameters[2] else tuple(parameters[:2])
-        self.nodes.append(Node("DequantizeLinear", inputs, name, {"axis": axis}, ()))
+        self.nodes.append(Node(OnnxDequantizeLinear({"axis": axis}), inputs, name))
         return name
 
-    def finish(self, op: str, inputs: list[str], attrs: dict[str, object], output: tuple[str, ...],
-               reason: str) -> Graph:
+    def weighted(self, inputs: tuple[str, ...], axis: int, bias: str) -> list[str]:
+        """Add DequantizeLinear of x, of weights with output channels along ``axis``, and of a bias if there is one."""
+        found = [self.real(inputs[0:3]), self.real(inputs[3:6], axis)]
+        if bias:
+            scale = self.constant(constant(self.graph, self.node, inputs[1], "scale").ravel()
+                                  * constant(self.graph, self.node, inputs[4], "scale").ravel())
+            found.append(self.real((bias, scale, ""), 0))
+        return found
+
+    def finish(self, operator: OnnxOperator, inputs: list[str], output: tuple[str, ...], reason: str) -> Graph:
         """Return the graph with the new nodes in the old one's place."""
         old, graph = self.node, self.graph
         real = self.new("real")
@@ -97,9 +122,9 @@ class _Expansion:
         if not scale:
             raise UnsupportedNodeError(old.name, old.op, "its output is float", "quantise the output too")
         if not zero:
-            zero = self.constant(np.zeros((), graph.tensors[old.inputs[2 if op == "Concat" else 0]].dtype or "uint8"))
-        self.nodes += [Node(op, tuple(inputs), real, attrs, old.onnx_nodes, reason),
-                       Node("QuantizeLinear", (real, scale, zero), old.output, {}, ())]
-        nodes = [new for node in graph.nodes for new in (self.nodes if node is old else (node,))]
-        types = dict(graph.tensors) | self.types
-        return graph.with_(nodes=tuple(nodes), tensors=types).with_constants(self.constants)
+            first = old.inputs[2 if isinstance(operator, OnnxConcat) else 0]
+            zero = self.constant(np.zeros((), graph.tensors[first].dtype or "uint8"))
+        self.nodes += [Node(operator, tuple(inputs), real, old.onnx_nodes, reason),
+                       Node(OnnxQuantizeLinear(), (real, scale, zero), old.output)]
+        graph = graph.with_tensors(*self.types.values()).with_constants(self.constants)
+        return graph.replaced((old,), *self.nodes)

@@ -11,44 +11,57 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxAdd,
+    OnnxArithmetic,
+    OnnxBatchNormalization,
+    OnnxConv,
+    OnnxConvTranspose,
+    OnnxDiv,
+    OnnxGemm,
+    OnnxMul,
+    OnnxSub,
+)
 from tilewright.compiler.graph.rewrite import Pass
 
-_WEIGHTED = ("Conv", "ConvTranspose", "Gemm")
-ARITHMETIC = ("Mul", "Add", "Sub", "Div")
-"""Operators that with a constant are affine."""
+_Weighted = OnnxConv | OnnxConvTranspose | OnnxGemm
 
 
 class FoldAffine(Pass):
     """Replace ``affine(Conv(x))``, and ``Conv(affine(x))`` without padding, by one Conv; the same for Gemm."""
 
     def apply(self, graph: Graph) -> Graph:
-        for output in [node.output for node in graph.nodes if node.op in ("BatchNormalization", *ARITHMETIC)]:
-            node = graph.producer(output)
+        for each in graph.nodes:
+            if not isinstance(each.operator, OnnxBatchNormalization | OnnxArithmetic):
+                continue
+            node = graph.producer(each.output)
             found = affine_of(graph, node) if node is not None else None
             if node is None or found is None:
                 continue
             x, factor, offset = found
-            before, behind = graph.producer(x), graph.only_reader(output)
+            before, behind = graph.producer(x), graph.only_reader(node.output)
             if before is not None and graph.only_reader(x) is node and _foldable(graph, before, factor.size):
                 graph = _behind(graph, before, node, factor, offset)
-            elif behind is not None and behind.inputs[0] == output and _unpadded(graph, behind, factor.size):
+            elif behind is not None and behind.inputs[0] == node.output and _unpadded(graph, behind, factor.size):
                 graph = _before(graph, node, x, behind, factor, offset)
         return graph
 
 
 def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | None:
     """Return (x, s, t) of a node that computes s x + t per channel, with vectors of one element or one per channel."""
-    constants = graph.constants
-    if node.op == "BatchNormalization":
-        if node.attrs.get("training_mode", 0) or not node.attrs.get("spatial", 1) or len(node.inputs) != 5 \
+    constants, operator = graph.constants, node.operator
+    if isinstance(operator, OnnxBatchNormalization):
+        if operator.training_mode or not operator.spatial or len(node.inputs) != 5 \
                 or not all(name in constants for name in node.inputs[1:]):
             return None
         scale, bias, mean, variance = (constants[name].astype(np.float64).ravel() for name in node.inputs[1:])
-        factor = scale / np.sqrt(variance + node.attrs.get("epsilon", 1e-5))
+        factor = scale / np.sqrt(variance + operator.epsilon)
         return node.inputs[0], factor, bias - mean * factor
     fixed = [name in constants for name in node.inputs]
-    if node.op not in ARITHMETIC or sum(fixed) != 1 or (node.op in ("Sub", "Div") and fixed[0]):
+    if not isinstance(operator, OnnxArithmetic) or sum(fixed) != 1 \
+            or (isinstance(operator, OnnxSub | OnnxDiv) and fixed[0]):
         return None
     x, name = (node.inputs[1], node.inputs[0]) if fixed[0] else node.inputs
     value, shape = constants[name], graph.tensors[x].shape
@@ -57,9 +70,16 @@ def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | 
         return None
     vector = value.astype(np.float64).ravel()
     one, zero = np.ones_like(vector), np.zeros_like(vector)
-    with np.errstate(divide="ignore"):
-        return {"Mul": (x, vector, zero), "Add": (x, one, vector), "Sub": (x, one, -vector),
-                "Div": (x, 1 / vector, zero)}[node.op]
+    match operator:
+        case OnnxMul():
+            return x, vector, zero
+        case OnnxAdd():
+            return x, one, vector
+        case OnnxSub():
+            return x, one, -vector
+        case _:
+            with np.errstate(divide="ignore"):
+                return x, 1 / vector, zero
 
 
 def _is_per_channel(shape: tuple[int, ...], rank: int) -> bool:
@@ -70,19 +90,19 @@ def _is_per_channel(shape: tuple[int, ...], rank: int) -> bool:
 
 def _channel_axis(node: Node) -> int:
     """Return the axis of the weights that counts output channels."""
-    if node.op == "Gemm":
-        return 0 if node.attrs.get("transB", 0) else 1
-    return 0 if node.op == "Conv" else 1
+    if isinstance(node.operator, OnnxGemm):
+        return 0 if node.operator.transB else 1
+    return 0 if isinstance(node.operator, OnnxConv) else 1
 
 
 def _foldable(graph: Graph, node: Node, size: int) -> bool:
-    constants = graph.constants
-    if node.op not in _WEIGHTED or not graph.all_constant(node.inputs[1:]):
+    constants, operator = graph.constants, node.operator
+    if not isinstance(operator, _Weighted) or not graph.all_constant(node.inputs[1:]):
         return False
     weights = constants[node.inputs[1]]
-    if weights.dtype != np.float32 or (node.op == "ConvTranspose" and node.attrs.get("group", 1) != 1):
+    if weights.dtype != np.float32 or (isinstance(operator, OnnxConvTranspose) and operator.group != 1):
         return False
-    if node.op == "Gemm" and (node.attrs.get("beta", 1.0) != 1.0 or node.attrs.get("alpha", 1.0) != 1.0):
+    if isinstance(operator, OnnxGemm) and (operator.beta != 1.0 or operator.alpha != 1.0):
         return False
     channels = weights.shape[_channel_axis(node)]
     bias = constants[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else np.zeros(channels)
@@ -90,9 +110,9 @@ def _foldable(graph: Graph, node: Node, size: int) -> bool:
 
 
 def _unpadded(graph: Graph, node: Node, size: int) -> bool:
-    pads = node.attrs.get("pads", (0,))
-    return (node.op == "Conv" and _foldable(graph, node, 1) and node.attrs.get("group", 1) == 1 and not any(pads)
-            and node.attrs.get("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    conv = node.operator
+    return (isinstance(conv, OnnxConv) and _foldable(graph, node, 1) and conv.group == 1 and not any(conv.pads)
+            and conv.auto_pad in ("NOTSET", "VALID")
             and size in (1, graph.constants[node.inputs[1]].shape[1]))
 
 

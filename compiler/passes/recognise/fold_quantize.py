@@ -4,7 +4,9 @@ import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxQuantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
 
 
@@ -13,23 +15,21 @@ class FoldQuantize(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
-            if node.op == "QuantizeLinear" and node.inputs[0] in graph.constants:
+            if isinstance(node.operator, OnnxQuantizeLinear) and node.inputs[0] in graph.constants:
                 try:
-                    folded = {node.output: self._quantise(graph, node)}
+                    folded = {node.output: self._quantise(graph, node, node.operator.axis)}
                 except UnsupportedNodeError as error:
                     graph = graph.replaced((node,), node.with_(reason=error.reason))
                     continue
-                graph = graph.with_constants(folded)
-                graph = graph.with_(nodes=tuple(n for n in graph.nodes if n is not node))
+                graph = graph.with_constants(folded).removed(node)
         return graph
 
     @staticmethod
-    def _quantise(graph: Graph, node: Node) -> np.ndarray:
+    def _quantise(graph: Graph, node: Node, axis: int) -> np.ndarray:
         values = graph.constants[node.inputs[0]]
         scale = quantisation.scales(graph, node, node.inputs[1])
         zero = quantisation.zero_points(graph, node, "".join(node.inputs[2:]), scale.size,
                                         graph.tensors[node.output].dtype)
-        axis = node.attrs.get("axis", 1)
         shape = [1] * values.ndim
         if zero.dtype.name not in quantisation.INTEGERS or (scale.size > 1 and scale.size != values.shape[axis]):
             raise UnsupportedNodeError(node.name, node.op, "it quantises neither per tensor nor per channel",

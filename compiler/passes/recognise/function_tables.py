@@ -4,19 +4,33 @@ Any operators that compute each element by itself, with constants of one element
 tensor at its root: SiLU as ``Q(DQ(x) · DQ(Q(Sigmoid(DQ(x)))))`` is one table of x. A change of scale is a table too.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.flat_views import viewed
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import with_bounds
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import QTable
+from tilewright.compiler.graph.move_operators import QAlias
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxBinary,
+    OnnxClip,
+    OnnxDequantizeLinear,
+    OnnxQuantizeLinear,
+    OnnxRelu,
+    OnnxUnary,
+)
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.graph.value_tables import BINARY, UNARY, TableError, table_of
+from tilewright.compiler.graph.value_tables import TableError, table_of
+from tilewright.isa.limits import MAX_ROWS
 
-_CLAMPS = {"Relu", "Clip"}
+_Quantisation = OnnxDequantizeLinear | OnnxQuantizeLinear
+_MAX_CHANNELS, _MAX_WIDTH = 256, 1024
+"""Small enough that a few rows of the image fit the buffers of every machine."""
+_LANES = 16
 
 
 class RecogniseTables(Pass):
@@ -28,8 +42,8 @@ class RecogniseTables(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         known: dict[str, _Function] = {}
-        for quantize in [node for node in graph.nodes if node.op == "QuantizeLinear"]:
-            found = _function(graph, quantize)
+        for quantize in graph.nodes:
+            found = _function(graph, quantize) if isinstance(quantize.operator, OnnxQuantizeLinear) else None
             found = found and _with_one_root(found, known)
             if found is None or not found.worth_a_table(graph):
                 continue
@@ -51,9 +65,9 @@ class _Function:
     def worth_a_table(self, graph: Graph) -> bool:
         """Tell whether this is more than bounds."""
         first, last = self.nodes[0], self.nodes[-1]
-        if len(self.leaves) != 1 or first.op != "DequantizeLinear":
+        if len(self.leaves) != 1 or not isinstance(first.operator, OnnxDequantizeLinear):
             return False
-        if {node.op for node in self.nodes} <= _CLAMPS | {"DequantizeLinear", "QuantizeLinear"}:
+        if all(isinstance(node.operator, OnnxRelu | OnnxClip | _Quantisation) for node in self.nodes):
             return not same_parameters(graph, first.inputs[1:], last.inputs[1:])
         return True
 
@@ -68,16 +82,16 @@ def _function(graph: Graph, quantize: Node) -> _Function | None:
         if name in inside:
             continue
         node = graph.producer(name)
-        if node is None or (name in graph.outputs and node.op != "DequantizeLinear"):
+        if node is None or (name in graph.outputs and not isinstance(node.operator, OnnxDequantizeLinear)):
             return None
         inside[name] = node
-        if node.op == "DequantizeLinear":
+        if isinstance(node.operator, OnnxDequantizeLinear):
             if node.inputs[0] not in graph.constants:
                 leaves[node.inputs[0]] = None
             elif graph.constants[node.inputs[0]].size != 1:
                 return None
-        elif node.op in UNARY or node.op in BINARY:
-            data = node.inputs if node.op in BINARY else node.inputs[:1]
+        elif isinstance(node.operator, OnnxUnary | OnnxBinary) and not node.operator.rounded:
+            data = node.inputs if isinstance(node.operator, OnnxBinary) else node.inputs[:1]
             constants = [each for each in node.inputs if each in graph.constants]
             if any(graph.constants[each].size != 1 for each in constants):
                 return None
@@ -86,13 +100,15 @@ def _function(graph: Graph, quantize: Node) -> _Function | None:
             return None
     for name, node in inside.items():
         readers = graph.readers(name)
-        if node.op not in ("DequantizeLinear", "QuantizeLinear") and any(each.output not in inside for each in readers):
+        if not isinstance(node.operator, _Quantisation) and any(each.output not in inside for each in readers):
             return None
-    return _Function(tuple(leaves), tuple(node for node in graph.nodes if node.output in inside))
+    return _Function(tuple(leaves), graph.in_order(inside))
 
 
 def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function | None:
     """Follow leaves that are functions themselves to the nearest tensor that all of them are functions of."""
+    if len(found.leaves) == 1:
+        return found
     chains = []
     for leaf in found.leaves:
         chain = [leaf]
@@ -112,7 +128,7 @@ def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function |
 def _replaced(graph: Graph, quantize: Node, found: _Function) -> Graph:
     (root,) = found.leaves
     x = _kind(graph, next(node for node in found.nodes
-                          if node.op == "DequantizeLinear" and node.inputs[0] == root), root)
+                          if isinstance(node.operator, OnnxDequantizeLinear) and node.inputs[0] == root), root)
     y = _kind(graph, quantize, quantize.output)
     shape = graph.tensors[root].shape or ()
     if graph.tensors[quantize.output].shape != shape or not shape:
@@ -121,24 +137,25 @@ def _replaced(graph: Graph, quantize: Node, found: _Function) -> Graph:
     node = table_node(graph, found.nodes, x, y)
     if any(_only_rescales(graph, found.nodes, each) for each in found.nodes):
         # ONNX Runtime makes one pair with a third quantisation of the two (double_qdq_pairs_remover.cc).
-        node = node.with_attrs(exact=False)
+        node = node.with_operator(exact=False)
     if len(shape) in (2, 4) and shape[0] == 1:
         return graph.replaced((quantize,), node)
-    found_view = viewed(graph, graph.tensors[x.name], graph.tensors[y.name], node)
+    found_view = _viewed(graph, graph.tensors[x.name], graph.tensors[y.name], node)
     if found_view is None:
         raise UnsupportedNodeError(quantize.name, quantize.op, f"its input has the shape {list(shape)}", "")
     graph, views = found_view
-    return graph.with_(nodes=tuple(new for each in graph.nodes for new in (views if each is quantize else (each,))))
+    return graph.replaced((quantize,), *views)
 
 
 def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantize: Node) -> bool:
     """Tell whether a node quantises what another one has quantised, with nothing between but DequantizeLinear."""
     made = {node.output: node for node in nodes}
     dequantize = made.get(quantize.inputs[0])
-    if quantize.op != "QuantizeLinear" or dequantize is None or dequantize.op != "DequantizeLinear":
+    if not isinstance(quantize.operator, OnnxQuantizeLinear) or dequantize is None \
+            or not isinstance(dequantize.operator, OnnxDequantizeLinear):
         return False
     source = made.get(dequantize.inputs[0]) or graph.producer(dequantize.inputs[0])
-    return source is not None and source.op in ("QuantizeLinear", "QTable")
+    return source is not None and isinstance(source.operator, OnnxQuantizeLinear | QTable)
 
 
 def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> Node:
@@ -152,10 +169,10 @@ def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> N
     values = table_of(nodes, x.name, x.dtype, len(x.shape or ()), y.name, y.dtype, graph.constants, graph.opset)
     table = values.astype(np.int16) - (128 if y.dtype == "uint8" else 0)
     names = tuple(name for node in nodes for name in node.onnx_nodes
-                  if node.op not in ("DequantizeLinear", "QuantizeLinear"))
+                  if not isinstance(node.operator, _Quantisation))
     quantize = nodes[-1]
-    node = quantize.with_(onnx_nodes=names or quantize.onnx_nodes)
-    return with_bounds("QTable", node, (x.name,), y.dtype, table=table.astype(np.int8))
+    return Node(QTable(table=table.astype(np.int8)).of_type(y.dtype), (x.name,), quantize.output,
+                names or quantize.onnx_nodes)
 
 
 def _kind(graph: Graph, node: Node, tensor: str) -> Tensor:
@@ -170,12 +187,32 @@ def same_parameters(graph: Graph, first: tuple[str, ...], second: tuple[str, ...
         for a, b in pairs)
 
 
+def _image_of(elements: int) -> tuple[int, int, int, int] | None:
+    """Return the shape (1, channels, height, width) of so many elements, with whole runs if there is one; or None."""
+    found = [(1, channels, rest // width, width)
+             for channels in range(1, min(elements, _MAX_CHANNELS) + 1) if elements % channels == 0
+             for rest in (elements // channels,)
+             for width in [max(w for w in range(1, min(rest, _MAX_WIDTH) + 1) if rest % w == 0)]
+             if rest // width <= MAX_ROWS]
+    return max(found, key=lambda shape: (shape[1] % _LANES == 0, shape[1]), default=None)
+
+
+def _viewed(graph: Graph, x: Tensor, y: Tensor, node: Node) -> tuple[Graph, tuple[Node, ...]] | None:
+    """Return ``node``, which makes y of x element by element, between two images; None if there is no such image.
+
+    Tensors of other than two or four dimensions lie row by row, without gaps, and so does NHWC: the same bytes are an
+    image of any height, width and channels that have the product.
+    """
+    shape = _image_of(math.prod(x.shape or ()))
+    if shape is None or len(x.shape or ()) == 4:
+        return None
+    before, behind = (replace(each, name=f"{each.name}:image of {node.output}", shape=shape) for each in (x, y))
+    nodes = (Node(QAlias(), (x.name,), before.name), node.with_(inputs=(before.name,), output=behind.name),
+             Node(QAlias(), (behind.name,), y.name))
+    return graph.with_tensors(before, behind), nodes
+
+
 def _without_unread(graph: Graph) -> Graph:
     """Drop what only the replaced operators read."""
-    needed, nodes = set(graph.outputs), []
-    tables = any(node.op == "QTable" for node in graph.nodes)
-    for node in reversed(graph.nodes):
-        if not tables or node.output in needed:
-            nodes.append(node)
-            needed |= set(node.inputs)
-    return graph.with_(nodes=tuple(reversed(nodes)))
+    tables = any(isinstance(node.operator, QTable) for node in graph.nodes)
+    return graph.without_unread() if tables else graph

@@ -5,201 +5,204 @@ behind the image, which nothing computes. Formulas: ONNX operator specification,
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_moves import move_shape
-from tilewright.compiler.graph.integer_ops import INTEGER, ONNX_NAMES, PLACED
+from tilewright.compiler.graph.integer_operators import (
+    Dequantize,
+    ExactWindow,
+    IntegerOperator,
+    QAdd,
+    QAverage,
+    QConv,
+    QConvTranspose,
+    QDense,
+    QMaxPool,
+    Quantize,
+    WindowAsRead,
+    Windowed,
+)
+from tilewright.compiler.graph.move_operators import Placed, QAlias, QReshape, View
+from tilewright.compiler.graph.node import Node, Operator
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
-_WINDOWS = ("QConv", "QAverage", "QMaxPool")
 _Shape = tuple[int, ...]
 
 
 class InferShapes(Pass):
-    """Give every tensor a shape; windows get ``kernel``, ``strides``, ``dilations``, ``pads`` and ``groups``.
+    """Give every tensor a shape, and every operator over a window an exact one.
 
-    Pads are then (top, left, bottom, right) and exact: the window fits a whole number of times, also where the model
-    says ``auto_pad`` or ``ceil_mode``.
+    Pads are then (top, left, bottom, right) and the window fits a whole number of times, also where the model says
+    ``auto_pad`` or ``ceil_mode``.
     """
 
     def apply(self, graph: Graph) -> Graph:
+        _check_batches(graph)
         tensors = dict(graph.tensors)
         nodes = []
-        integers = any(node.op in INTEGER for node in graph.nodes)
-        for name in graph.inputs:
-            shape = tensors[name].shape or ()
-            quantised = any(node.op == "Quantize" for node in graph.readers(name))
-            # The host core takes any batch, the datapath one image.
-            if ((len(shape) == 4 and integers) or (len(shape) == 2 and quantised)) and shape[0] != 1:
-                raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
-                                            "run larger batches one by one")
         for node in graph.nodes:
-            if node.op in INTEGER:
-                node, shape = _infer(graph, tensors, node)
+            if isinstance(node.operator, IntegerOperator):
+                node, shape = _infer(graph, tensors, node, node.operator)
                 tensors[node.output] = replace(tensors[node.output], shape=shape)
             nodes.append(node)
-        return graph.with_(nodes=tuple(nodes), tensors=tensors)
+        return graph.with_(nodes=nodes, tensors=tensors)
 
     def ensures(self, graph: Graph) -> None:
-        wrong = [node.name for node in graph.nodes if node.op in _WINDOWS and not
-                 {"kernel", "strides", "dilations", "pads", "groups"} <= node.attrs.keys()]
+        wrong = [node.name for node in graph.nodes
+                 if isinstance(node.operator, Windowed) and not isinstance(node.operator.window, ExactWindow)]
         if wrong:
             raise PassError(f"Windows must all be stated, not left out in {', '.join(wrong)}")
 
 
+def _check_batches(graph: Graph) -> None:
+    """Refuse inputs of several images; the host core takes any batch, the datapath one image."""
+    integers = any(isinstance(node.operator, IntegerOperator) for node in graph.nodes)
+    for name in graph.inputs:
+        shape = graph.tensors[name].shape or ()
+        quantised = any(isinstance(node.operator, Quantize) for node in graph.readers(name))
+        if ((len(shape) == 4 and integers) or (len(shape) == 2 and quantised)) and shape[0] != 1:
+            raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
+                                        "run larger batches one by one")
+
+
 def inferred(graph: Graph, node: Node) -> tuple[Node, _Shape]:
-    """Return an integer operator with its window stated, and the shape of its output.
+    """Return a node of an integer operator with its window stated, and the shape of its output.
 
     Raises
     ------
     UnsupportedNodeError
         If the datapath does not compute it.
     """
-    return _infer(graph, graph.tensors, node)
+    return _infer(graph, graph.tensors, node, node.operator)
 
 
-def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node) -> tuple[Node, _Shape]:
+def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Operator) -> tuple[Node, _Shape]:
     """Return the node with its window stated, and the shape of its output."""
     shape = tensors[node.inputs[0]].shape
     if shape is None:
         raise BadModelError(f"Shape of tensor {node.inputs[0]!r} must be known, and nothing tells it")
-    if node.op == "QAlias":
+    if isinstance(operator, QAlias):
         return node, tensors[node.output].shape or ()
-    if node.op not in ("QReshape", "Quantize", "Dequantize") and (len(shape) not in (2, 4) or shape[0] != 1):
+    if not isinstance(operator, QReshape | Quantize | Dequantize) and (len(shape) not in (2, 4) or shape[0] != 1):
         raise _refusal(node, f"its input has the shape {list(shape)}",
                        "use tensors of the shape (1, channels) or (1, channels, height, width)")
-    if node.op in PLACED:
-        return node, move_shape(node, tuple(tensors[name].shape or () for name in node.inputs),
-                                tensors[node.output].shape)
-    if node.op == "QConvTranspose":
-        return node, transposed_result(graph, node, shape)
-    if node.op in _WINDOWS:
-        return _window(graph, node, shape)
-    if node.op == "QDense":
-        weights = graph.constants[node.inputs[1]]
-        if len(shape) != 2 or shape[1] != weights.shape[1]:
-            raise _refusal(node, f"its input has the shape {list(shape)}, its weights take "
-                                       f"{weights.shape[1]} values", "give it a flat input of that many")
-        return node, (shape[0], weights.shape[0])
-    if node.op == "QAdd" and tensors[node.inputs[1]].shape != shape:
-        raise _refusal(node, "its operands differ in shape",
-                                   "expand the smaller when exporting")
-    if node.op == "QReshape":
-        return node, _reshaped(node, shape)
-    return node, shape
+    match operator:
+        case Placed():
+            return node, move_shape(operator, tuple(tensors[name].shape or () for name in node.inputs),
+                                    tensors[node.output].shape)
+        case QConvTranspose():
+            return node, transposed_result(graph, node, operator, shape)
+        case QConv() | QAverage() | QMaxPool():
+            return _window(graph, node, operator, shape)
+        case QDense():
+            weights = graph.constants[node.inputs[1]]
+            if len(shape) != 2 or shape[1] != weights.shape[1]:
+                raise _refusal(node, f"its input has the shape {list(shape)}, its weights take "
+                                     f"{weights.shape[1]} values", "give it a flat input of that many")
+            return node, (shape[0], weights.shape[0])
+        case QAdd() if tensors[node.inputs[1]].shape != shape:
+            raise _refusal(node, "its operands differ in shape", "expand the smaller when exporting")
+        case QReshape(view):
+            return node, _reshaped(node, view, shape)
+        case _:
+            return node, shape
 
 
-def _reshaped(node: Node, shape: _Shape) -> _Shape:
-    attrs, count = node.attrs, math.prod(shape)
-    if attrs["onnx_op"] == "Flatten":
-        axis = attrs["axis"] + (len(shape) if attrs["axis"] < 0 else 0)
-        new = [math.prod(shape[:axis]), math.prod(shape[axis:])]
-    elif attrs["onnx_op"] == "Reshape":
-        new = [shape[i] if extent == 0 and not attrs.get("allowzero") and i < len(shape) else extent
-               for i, extent in enumerate(attrs["shape"])]
-        if new.count(-1) == 1:
-            new[new.index(-1)] = count // max(1, -math.prod(new))
-    elif attrs["onnx_op"] == "Squeeze":
-        axes = attrs["axes"] if attrs["axes"] is not None else [i for i, n in enumerate(shape) if n == 1]
-        gone = {axis % len(shape) for axis in axes}
-        new = [extent for i, extent in enumerate(shape) if i not in gone]
-    else:
-        new = list(shape)
-        rank = len(shape) + len(attrs["axes"])
-        for axis in sorted(axis % rank for axis in attrs["axes"]):
-            new.insert(axis, 1)
+def _reshaped(node: Node, view: View, shape: _Shape) -> _Shape:
+    count, new = math.prod(shape), view.of(shape)
     if math.prod(new) != count or any(extent < 1 for extent in new):
         raise BadModelError(f"Node {node.name!r} must keep {count} elements, and cannot make {new} of {list(shape)}")
     return tuple(new)
 
 
-def _window(graph: Graph, node: Node, shape: _Shape) -> tuple[Node, _Shape]:
+def _window(graph: Graph, node: Node, operator: QConv | QAverage | QMaxPool, shape: _Shape) -> tuple[Node, _Shape]:
     if len(shape) != 4:
         raise _refusal(node, f"its input has the shape {list(shape)}",
-                                   "use operators over two dimensions: (batch, channels, height, width)")
-    attrs, size = node.attrs, shape[2:]
-    channels, groups = shape[1], attrs.get("group", 1)
-    kernel = attrs.get("kernel_shape", size)
-    if node.op == "QConv":
+                             "use operators over two dimensions: (batch, channels, height, width)")
+    read, size, channels = _as_read(operator.window), shape[2:], shape[1]
+    kernel = size if read.kernel is None else read.kernel
+    if isinstance(operator, QConv):
         weights = graph.constants[node.inputs[1]]
-        if weights.shape[1] * groups != channels or weights.shape[0] % groups:
-            raise BadModelError(f"Weights of node {node.name!r} must fit {channels} channels in {groups} groups, "
-                                f"not have the shape {list(weights.shape)}")
+        if weights.shape[1] * operator.groups != channels or weights.shape[0] % operator.groups:
+            raise BadModelError(f"Weights of node {node.name!r} must fit {channels} channels in {operator.groups} "
+                                f"groups, not have the shape {list(weights.shape)}")
         kernel = weights.shape[2:]
         channels = weights.shape[0]
-    strides, dilations = attrs.get("strides", (1, 1)), attrs.get("dilations", (1, 1))
+    strides, dilations = read.strides, read.dilations
     if {len(kernel), len(strides), len(dilations)} != {2} or min(*kernel, *strides, *dilations) < 1:
         raise BadModelError(f"Window of node {node.name!r} must have two dimensions of at least 1")
     extents = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True))
-    pads = _pads(attrs, size, extents, strides)
+    pads = _pads(read, size, extents, strides)
     if len(pads) != 4:
         raise BadModelError(f"Window of node {node.name!r} must have four pads, not {len(pads)}")
     if min(pads) < 0:
         raise _refusal(node, "its pads are negative", "slice the input instead")
-    out, pads = _fit(node, size, extents, strides, pads)
-    _check_limits(node, kernel, strides, pads)
-    if node.op != "QConv":
-        _check_pool(node, kernel, dilations, pads)
-    stated = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": pads,
-              "groups": groups if node.op == "QConv" else channels}
-    return node.with_(attrs={"low": attrs["low"], "high": attrs["high"], **_rest(attrs), **stated}), \
-        (shape[0], channels, *out)
+    out, (top, left, bottom, right) = _fit(node, read, size, extents, pads)
+    exact = ExactWindow(kernel=(kernel[0], kernel[1]), strides=(strides[0], strides[1]),
+                        dilations=(dilations[0], dilations[1]), pads=(top, left, bottom, right))
+    _check_limits(node, exact)
+    if not isinstance(operator, QConv):
+        _check_pool(node, exact)
+    return node.with_(operator=replace(operator, window=exact)), (shape[0], channels, *out)
+
+
+def _as_read(window: WindowAsRead | ExactWindow) -> WindowAsRead:
+    if isinstance(window, WindowAsRead):
+        return window
+    return WindowAsRead(kernel=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads)
 
 
 def _refusal(node: Node, reason: str, way_out: str) -> UnsupportedNodeError:
-    return UnsupportedNodeError(node.name, ONNX_NAMES.get(node.op, node.op), reason, way_out)
+    name = node.operator.ONNX_NAME if isinstance(node.operator, IntegerOperator) else ""
+    return UnsupportedNodeError(node.name, name or node.op, reason, way_out)
 
 
-def _rest(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: attrs[name] for name in ("alpha", "count_include_pad", "exact", "windowed") if name in attrs}
-
-
-def _check_limits(node: Node, kernel: _Shape, strides: _Shape, pads: _Shape) -> None:
+def _check_limits(node: Node, window: ExactWindow) -> None:
     """Refuse windows beyond the operands of the commands."""
-    pooled = node.op == "QMaxPool"
+    pooled, kernel = isinstance(node.operator, QMaxPool), window.kernel
     largest = MAX_WINDOW if pooled else MAX_KERNEL
-    if max(kernel) > largest or max(pads) > (MAX_WINDOW if pooled else MAX_PADDING) \
-            or (pooled and max(strides) > MAX_WINDOW_STRIDE):
-        raise _refusal(node, f"its window is {kernel[0]}x{kernel[1]} with strides {list(strides)} and pads "
-                             f"{list(pads)}, and the datapath's at most {largest}x{largest}", "use a smaller window")
+    if max(kernel) > largest or max(window.pads) > (MAX_WINDOW if pooled else MAX_PADDING) \
+            or (pooled and max(window.strides) > MAX_WINDOW_STRIDE):
+        raise _refusal(node, f"its window is {kernel[0]}x{kernel[1]} with strides {list(window.strides)} and pads "
+                             f"{list(window.pads)}, and the datapath's at most {largest}x{largest}",
+                       "use a smaller window")
 
 
-def _check_pool(node: Node, kernel: _Shape, dilations: _Shape, pads: _Shape) -> None:
-    if tuple(dilations) != (1, 1):
+def _check_pool(node: Node, window: ExactWindow) -> None:
+    if window.dilations != (1, 1):
         raise _refusal(node, "its window is dilated", "use a window without dilation")
-    if any(pad >= extent for pad, extent in zip(pads, (*kernel, *kernel), strict=True)):
+    if any(pad >= extent for pad, extent in zip(window.pads, (*window.kernel, *window.kernel), strict=True)):
         raise _refusal(node, "a whole window lies in the padding", "use smaller pads")
 
 
-def _pads(attrs: Mapping[str, Any], size: _Shape, extents: _Shape, strides: _Shape) -> _Shape:
-    mode = attrs.get("auto_pad", "NOTSET")
-    if mode == "NOTSET":
-        return tuple(attrs.get("pads", (0, 0, 0, 0)))
-    if mode == "VALID":
+def _pads(read: WindowAsRead, size: _Shape, extents: _Shape, strides: _Shape) -> _Shape:
+    if read.auto_pad == "NOTSET":
+        return read.pads
+    if read.auto_pad == "VALID":
         return (0, 0, 0, 0)
     total = [max(0, (-(-n // s) - 1) * s + extent - n) for n, s, extent in zip(size, strides, extents, strict=True)]
     less, more = [t // 2 for t in total], [t - t // 2 for t in total]
-    return (*less, *more) if mode == "SAME_UPPER" else (*more, *less)
+    return (*less, *more) if read.auto_pad == "SAME_UPPER" else (*more, *less)
 
 
-def _fit(node: Node, size: _Shape, extents: _Shape, strides: _Shape, pads: _Shape) -> tuple[_Shape, _Shape]:
+def _fit(node: Node, read: WindowAsRead, size: _Shape, extents: _Shape, pads: _Shape,
+         ) -> tuple[Sequence[int], Sequence[int]]:
     """Return the output's size, and the pads enlarged to what ceil_mode makes of them."""
     out, ends = [], []
-    for n, extent, stride, before, after in zip(size, extents, strides, pads[:2], pads[2:], strict=True):
+    for n, extent, stride, before, after in zip(size, extents, read.strides, pads[:2], pads[2:], strict=True):
         room = n + before + after - extent
         if room < 0:
             raise BadModelError(f"Window of node {node.name!r} must fit its padded input, and is larger")
-        steps = -(-room // stride) if node.attrs.get("ceil_mode", 0) else room // stride
-        if node.attrs.get("ceil_mode", 0) and steps * stride >= n + before:
+        steps = -(-room // stride) if read.ceil_mode else room // stride
+        if read.ceil_mode and steps * stride >= n + before:
             # A window that would start behind the image is left out.
             steps -= 1
         out.append(steps + 1)
         ends.append(max(min(after, steps * stride + stride - 1 + extent - n - before),
                         steps * stride + extent - n - before))
-    return tuple(out), (*pads[:2], *ends)
+    return out, [*pads[:2], *ends]

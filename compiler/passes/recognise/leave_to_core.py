@@ -4,18 +4,24 @@ Tensors that were uint8 in the model are int8 by now, 128 less. What reads or wr
 zero point that is 128 less too, or only moves them.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import INTEGER
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import IntegerOperator
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxDequantizeLinear,
+    OnnxMoving,
+    OnnxQLinearMul,
+    OnnxQuantizeLinear,
+)
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
-MOVERS = frozenset({"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Concat", "Gather", "Expand",
-                    "Tile", "DepthToSpace", "SpaceToDepth", "Identity", "MaxPool"})
-"""Operators of ONNX that give the same for all values less 128, less 128."""
-
-_QUANTISING = {"QuantizeLinear", "DequantizeLinear"}
+_Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
 
 
 class LeaveToCore(Pass):
@@ -23,31 +29,37 @@ class LeaveToCore(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         graph = _folded(graph)
-        for node in [node for node in graph.nodes if node.op in _QUANTISING]:
-            graph = _shifted(graph, node)
-        return _used(_shared(_bridged(graph)))
+        for node in graph.nodes:
+            if isinstance(node.operator, _Quantisation):
+                graph = _shifted(graph, node, node.operator)
+        return _shared(_bridged(graph)).without_unread(_is_ours)
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op not in INTEGER and not node.reason]:
+        if left := [node.name for node in graph.nodes if not _is_ours(node) and not node.reason]:
             raise PassError(f"The host core must have a reason for each of its operators, not none for "
                             f"{', '.join(left)}")
+
+
+def _is_ours(node: Node) -> bool:
+    return isinstance(node.operator, IntegerOperator)
 
 
 def _folded(graph: Graph) -> Graph:
     constants, nodes = dict(graph.constants), []
     for node in graph.nodes:
-        if node.op == "DequantizeLinear" and set(node.inputs) - {""} <= constants.keys() \
-                and not node.attrs.get("block_size"):
-            constants[node.output] = dequantised(node, [constants[name] for name in node.inputs if name])
+        operator = node.operator
+        if isinstance(operator, OnnxDequantizeLinear) and set(node.inputs) - {""} <= constants.keys() \
+                and not operator.block_size:
+            constants[node.output] = dequantised(node, operator, constants)
         else:
             nodes.append(node)
     return graph.with_(nodes=tuple(nodes), constants=constants)
 
 
-def dequantised(node: Node, values: list[np.ndarray]) -> np.ndarray:
-    """Return (q - zero point) · scale in float32, as ONNX defines it."""
-    levels, scale, *zero = values
-    axis = int(node.attrs.get("axis", 1))
+def dequantised(node: Node, operator: OnnxDequantizeLinear, constants: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return (q - zero point) · scale in float32, as ONNX defines it; ``operator`` is that of ``node``."""
+    levels, scale, *zero = (constants[name] for name in node.inputs if name)
+    axis = int(operator.axis)
     if any(each.size != scale.size for each in zero) or (scale.size != 1 and (
             not -levels.ndim <= axis < levels.ndim or scale.ndim != 1 or scale.size != levels.shape[axis])):
         raise BadModelError(f"Node {node.name!r} ({node.op}) must have one scale and zero point, or one for each of "
@@ -64,15 +76,16 @@ def _unsigned(graph: Graph, name: str) -> bool:
     return name in graph.tensors and graph.tensors[name].unsigned
 
 
-def _shifted(graph: Graph, node: Node) -> Graph:
+def _shifted(graph: Graph, node: Node, operator: _Quantisation) -> Graph:
     """Give a QuantizeLinear or DequantizeLinear of an unsigned tensor the zero point that the tensor has now."""
-    integer = node.output if node.op == "QuantizeLinear" else node.inputs[0]
+    integer = node.output if isinstance(operator, OnnxQuantizeLinear) else node.inputs[0]
     if not _unsigned(graph, integer):
         return graph
     zero = f"{node.output}:zero_point"
     graph = graph.with_constants({zero: np.array(graph.tensors[integer].zero_point, np.int8)})
-    attrs = {name: value for name, value in node.attrs.items() if name != "output_dtype"}
-    return graph.replaced((node,), node.with_(inputs=(*node.inputs[:2], zero), attrs=attrs))
+    attributes = {name: value for name, value in operator.attributes.items() if name != "output_dtype"}
+    return graph.replaced((node,), node.with_(operator=replace(operator, attributes=attributes),
+                                              inputs=(*node.inputs[:2], zero)))
 
 
 def _bridged(graph: Graph) -> Graph:
@@ -81,6 +94,7 @@ def _bridged(graph: Graph) -> Graph:
     The copy is Q(DQ(x)) with a scale of one, which is exact.
     """
     done: list[Node] = []
+    copies: set[str] = set()
     tensors, constants = dict(graph.tensors), dict(graph.constants)
     units: dict[str, np.ndarray] = {
         "tilewright:one": np.array(1, np.float32), "tilewright:int8": np.array(-128, np.int8),
@@ -91,11 +105,11 @@ def _bridged(graph: Graph) -> Graph:
         real = f"{target}:real"
         tensors[real] = Tensor(real, tensors[source].shape, "float32")
         reason = "it computes with uint8 values"
-        return [Node("DequantizeLinear", (source, "tilewright:one", zeros[0]), real, {}, node.onnx_nodes, reason),
-                Node("QuantizeLinear", (real, "tilewright:one", zeros[1]), target, {}, node.onnx_nodes, reason)]
+        return [Node(OnnxDequantizeLinear(), (source, "tilewright:one", zeros[0]), real, node.onnx_nodes, reason),
+                Node(OnnxQuantizeLinear(), (real, "tilewright:one", zeros[1]), target, node.onnx_nodes, reason)]
 
     for node in graph.nodes:
-        if node.op in INTEGER or node.op in MOVERS or node.op in _QUANTISING or node.op == "QLinearMul":
+        if isinstance(node.operator, IntegerOperator | OnnxMoving | _Quantisation | OnnxQLinearMul):
             done.append(node)
             continue
         names = {name: f"{name}:uint8" for name in (*node.inputs, node.output) if _unsigned(graph, name)}
@@ -103,10 +117,12 @@ def _bridged(graph: Graph) -> Graph:
             tensors.setdefault(new, Tensor(new, tensors[name].shape, "uint8"))
         before = [name for name in names if name != node.output]
         for name in before:
-            if not any(each.output == names[name] for each in done):
+            if names[name] not in copies:
+                copies.add(names[name])
                 done += copied(node, name, names[name], ("tilewright:int8", "tilewright:uint8"))
         done.append(node.with_(inputs=tuple(names.get(name, name) for name in node.inputs),
                                output=names.get(node.output, node.output)))
+        copies.add(done[-1].output)
         if node.output in names:
             done += copied(node, names[node.output], node.output, ("tilewright:uint8", "tilewright:int8"))
     return graph.with_(nodes=tuple(done), tensors=tensors, constants=constants)
@@ -119,8 +135,8 @@ def _shared(graph: Graph) -> Graph:
     nodes = []
     for node in graph.nodes:
         node = node.with_(inputs=tuple(names.get(name, name) for name in node.inputs))
-        if node.op == "DequantizeLinear" and node.output not in graph.outputs:
-            same = (node.op, node.inputs[0], *(_value(graph, name) for name in node.inputs[1:]))
+        if isinstance(node.operator, OnnxDequantizeLinear) and node.output not in graph.outputs:
+            same = (node.inputs[0], *(_value(graph, name) for name in node.inputs[1:]))
             if same in known:
                 names[node.output] = known[same]
                 continue
@@ -132,13 +148,3 @@ def _shared(graph: Graph) -> Graph:
 def _value(graph: Graph, name: str) -> object:
     value = graph.constants.get(name)
     return name if value is None else (value.dtype.name, value.shape, value.tobytes())
-
-
-def _used(graph: Graph) -> Graph:
-    """Drop operators of the core whose result nothing reads."""
-    needed, nodes = set(graph.outputs), []
-    for node in reversed(graph.nodes):
-        if node.op in INTEGER or node.output in needed:
-            nodes.append(node)
-            needed |= set(node.inputs)
-    return graph.with_(nodes=tuple(reversed(nodes)))

@@ -6,13 +6,28 @@ activations are symmetric, with what follows them: ``Q(AveragePool(Relu(DQ(x))))
 be, but ONNX Runtime computes in float, and the operator is marked (``rounded``).
 """
 
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxAdd,
+    OnnxAveragePool,
+    OnnxClip,
+    OnnxConv,
+    OnnxDequantizeLinear,
+    OnnxGemm,
+    OnnxGlobalAveragePool,
+    OnnxMatMul,
+    OnnxMaxPool,
+    OnnxQuantizeLinear,
+    OnnxReduceMean,
+    OnnxRelu,
+    OnnxView,
+)
 from tilewright.compiler.graph.rewrite import Pass
 
-_EXACT = ("MaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
-_WITHOUT_BOUNDS = ("MaxPool", "Relu", *UNCHANGED_VIEWS)
-_COMPUTING = ("Conv", "Gemm", "MatMul", "Add", "AveragePool", "GlobalAveragePool", "ReduceMean")
+_Exact = OnnxMaxPool | OnnxRelu | OnnxClip | OnnxView
+_WithoutBounds = OnnxMaxPool | OnnxRelu | OnnxView
+_Computing = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxAdd | OnnxAveragePool | OnnxGlobalAveragePool | OnnxReduceMean)
 
 
 class QuantiseBetween(Pass):
@@ -22,27 +37,39 @@ class QuantiseBetween(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        for output in [node.output for node in graph.nodes if node.op in _EXACT]:
-            node = next(node for node in graph.nodes if node.output == output)
-            source = graph.producer(node.inputs[0])
-            reader = graph.only_reader(node.output)
-            if source is None or source.op != "DequantizeLinear" or reader is None \
-                    or source.inputs[0] in graph.constants or node.output not in reader.inputs[:2]:
-                continue
-            if reader.op in _EXACT and reader.inputs[0] == node.output:
-                graph = _bridged(graph, source, node, reader, reader)
-            elif reader.op in _COMPUTING and node.op in _WITHOUT_BOUNDS:
-                graph = _bridged(graph, source, node, reader, reader.with_attrs(rounded=1))
-        for output in [node.output for node in graph.nodes if node.op in _COMPUTING]:
-            node = next(node for node in graph.nodes if node.output == output)
-            chain = _chain(graph, node)
-            # A clamp right behind what computes is part of that.
-            end = 1 if chain and chain[0].op in ("Relu", "Clip") else 0
-            if len(chain) > end + 1 and chain[-1].op == "QuantizeLinear":
-                marked = node.with_attrs(rounded=1)
-                graph = graph.replaced((node,), marked)
-                graph = _bridged(graph, chain[-1], chain[0] if end else marked, chain[end], chain[end])
+        for output in [node.output for node in graph.nodes if isinstance(node.operator, _Exact)]:
+            graph = _quantised_before(graph, output)
+        for output in [node.output for node in graph.nodes if isinstance(node.operator, _Computing)]:
+            graph = _quantised_behind(graph, output)
         return graph
+
+
+def _quantised_before(graph: Graph, output: str) -> Graph:
+    """Return ``graph`` with the result of an exact operator quantised like its input."""
+    node, reader = graph.producer(output), graph.only_reader(output)
+    source = graph.producer(node.inputs[0]) if node is not None else None
+    if node is None or source is None or not isinstance(source.operator, OnnxDequantizeLinear) or reader is None \
+            or source.inputs[0] in graph.constants or output not in reader.inputs[:2]:
+        return graph
+    if isinstance(reader.operator, _Exact) and reader.inputs[0] == output:
+        return _bridged(graph, source, node, reader, reader)
+    if isinstance(reader.operator, _Computing) and isinstance(node.operator, _WithoutBounds):
+        return _bridged(graph, source, node, reader, reader.with_operator(rounded=True))
+    return graph
+
+
+def _quantised_behind(graph: Graph, output: str) -> Graph:
+    """Return ``graph`` with the result of what computes quantised at once, if only exact operators follow it."""
+    node = graph.producer(output)
+    assert node is not None
+    chain = _chain(graph, node)
+    # A clamp right behind what computes is part of that.
+    end = 1 if chain and isinstance(chain[0].operator, OnnxRelu | OnnxClip) else 0
+    if len(chain) <= end + 1 or not isinstance(chain[-1].operator, OnnxQuantizeLinear):
+        return graph
+    marked = node.with_operator(rounded=True)
+    graph = graph.replaced((node,), marked)
+    return _bridged(graph, chain[-1], chain[0] if end else marked, chain[end], chain[end])
 
 
 def _chain(graph: Graph, node: Node) -> list[Node]:
@@ -50,7 +77,7 @@ def _chain(graph: Graph, node: Node) -> list[Node]:
     chain: list[Node] = []
     while (reader := graph.only_reader(node.output)) is not None and reader.inputs[0] == node.output:
         chain.append(reader)
-        if reader.op not in _EXACT:
+        if not isinstance(reader.operator, _Exact):
             break
         node = reader
     return chain
@@ -59,12 +86,10 @@ def _chain(graph: Graph, node: Node) -> list[Node]:
 def _bridged(graph: Graph, source: Node, first: Node, second: Node, new: Node) -> Graph:
     """Return ``graph`` with the quantisation that ``source`` undoes between two nodes, and ``new`` for the second."""
     integer, real = f"{first.output}:integer", f"{first.output}:real"
-    quantize = Node("QuantizeLinear", (first.output, *source.inputs[1:]), integer)
-    dequantize = Node("DequantizeLinear", (integer, *source.inputs[1:]), real)
+    quantize = Node(OnnxQuantizeLinear(), (first.output, *source.inputs[1:]), integer)
+    dequantize = Node(OnnxDequantizeLinear(), (integer, *source.inputs[1:]), real)
     reading = new.with_(inputs=tuple(real if name == first.output else name for name in new.inputs))
-    nodes = [each for node in graph.nodes
-             for each in ((quantize, dequantize, reading) if node is second else (node,))]
-    quantised = source.output if source.op == "QuantizeLinear" else source.inputs[0]
+    quantised = source.output if isinstance(source.operator, OnnxQuantizeLinear) else source.inputs[0]
     shape, dtype = graph.tensors[first.output].shape, graph.tensors[quantised].dtype
-    types = {integer: Tensor(integer, shape, dtype), real: Tensor(real, shape, "float32")}
-    return graph.with_(nodes=tuple(nodes), tensors={**graph.tensors, **types})
+    graph = graph.with_tensors(Tensor(integer, shape, dtype), Tensor(real, shape, "float32"))
+    return graph.replaced((second,), quantize, dequantize, reading)

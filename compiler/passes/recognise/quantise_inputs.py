@@ -6,18 +6,20 @@ and the quantisation of the input itself is the host's.
 
 from dataclasses import replace
 
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxQuantizeLinear, OnnxSlice, OnnxTranspose, OnnxView
 from tilewright.compiler.graph.rewrite import Pass
 
-_MOVES = {"Slice", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"}
+_Move = OnnxSlice | OnnxView | OnnxTranspose
 
 
 class QuantiseInputs(Pass):
     """Replace ``Q(f(g(x)))`` by ``f(g(Q(x)))`` where x is a float input of the model and f and g move."""
 
     def apply(self, graph: Graph) -> Graph:
-        for quantize in [node for node in graph.nodes if node.op == "QuantizeLinear"]:
-            chain = _moves_before(graph, quantize)
+        for quantize in graph.nodes:
+            chain = _moves_before(graph, quantize) if isinstance(quantize.operator, OnnxQuantizeLinear) else []
             if chain:
                 graph = _swapped(graph, quantize, chain)
         return graph
@@ -29,29 +31,28 @@ def _moves_before(graph: Graph, quantize: Node) -> list[Node]:
     name = quantize.inputs[0]
     while name not in graph.inputs:
         node = graph.producer(name)
-        if node is None or node.op not in _MOVES or not graph.all_constant(node.inputs[1:]):
+        if node is None or not isinstance(node.operator, _Move) or not graph.all_constant(node.inputs[1:]):
             return []
-        chain.insert(0, node)
+        chain.append(node)
         name = node.inputs[0]
+    chain.reverse()
     scalar = all(graph.constants[each].size == 1 for each in quantize.inputs[1:] if each in graph.constants)
     return chain if scalar and graph.tensors[name].dtype == "float32" else []
 
 
 def _swapped(graph: Graph, quantize: Node, chain: list[Node]) -> Graph:
-    tensors, kind = dict(graph.tensors), graph.tensors[quantize.output]
-    source = f"{quantize.output}:unmoved"
-    tensors[source] = replace(kind, name=source, shape=tensors[chain[0].inputs[0]].shape)
-    new = [quantize.with_(inputs=(chain[0].inputs[0], *quantize.inputs[1:]), output=source)]
+    kind = graph.tensors[quantize.output]
+    source = replace(kind, name=f"{quantize.output}:unmoved", shape=graph.tensors[chain[0].inputs[0]].shape)
+    tensors = [source]
+    new = [quantize.with_(inputs=(chain[0].inputs[0], *quantize.inputs[1:]), output=source.name)]
     for index, node in enumerate(chain):
         last = index == len(chain) - 1
         output = quantize.output if last else f"{quantize.output}:move {index}"
-        tensors[output] = replace(kind, name=output, shape=tensors[node.output].shape)
+        tensors.append(replace(kind, name=output, shape=graph.tensors[node.output].shape))
         new.append(node.with_(inputs=(new[-1].output, *node.inputs[1:]), output=output))
-    nodes = [each for node in graph.nodes for each in (new if node is quantize else (node,))]
-    read = {name for node in nodes for name in node.inputs} | set(graph.outputs)
+    graph = graph.with_tensors(*tensors).replaced((quantize,), *new)
     # From the end on, since what reads a move may be a move that nothing reads.
     for node in reversed(chain):
-        if node.output not in read:
-            nodes.remove(node)
-            read = {name for each in nodes for name in each.inputs} | set(graph.outputs)
-    return graph.with_(nodes=tuple(nodes), tensors=tensors)
+        if not graph.is_read(node.output):
+            graph = graph.removed(node)
+    return graph

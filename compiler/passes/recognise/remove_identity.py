@@ -1,14 +1,13 @@
 """Drop what computes nothing: ``Identity(x)`` and ``Dropout(x)`` become ``x``."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError
-from tilewright.compiler.graph.graph import Graph, Node
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxDropout, OnnxIdentity
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
-_IDENTITIES = ("Identity", "Dropout")
 _TRAINING = 2   # the input of Dropout that tells it to drop
 
 
@@ -19,35 +18,34 @@ class RemoveIdentity(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        while (node := next((n for n in graph.nodes if n.op in _IDENTITIES and not n.reason), None)) is not None:
+        for output in [node.output for node in graph.nodes if _is_left(node)]:
+            node = graph.producer(output)
+            assert node is not None
             _check(graph, node)
-            if node.output not in graph.outputs:
-                graph = rename(graph, {node.output: node.inputs[0]}, without=node)
-            elif graph.producer(node.inputs[0]) is not None and node.inputs[0] not in graph.outputs:
-                graph = rename(graph, {node.inputs[0]: node.output}, without=node)
+            source = node.inputs[0]
+            if output not in graph.outputs:
+                graph = graph.removed(node).replace_all_uses(output, source)
+            elif graph.producer(source) is not None and source not in graph.outputs:
+                graph = graph.removed(node).renamed(source, output)
             else:
-                kept = Node("Identity", node.inputs[:1], node.output, {}, node.onnx_nodes,
+                kept = Node(OnnxIdentity(), (source,), output, node.onnx_nodes,
                             "it joins an input or output of the model to an output")
                 graph = graph.replaced((node,), kept)
         return graph
 
     def ensures(self, graph: Graph) -> None:
-        if left := [node.name for node in graph.nodes if node.op in _IDENTITIES and not node.reason]:
+        if left := [node.name for node in graph.nodes if _is_left(node)]:
             raise PassError(f"Identities must all be removed, not left as {', '.join(left)}")
+
+
+def _is_left(node: Node) -> bool:
+    return isinstance(node.operator, OnnxIdentity | OnnxDropout) and not node.reason
 
 
 def _check(graph: Graph, node: Node) -> None:
     """Raise :exc:`UnsupportedNodeError` for a Dropout that drops, or may."""
-    training = node.inputs[_TRAINING] if node.op == "Dropout" and len(node.inputs) > _TRAINING else ""
+    has_flag = isinstance(node.operator, OnnxDropout) and len(node.inputs) > _TRAINING
+    training = node.inputs[_TRAINING] if has_flag else ""
     if training and bool(np.any(graph.constants.get(training, True))):
         raise UnsupportedNodeError(node.name, node.op, "it drops values, as in training",
                                    "export the model for inference")
-
-
-def rename(graph: Graph, names: dict[str, str], *, without: Node) -> Graph:
-    """Return ``graph`` without one node and with some tensors called by other names."""
-    nodes = tuple(
-        replace(node, inputs=tuple(names.get(name, name) for name in node.inputs),
-                output=names.get(node.output, node.output))
-        for node in graph.nodes if node is not without)
-    return graph.with_(nodes=nodes)

@@ -4,21 +4,36 @@ Exporters of frameworks that compute in NHWC put one before and one behind each 
 the integer side of a DequantizeLinear.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import UnionType
 
 import numpy as np
 
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxBinary,
+    OnnxCast,
+    OnnxConcat,
+    OnnxDequantizeLinear,
+    OnnxDropout,
+    OnnxIdentity,
+    OnnxOperator,
+    OnnxPad,
+    OnnxQuantizeLinear,
+    OnnxReduction,
+    OnnxResize,
+    OnnxSlice,
+    OnnxSoftmax,
+    OnnxTranspose,
+    OnnxUnary,
+)
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.graph.value_tables import BINARY, UNARY
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
-from tilewright.compiler.passes.recognise.remove_identity import rename
 
 _Perm = tuple[int, ...]
 _LAYOUTS: tuple[_Perm, ...] = ((0, 2, 3, 1), (0, 3, 1, 2))
-_ELEMENTWISE = UNARY | {"Identity", "Dropout", "Cast", "Clip"}
-_REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
+_Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | OnnxCast
 _IDENTITY = (0, 1, 2, 3)
 
 
@@ -26,17 +41,18 @@ class SinkTransposes(Pass):
     """Replace ``op(T(x), …)`` by ``T(op(x, …))`` where op does not care, and ``T⁻¹(T(x))`` by x."""
 
     def apply(self, graph: Graph) -> Graph:
-        if not any(node.op == "Transpose" and _perm(node) in _LAYOUTS for node in graph.nodes):
+        if not any(isinstance(node.operator, OnnxTranspose) and _perm(node.operator) in _LAYOUTS
+                   for node in graph.nodes):
             return graph
         state = _Sinking(graph)
         for node in graph.nodes:
             state.add(node)
-        return _without_pairs(_raised(_used(graph.with_(
-            nodes=tuple(state.nodes), tensors=state.tensors, constants=state.constants))))
+        return _without_pairs(_raised(graph.with_(
+            nodes=state.nodes, tensors=state.tensors, constants=state.constants).without_unread()))
 
 
-def _perm(node: Node) -> _Perm:
-    return tuple(node.attrs.get("perm", ()))
+def _perm(transpose: OnnxTranspose) -> _Perm:
+    return transpose.perm or ()
 
 
 class _Sinking:
@@ -51,11 +67,11 @@ class _Sinking:
 
     def add(self, node: Node) -> None:
         """Add a node, or what computes the same with its transposes behind it."""
-        if node.op == "Transpose" and len(_perm(node)) == len(_IDENTITY):
-            self.transpose(node, node.inputs[0], _perm(node))
+        if isinstance(node.operator, OnnxTranspose) and len(_perm(node.operator)) == len(_IDENTITY):
+            self.transpose(node, node.inputs[0], _perm(node.operator))
             return
         perms = {self.transposed[name][1] for name in node.inputs if name in self.transposed}
-        rewrite = _REWRITES.get(node.op, _elementwise if node.op in _ELEMENTWISE | BINARY else None)
+        rewrite = next((rewrite for kinds, rewrite in _REWRITES if isinstance(node.operator, kinds)), None)
         if len(perms) == 1 and rewrite is not None and self.shape(node.output) is not None:
             (perm,) = perms
             free = [name for name in node.inputs if name and name not in self.transposed and name not in self.constants]
@@ -75,11 +91,11 @@ class _Sinking:
             perm = tuple(first[axis] for axis in perm)
         if perm == _IDENTITY and node.output not in self.graph.outputs:
             # An Identity is not for the core: RemoveIdentity comes later.
-            self.nodes.append(Node("Identity", (source,), node.output, {}, node.onnx_nodes))
+            self.nodes.append(Node(OnnxIdentity(), (source,), node.output, node.onnx_nodes))
             return
         if perm in _LAYOUTS:
             self.transposed[node.output] = source, perm
-        self.nodes.append(node.with_(inputs=(source,), attrs={"perm": perm}))
+        self.nodes.append(node.with_(operator=OnnxTranspose({"perm": perm}), inputs=(source,)))
 
     def sunk(self, node: Node, new: Node, perm: _Perm) -> None:
         """Add ``new``, which computes ``node`` before its transposes, and the transpose behind it."""
@@ -90,7 +106,7 @@ class _Sinking:
             shape[axis] = extent
         self.tensors[inner] = Tensor(inner, tuple(shape), outer.dtype)
         self.nodes.append(new.with_(output=inner))
-        self.transpose(Node("Transpose", (inner,), node.output, {"perm": perm}), inner, perm)
+        self.transpose(Node(OnnxTranspose({"perm": perm}), (inner,), node.output), inner, perm)
 
     def sources(self, node: Node, perm: _Perm, broadcast: bool = True) -> tuple[str, ...]:
         """Return the inputs before their transposes; constants are transposed back where they are ``broadcast``."""
@@ -117,6 +133,7 @@ class _Sinking:
         return None if value is None else [int(each) for each in value.ravel()]
 
 
+_Kinds = type[OnnxOperator] | UnionType
 _Rewrite = Callable[[_Sinking, Node, _Perm], Node | None]
 
 
@@ -131,12 +148,14 @@ def _quantisation(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
 
 
 def _along_axis(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
-    if node.op == "Softmax" and 0 < state.graph.opset < 13:
+    operator = node.operator
+    assert isinstance(operator, OnnxSoftmax | OnnxConcat)
+    if isinstance(operator, OnnxSoftmax) and 0 < state.graph.opset < 13:
         return None
-    axis = int(node.attrs.get("axis", -1)) % len(perm)
-    if any(name in state.constants for name in node.inputs) and node.op == "Concat":
+    if any(name in state.constants for name in node.inputs) and isinstance(operator, OnnxConcat):
         return None
-    return node.with_(inputs=state.sources(node, perm)).with_attrs(axis=perm[axis])
+    axis = int(operator.axis) % len(perm)
+    return node.with_(operator=operator.with_attributes(axis=perm[axis]), inputs=state.sources(node, perm))
 
 
 def _pad(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
@@ -151,15 +170,17 @@ def _pad(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
 
 
 def _reduction(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
-    axes = node.attrs.get("axes")
+    operator = node.operator
+    assert isinstance(operator, OnnxReduction)
+    axes: Sequence[int] | None = operator.axes
     if len(node.inputs) > 1 and node.inputs[1]:
         axes = state.integers(node.inputs[1])
-    if axes is None or not node.attrs.get("keepdims", 1):
+    if axes is None or not operator.keepdims:
         return None
     moved = [perm[int(axis) % len(perm)] for axis in axes]
     source = state.sources(node, perm, broadcast=False)[0]
     if len(node.inputs) == 1:
-        return node.with_(inputs=(source,)).with_attrs(axes=tuple(moved))
+        return node.with_(operator=operator.with_attributes(axes=tuple(moved)), inputs=(source,))
     name = state.constant(f"{node.output}:axes", np.array(moved, np.int64))
     return node.with_(inputs=(source, name))
 
@@ -176,7 +197,8 @@ def _slice(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
 
 def _resize(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
     sized = [index for index in (2, 3) if len(node.inputs) > index and node.inputs[index]]
-    if len(node.inputs) < 3 or len(sized) != 1 or "axes" in node.attrs:
+    operator = node.operator
+    if len(node.inputs) < 3 or len(sized) != 1 or not isinstance(operator, OnnxResize) or operator.axes is not None:
         return None
     value = state.constants.get(node.inputs[sized[0]])
     if value is None or value.size != len(perm):
@@ -189,19 +211,10 @@ def _resize(state: _Sinking, node: Node, perm: _Perm) -> Node | None:
     return node.with_(inputs=tuple(inputs))
 
 
-_REWRITES: Mapping[str, _Rewrite] = {
-    "QuantizeLinear": _quantisation, "DequantizeLinear": _quantisation, "Concat": _along_axis, "Softmax": _along_axis,
-    "Pad": _pad, "Slice": _slice, "Resize": _resize, **dict.fromkeys(_REDUCTIONS, _reduction)}
-
-
-def _used(graph: Graph) -> Graph:
-    """Drop nodes whose result nothing reads."""
-    needed, nodes = set(graph.outputs), []
-    for node in reversed(graph.nodes):
-        if node.output in needed:
-            nodes.append(node)
-            needed |= set(node.inputs)
-    return graph.with_(nodes=tuple(reversed(nodes)))
+_REWRITES: tuple[tuple[_Kinds, _Rewrite], ...] = (
+    (OnnxQuantizeLinear | OnnxDequantizeLinear, _quantisation), (OnnxConcat | OnnxSoftmax, _along_axis),
+    (OnnxPad, _pad), (OnnxSlice, _slice), (OnnxResize, _resize), (OnnxReduction, _reduction),
+    (_Elementwise, _elementwise))
 
 
 def _raised(graph: Graph) -> Graph:
@@ -210,8 +223,8 @@ def _raised(graph: Graph) -> Graph:
     tensors = dict(graph.tensors)
     makers: dict[str, Node] = {node.output: node for node in graph.nodes}
     for node in graph.nodes:
-        source = makers.get(node.inputs[0]) if node.op == "Transpose" else None
-        scalar: Any = source is not None and source.op == "DequantizeLinear" and all(
+        source = makers.get(node.inputs[0]) if isinstance(node.operator, OnnxTranspose) else None
+        scalar = source is not None and isinstance(source.operator, OnnxDequantizeLinear) and all(
             name in graph.constants and graph.constants[name].size == 1 for name in source.inputs[1:] if name)
         if source is None or not scalar or source.inputs[0] in graph.constants:
             nodes.append(node)
@@ -220,16 +233,17 @@ def _raised(graph: Graph) -> Graph:
         tensors[inner] = Tensor(inner, tensors[node.output].shape, tensors[source.inputs[0]].dtype)
         nodes += [node.with_(inputs=source.inputs[:1], output=inner),
                   source.with_(inputs=(inner, *source.inputs[1:]), output=node.output)]
-    return _used(graph.with_(nodes=tuple(nodes), tensors=tensors))
+    return graph.with_(nodes=nodes, tensors=tensors).without_unread()
 
 
 def _without_pairs(graph: Graph) -> Graph:
     """Replace ``Q(DQ(x))`` of one quantisation by x: between the two, there was a transpose."""
     for node in graph.nodes:
-        source = graph.producer(node.inputs[0]) if node.op == "QuantizeLinear" else None
-        if source is not None and source.op == "DequantizeLinear" and node.output not in graph.outputs \
+        source = graph.producer(node.inputs[0]) if isinstance(node.operator, OnnxQuantizeLinear) else None
+        if source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
+                and node.output not in graph.outputs \
                 and same_parameters(graph, source.inputs[1:], node.inputs[1:]):
             quantize = graph.producer(node.output)
             assert quantize is not None
-            graph = rename(graph, {node.output: source.inputs[0]}, without=quantize)
-    return _used(graph)
+            graph = graph.removed(quantize).replace_all_uses(node.output, source.inputs[0])
+    return graph.without_unread()

@@ -6,11 +6,14 @@ import numpy as np
 
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_ops import MOVING, PLACED, moved_type
+from tilewright.compiler.graph.integer_operators import QClamp, QMaxPool
+from tilewright.compiler.graph.integer_ops import moved_type
+from tilewright.compiler.graph.move_operators import Placed, QConcat, QReshape
+from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxMoving
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.passes.recognise.leave_to_core import MOVERS
 
-_SPREADING = frozenset({*MOVING, *PLACED, *MOVERS})
+_MOVING = QMaxPool | QClamp | QReshape | Placed
+"""Integer operators whose output is quantised as their input."""
 
 
 class SpreadQuantisation(Pass):
@@ -20,15 +23,14 @@ class SpreadQuantisation(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        moves = [(source, node.output) for node in graph.nodes if node.op in _SPREADING
-                 for source in (node.inputs if node.op in ("QConcat", "Concat") else node.inputs[:1])
+        moves = [(source, node.output) for node in graph.nodes if isinstance(node.operator, _MOVING | OnnxMoving)
+                 for source in (node.inputs if isinstance(node.operator, QConcat | OnnxConcat) else node.inputs[:1])
                  if graph.tensors[node.output].dtype in quantisation.INTEGERS]
         graph = _spread(graph, moves)
-        for node in [node for node in graph.nodes if node.op in (*MOVING, *PLACED)]:
-            if not (tensor := graph.tensors[node.inputs[0]]).quantised:
+        for node in graph.nodes:
+            if isinstance(node.operator, _MOVING) and not (tensor := graph.tensors[node.inputs[0]]).quantised:
                 # Nothing tells what these integers stand for, so they stand for themselves.
-                graph = graph.with_(tensors={
-                    **graph.tensors, tensor.name: replace(tensor, scale=np.float32(1), zero_point=0)})
+                graph = graph.with_tensors(replace(tensor, scale=np.float32(1), zero_point=0))
                 graph = _spread(graph, moves)
         return graph
 

@@ -7,11 +7,14 @@ from itertools import pairwise
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.node_list import NodeList
+from tilewright.compiler.graph.onnx_operators import onnx_operator
+
+RELU, ADD, NEG, ABS = (onnx_operator(name, {}) for name in ("Relu", "Add", "Neg", "Abs"))
 
 
 def chain(*names):
     """Return a list in which every node reads what the one before it writes."""
-    return NodeList(Node("Relu", (before,), after) for before, after in pairwise(names))
+    return NodeList(Node(RELU, (before,), after) for before, after in pairwise(names))
 
 
 def outputs(nodes):
@@ -19,7 +22,7 @@ def outputs(nodes):
 
 
 def test_producers_and_readers():
-    nodes = NodeList([Node("Relu", ("x",), "a"), Node("Add", ("x", "a"), "b"), Node("Add", ("a", "a"), "c")])
+    nodes = NodeList([Node(RELU, ("x",), "a"), Node(ADD, ("x", "a"), "b"), Node(ADD, ("a", "a"), "c")])
     assert nodes.producer("b") is nodes[1]
     assert nodes.producer("x") is None
     assert outputs(nodes.readers("a")) == ["b", "c"]
@@ -29,24 +32,24 @@ def test_producers_and_readers():
 
 def test_many_for_one_stand_at_its_place():
     nodes = chain("x", "a", "b", "c")
-    new = [Node("Neg", ("a",), "one"), Node("Neg", ("one",), "two"), Node("Neg", ("two",), "b")]
+    new = [Node(NEG, ("a",), "one"), Node(NEG, ("one",), "two"), Node(NEG, ("two",), "b")]
     changed = nodes.replaced([nodes[1]], new)
     assert outputs(changed) == ["a", "one", "two", "b", "c"]
     assert outputs(nodes) == ["a", "b", "c"]
     assert outputs(nodes.readers("a")) == ["b"]
     assert outputs(changed.readers("a")) == ["one"]
-    assert outputs(changed.replaced([changed[1]], [Node("Abs", ("a",), "zero"), new[0]])) == [
+    assert outputs(changed.replaced([changed[1]], [Node(ABS, ("a",), "zero"), new[0]])) == [
         "a", "zero", "one", "two", "b", "c"]
 
 
 def test_one_for_many_stands_at_the_place_of_the_last():
     nodes = chain("x", "a", "b", "c")
-    assert outputs(nodes.replaced([nodes[0], nodes[2]], [Node("Neg", ("x",), "c")])) == ["b", "c"]
+    assert outputs(nodes.replaced([nodes[0], nodes[2]], [Node(NEG, ("x",), "c")])) == ["b", "c"]
     assert outputs(nodes.replaced([nodes[1]], [])) == ["a", "c"]
 
 
 def test_all_uses_are_replaced():
-    graph = Graph("g", [Node("Relu", ("x",), "a"), Node("Add", ("a", "a"), "b"), Node("Add", ("b", "a"), "c")],
+    graph = Graph("g", [Node(RELU, ("x",), "a"), Node(ADD, ("a", "a"), "b"), Node(ADD, ("b", "a"), "c")],
                   {}, {}, ("x",), ("c",))
     assert [node.inputs for node in graph.replace_all_uses("a", "y").nodes] == [("x",), ("y", "y"), ("b", "y")]
     assert [(node.inputs, node.output) for node in graph.renamed("b", "z").nodes] == [
@@ -60,7 +63,7 @@ def test_any_row_of_changes_gives_what_a_plain_list_gives():
     nodes, number = NodeList(plain), 8
     for _ in range(200):
         old = draw.choice(plain)
-        new = [Node("Neg", (draw.choice("0123"),), f"{number + index}") for index in range(draw.choice((0, 1, 1, 2)))]
+        new = [Node(NEG, (draw.choice("0123"),), f"{number + index}") for index in range(draw.choice((0, 1, 1, 2)))]
         number += 2
         if len(plain) > 2 or new:
             plain = [each for node in plain for each in (new if node is old else [node])]
@@ -79,6 +82,6 @@ def test_a_change_costs_no_more_in_a_long_list():
     for name in names[1:]:
         node = nodes.producer(name)
         assert node is not None
-        nodes = nodes.replaced([node], [node.with_(op="Neg")])
+        nodes = nodes.replaced([node], [node.with_(operator=NEG)])
     assert time.monotonic() - start < 20
     assert len(nodes) == 20_000

@@ -5,9 +5,21 @@ import pytest
 
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import INTEGER
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import (
+    ExactWindow,
+    IntegerOperator,
+    QAdd,
+    QClamp,
+    QConv,
+    QMaxPool,
+    WindowAsRead,
+)
+from tilewright.compiler.graph.move_operators import FlatView, QReshape, ShapedView, SqueezedView, UnsqueezedView
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxIdentity, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass, PassError, Pipeline
+from tilewright.compiler.network.layers import MaxPool, Residual
 from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
@@ -16,10 +28,9 @@ from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
 from tilewright.compiler.passes.pipeline import CANONICALISATION, PASSES, RECOGNITION
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
-from tilewright.compiler.passes.recognise.qdq import RecogniseQdq
+from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 
-BOUNDS = {"low": -128, "high": 127}
 X = Tensor("x", (1, 2, 4, 4), "int8", np.float32(0.5), 3)
 
 
@@ -57,7 +68,7 @@ def test_a_pass_that_breaks_its_promise_is_told():
             return graph
 
     with pytest.raises(PassError, match=r"^Identities must all be removed, not left as y$"):
-        Pipeline((Idle(),))(graph_of(Node("Identity", ("x",), "y")))
+        Pipeline((Idle(),))(graph_of(Node(OnnxIdentity(), ("x",), "y")))
 
 
 def test_passes_do_not_change_their_graph():
@@ -96,45 +107,45 @@ def test_chains_of_exact_operators_are_quantised_between():
 
 def test_unsigned_becomes_signed():
     y = Tensor("y", X.shape, "uint8", np.float32(1), 200)
-    graph = ShiftUnsigned().apply(graph_of(Node("QClamp", ("x",), "y", {"low": 0, "high": 255}), y=y))
+    graph = ShiftUnsigned().apply(graph_of(Node(QClamp(low=0, high=255), ("x",), "y"), y=y))
     assert graph.tensors["y"] == Tensor("y", X.shape, "int8", np.float32(1), 72, unsigned=True)
-    assert graph.nodes[0].attrs == BOUNDS
+    assert graph.nodes[0].operator == QClamp(low=-128, high=127)
     assert graph.tensors["x"] == X
 
 
 def test_clamps_become_bounds():
-    conv = Node("QConv", ("x",), "c", BOUNDS, ("conv",))
-    relu = Node("QClamp", ("c",), "r", {"low": 3, "high": 127}, ("relu",))
-    clip = Node("QClamp", ("r",), "y", {"low": -128, "high": 90}, ("clip",))
+    conv = Node(QConv(), ("x",), "c", ("conv",))
+    relu = Node(QClamp(low=3), ("c",), "r", ("relu",))
+    clip = Node(QClamp(high=90), ("r",), "y", ("clip",))
     (fused,) = FuseClamp().apply(graph_of(conv, relu, clip)).nodes
-    assert fused == Node("QConv", ("x",), "y", {"low": 3, "high": 90}, ("conv", "relu", "clip"))
+    assert fused == Node(QConv(low=3, high=90), ("x",), "y", ("conv", "relu", "clip"))
 
 
 def test_a_clamp_of_something_read_elsewhere_stands_alone():
-    conv = Node("QConv", ("x",), "c", BOUNDS)
-    relu = Node("QClamp", ("c",), "y", {"low": 3, "high": 127})
+    conv = Node(QConv(), ("x",), "c")
+    relu = Node(QClamp(low=3), ("c",), "y")
     assert ops(FuseClamp().apply(graph_of(conv, relu, outputs=("y", "c")))) == ["QConv", "QPass"]
 
 
 def test_bounds_that_exclude_each_other_meet():
-    conv = Node("QConv", ("x",), "c", {"low": 50, "high": 127})
-    clip = Node("QClamp", ("c",), "y", {"low": -128, "high": 10})
-    assert FuseClamp().apply(graph_of(conv, clip)).nodes[0].attrs == {"low": 10, "high": 10}
+    conv = Node(QConv(low=50), ("x",), "c")
+    clip = Node(QClamp(high=10), ("c",), "y")
+    assert FuseClamp().apply(graph_of(conv, clip)).nodes[0].operator == QConv(low=10, high=10)
 
 
 def test_an_addition_joins_the_operator_of_its_first_operand_and_stands_behind_both():
-    own, other = Node("QConv", ("x",), "a", BOUNDS), Node("QConv", ("x",), "b", BOUNDS)
-    graph = FuseResidual().apply(graph_of(own, other, Node("QAdd", ("a", "b"), "y", BOUNDS)))
+    own, other = Node(QConv(), ("x",), "a"), Node(QConv(), ("x",), "b")
+    graph = FuseResidual().apply(graph_of(own, other, Node(QAdd(), ("a", "b"), "y")))
     assert [node.output for node in graph.nodes] == ["b", "y"]
-    residual = graph.nodes[1].attrs["residual"]
+    residual = graph.nodes[1].operator.residual
     assert (residual.tensor, residual.scale_a, residual.zero_out) == ("b", np.float32(1), 3)
 
 
 def test_an_addition_to_the_second_operand_changes_places_if_none_can_tell():
-    own = Node("QConv", ("x",), "b", BOUNDS)
-    graph = FuseResidual().apply(graph_of(own, Node("QAdd", ("x", "b"), "y", BOUNDS)))
+    own = Node(QConv(), ("x",), "b")
+    graph = FuseResidual().apply(graph_of(own, Node(QAdd(), ("x", "b"), "y")))
     assert ops(graph) == ["QConv"]
-    assert graph.nodes[0].attrs["residual"].tensor == "x"
+    assert graph.nodes[0].operator.residual.tensor == "x"
 
 
 def test_an_addition_whose_operands_round_differently_stands_alone():
@@ -143,37 +154,40 @@ def test_an_addition_whose_operands_round_differently_stands_alone():
     b = Tensor("b", X.shape, "int8", np.float32(0.007), 0)
     y = Tensor("y", X.shape, "int8", np.float32(0.028), 0)
     graph = FuseResidual().apply(graph_of(
-        Node("QConv", ("x",), "b", BOUNDS), Node("QAdd", ("x", "b"), "y", BOUNDS), x=x, b=b, y=y))
+        Node(QConv(), ("x",), "b"), Node(QAdd(), ("x", "b"), "y"), x=x, b=b, y=y))
     assert ops(graph) == ["QConv", "QPass"]
-    assert graph.nodes[1].attrs["residual"].tensor == "b"
+    assert graph.nodes[1].operator.residual.tensor == "b"
 
 
 def test_a_sum_with_itself_stands_alone():
-    own = Node("QConv", ("x",), "a", BOUNDS)
-    assert ops(FuseResidual().apply(graph_of(own, Node("QAdd", ("a", "a"), "y", BOUNDS)))) == ["QConv", "QPass"]
+    own = Node(QConv(), ("x",), "a")
+    assert ops(FuseResidual().apply(graph_of(own, Node(QAdd(), ("a", "a"), "y")))) == ["QConv", "QPass"]
 
 
 def pool(source, target):
-    return Node("QMaxPool", (source,), target, {**BOUNDS, "kernel": (2, 2), "strides": (2, 2), "pads": (0, 0, 0, 0)})
+    return Node(QMaxPool(window=ExactWindow(kernel=(2, 2), strides=(2, 2))), (source,), target)
 
 
 def test_pooling_joins_the_operator_before_it():
-    (fused,) = FusePool().apply(graph_of(Node("QConv", ("x",), "c", BOUNDS), pool("c", "y"))).nodes
-    assert (fused.op, fused.output, fused.attrs["pool"].kernel) == ("QConv", "y", (2, 2))
+    (fused,) = FusePool().apply(graph_of(Node(QConv(), ("x",), "c"), pool("c", "y"))).nodes
+    assert (type(fused.operator), fused.output, fused.operator.pool.kernel) == (QConv, "y", (2, 2))
 
 
-@pytest.mark.parametrize("attrs", [{"residual": None}, {"pool": None}])
-def test_pooling_behind_an_addition_or_a_pooling_stands_alone(attrs):
-    conv = Node("QConv", ("x",), "c", {**BOUNDS, **attrs})
+@pytest.mark.parametrize("fused", [
+    {"residual": Residual(tensor="x", scale_a=np.float32(1), scale_b=np.float32(1), zero_a=0, zero_b=0, zero_out=0)},
+    {"pool": MaxPool(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))}])
+def test_pooling_behind_an_addition_or_a_pooling_stands_alone(fused):
+    conv = Node(QConv(**fused), ("x",), "c")
     assert ops(FusePool().apply(graph_of(conv, pool("c", "y")))) == ["QConv", "QPass"]
 
 
 def test_windows_are_stated_exactly():
-    def window(**attrs):
-        node = Node("QMaxPool", ("x",), "y", {**BOUNDS, "kernel_shape": (3, 3), "strides": (2, 2), **attrs})
+    def window(**stated):
+        read = WindowAsRead(kernel=(3, 3), strides=(2, 2), **stated)
+        node = Node(QMaxPool(window=read), ("x",), "y")
         x = Tensor("x", (1, 2, 8, 7), "int8")
         graph = InferShapes().apply(graph_of(node, x=x))
-        return graph.nodes[0].attrs["pads"], graph.tensors["y"].shape[2:]
+        return graph.nodes[0].operator.exact_window.pads, graph.tensors["y"].shape[2:]
 
     assert window() == ((0, 0, 0, 0), (3, 3))
     assert window(pads=(1, 1, 1, 1)) == ((1, 1, 1, 1), (4, 4))
@@ -183,16 +197,16 @@ def test_windows_are_stated_exactly():
     assert window(auto_pad="VALID") == ((0, 0, 0, 0), (3, 3))
 
 
-@pytest.mark.parametrize(("attrs", "shape"), [
-    ({"onnx_op": "Flatten", "axis": 1}, (1, 32)),
-    ({"onnx_op": "Flatten", "axis": -1}, (8, 4)),
-    ({"onnx_op": "Reshape", "shape": (0, -1, 8)}, (1, 4, 8)),
-    ({"onnx_op": "Squeeze", "axes": None}, (2, 4, 4)),
-    ({"onnx_op": "Squeeze", "axes": (0,)}, (2, 4, 4)),
-    ({"onnx_op": "Unsqueeze", "axes": (0, -1)}, (1, 1, 2, 4, 4, 1)),
+@pytest.mark.parametrize(("view", "shape"), [
+    (FlatView(1), (1, 32)),
+    (FlatView(-1), (8, 4)),
+    (ShapedView((0, -1, 8)), (1, 4, 8)),
+    (SqueezedView(), (2, 4, 4)),
+    (SqueezedView((0,)), (2, 4, 4)),
+    (UnsqueezedView((0, -1)), (1, 1, 2, 4, 4, 1)),
 ])
-def test_reshapes_are_inferred(attrs, shape):
-    graph = InferShapes().apply(graph_of(Node("QReshape", ("x",), "y", {**BOUNDS, **attrs})))
+def test_reshapes_are_inferred(view, shape):
+    graph = InferShapes().apply(graph_of(Node(QReshape(view), ("x",), "y")))
     assert graph.tensors["y"].shape == shape
 
 
@@ -203,7 +217,7 @@ def test_a_matrix_product_becomes_a_kernel():
     after = FlattenToKernel().apply(before)
     assert ops(after) == ["Quantize", "QConv", "Dequantize"]
     dense, conv = before.nodes[2], after.nodes[1]
-    assert conv.attrs["kernel"] == (3, 4)
+    assert conv.operator.exact_window.kernel == (3, 4)
     kernel = after.constants[conv.inputs[1]]
     assert kernel.shape == (5, 2, 3, 4)
     np.testing.assert_array_equal(kernel.reshape(5, -1), before.constants[dense.inputs[1]])
@@ -219,7 +233,8 @@ def test_what_onnx_runtime_computes_in_float_is_inexact(clip):
 def left(model, *values):
     """Return (operator, reason) of what the passes leave to the host core."""
     graph = Pipeline((*RECOGNITION, *CANONICALISATION))(load(model.finish(*values)))
-    return [(node.op, node.reason) for node in graph.nodes if node.op not in INTEGER]
+    return [(node.op, node.reason) for node in graph.nodes
+            if not isinstance(node.operator, IntegerOperator)]
 
 
 def test_a_result_read_in_float_is_the_cores():
@@ -260,7 +275,7 @@ def test_reshapes_that_move_pixels_are_the_cores():
 
 def test_operators_are_left_with_a_reason():
     with pytest.raises(PassError, match=r"^Only integer operators may be left without a reason, not y$"):
-        RecogniseQdq().ensures(graph_of(Node("Relu", ("x",), "y")))
+        RecogniseQdq().ensures(graph_of(Node(OnnxRelu(), ("x",), "y")))
 
 
 @pytest.mark.parametrize("op", ["Flatten", "MaxPool"])

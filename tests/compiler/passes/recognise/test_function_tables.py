@@ -5,7 +5,8 @@ import pytest
 
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
-from tilewright.compiler.graph.graph import Node
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear, onnx_operator
 from tilewright.compiler.graph.value_tables import TableError, table_of
 from tilewright.compiler.network.layers import CoreLayer
 
@@ -149,8 +150,8 @@ def test_a_product_with_a_constant_is_a_table():
 
 
 def test_operators_that_onnx_runtime_does_not_take_make_no_table():
-    nodes = [Node("DequantizeLinear", ("x", "s"), "real"), Node("Erf", ("real", "real"), "e"),
-             Node("QuantizeLinear", ("e", "s"), "y")]
+    nodes = [Node(OnnxDequantizeLinear(), ("x", "s"), "real"),
+             Node(onnx_operator("Erf", {}), ("real", "real"), "e"), Node(OnnxQuantizeLinear(), ("e", "s"), "y")]
     with pytest.raises(TableError):
         table_of(nodes, "x", "int8", 4, "y", "int8", {"s": np.float32(1)})
 

@@ -5,56 +5,64 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
+from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_moves import move_node
-from tilewright.compiler.graph.integer_ops import with_bounds
+from tilewright.compiler.graph.integer_operators import QClamp
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxConcat,
+    OnnxDepthToSpace,
+    OnnxPad,
+    OnnxQLinearMul,
+    OnnxSpaceToDepth,
+    OnnxTranspose,
+)
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
-from tilewright.compiler.passes.recognise.qdq_group import Group, type_behind
+from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantize_before, type_behind
 
-SHUFFLES = ("Transpose", "DepthToSpace", "SpaceToDepth")
+Shuffle = OnnxTranspose | OnnxDepthToSpace | OnnxSpaceToDepth
 """Operators that move elements one by one: the host core's, if nothing makes them a matter of addresses."""
 
 
-def clamped_behind(group: Group, graph: Graph, nodes: tuple[Node, ...]) -> tuple[Graph, tuple[Node, ...]]:
+def clamped_behind(group: QdqGroup, graph: Graph, nodes: tuple[Node, ...]) -> tuple[Graph, tuple[Node, ...]]:
     """Return ``nodes``, the last of which writes the group's result, with the clamp behind them that there is."""
     if group.clip is None or not group.clamps:
         return graph, nodes
-    name = f"{group.kind.name}:unclamped"
-    graph = graph.with_(tensors={**graph.tensors, name: replace(group.kind, name=name)})
-    clamp = with_bounds("QClamp", group.clip.with_(output=group.kind.name), (name,), group.kind.dtype)
-    return graph, (*nodes[:-1], nodes[-1].with_(output=name), group.clamped(clamp.with_(onnx_nodes=())))
+    before = replace(group.kind, name=f"{group.kind.name}:unclamped")
+    clamp = Node(QClamp().of_type(group.kind.dtype), (before.name,), group.kind.name)
+    return graph.with_tensors(before), (*nodes[:-1], nodes[-1].with_(output=before.name), group.clamped(clamp))
 
 
-def moved(group: Group) -> tuple[Graph, tuple[Node, ...]]:
+def moved(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     """Return the integer operator of a move, and tables before it for inputs of another quantisation."""
     graph, node, tables = group.graph, group.node, []
-    inputs = [group.data_input(name) for name in (node.inputs if node.op == "Concat" else node.inputs[:1])]
+    inputs = [group.data_input(name) for name in (
+        node.inputs if isinstance(node.operator, OnnxConcat) else node.inputs[:1])]
     graph = quantisation.with_types(graph, *inputs, group.kind)
     names = []
     for index, tensor in enumerate(inputs):
         if tensor.same_quantisation(group.kind):
             names.append(tensor.name)
             continue
-        name = f"{group.kind.name}:input{index}"
-        new = replace(group.kind, name=name, shape=tensor.shape)
-        graph = graph.with_(tensors={**graph.tensors, name: new})
+        new = replace(group.kind, name=f"{group.kind.name}:input{index}", shape=tensor.shape)
+        graph = graph.with_tensors(new)
         source = group.graph.producer(node.inputs[index])
         assert source is not None
         rescale = (source.with_(onnx_nodes=()),
-                   group.quantize.with_(inputs=(source.output, *group.quantize.inputs[1:]), output=name,
+                   group.quantize.with_(inputs=(source.output, *group.quantize.inputs[1:]), output=new.name,
                                        onnx_nodes=node.onnx_nodes))
         try:
             tables.append(table_node(graph, rescale, tensor, new))
         except TableError as error:
             raise group.refusal("ONNX Runtime does not change the scale of its inputs", "give them one") from error
-        names.append(name)
+        names.append(new.name)
     value = 0.0
-    if node.op == "Pad":
+    if isinstance(node.operator, OnnxPad):
         constant = node.inputs[2] if len(node.inputs) > 2 else ""
         value = quantisation.number(graph, node, constant, "value") if constant else \
-            node.attrs.get("value", 0.0)
+            node.operator.value
     moved = move_node(graph, node, tuple(names), group.level(np.float32(value))).with_(output=group.kind.name)
     known = graph.tensors[moved.output].shape
     if known is not None and inferred(graph, moved)[1] != known:
@@ -62,7 +70,7 @@ def moved(group: Group) -> tuple[Graph, tuple[Node, ...]]:
     return graph, (*tables, moved)
 
 
-def shuffled(group: Group) -> tuple[Graph, tuple[Node, ...]]:
+def shuffled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     """Return the same operator on integers, for the host core."""
     x = group.data_input(group.node.inputs[0])
     if not x.same_quantisation(group.kind):
@@ -73,13 +81,13 @@ def shuffled(group: Group) -> tuple[Graph, tuple[Node, ...]]:
     return graph, (new,)
 
 
-def multiplied(group: Group) -> tuple[Graph, tuple[Node, ...]]:
+def multiplied(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     """Return a QLinearMul, which the host core computes from integers to integers; all as after ShiftUnsigned."""
     unsigned = group.kind.dtype == "uint8"
     graph, names, constants = group.graph, [], {}
     for index, name in enumerate(group.node.inputs):
-        source = graph.producer(name)
-        if source is None or source.op != "DequantizeLinear":
+        source = dequantize_before(graph, name)
+        if source is None:
             raise group.refusal(f"its input {name!r} is float", "quantise every activation of the model")
         fixed = graph.constants.get(source.inputs[0])
         tensor = type_behind(graph, source)
@@ -94,8 +102,8 @@ def multiplied(group: Group) -> tuple[Graph, tuple[Node, ...]]:
         names += _parameters(tensor, f"{group.kind.name}:{index}", constants)
     names += _parameters(group.kind, group.kind.name, constants)
     graph = quantisation.with_types(graph, group.kind).with_constants(constants)
-    new = group.node.with_(op="QLinearMul", inputs=tuple(names), output=group.kind.name,
-                          attrs={"unsigned": int(unsigned)}, reason="the datapath multiplies by constants only")
+    new = group.node.with_(operator=OnnxQLinearMul({"unsigned": int(unsigned)}), inputs=tuple(names),
+                          output=group.kind.name, reason="the datapath multiplies by constants only")
     return graph, (new,)
 
 

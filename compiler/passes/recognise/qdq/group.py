@@ -1,17 +1,30 @@
 """One float operator between the DequantizeLinear before it and the QuantizeLinear behind it; no pass of its own."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import UNCHANGED_VIEWS, moving_node
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import Bounded
+from tilewright.compiler.graph.integer_ops import moving_node
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxClip,
+    OnnxDequantizeLinear,
+    OnnxGlobalMaxPool,
+    OnnxMaxPool,
+    OnnxQuantizeLinear,
+    OnnxRelu,
+    OnnxView,
+)
 
-ALONE = ("MaxPool", "GlobalMaxPool", "Relu", "Clip", *UNCHANGED_VIEWS)
+Alone = OnnxMaxPool | OnnxGlobalMaxPool | OnnxRelu | OnnxClip | OnnxView
 """Operators that have no clamp of their own behind them: it is the next group's."""
 
 
-class Group:
+class QdqGroup:
     """An operator, the Relu or Clip behind it, if there is one, and the QuantizeLinear behind all.
 
     Attributes
@@ -42,19 +55,20 @@ class Group:
     def followers(self) -> tuple[Node | None, Node]:
         """Return the Relu or Clip behind the operator, if there is one, and the QuantizeLinear behind all."""
         following = self.graph.only_reader(self.node.output)
-        if following is not None and following.op in ("Relu", "Clip") and self.node.op not in ALONE:
+        if following is not None and isinstance(following.operator, OnnxRelu | OnnxClip) \
+                and not isinstance(self.node.operator, Alone):
             clip, following = following, self.graph.only_reader(following.output)
         else:
             clip = None
-        if following is None or following.op != "QuantizeLinear":
+        if following is None or not isinstance(following.operator, OnnxQuantizeLinear):
             raise self.refusal("its result is not quantised at once and only once, so ONNX Runtime computes it in "
                                "float", "quantise every activation of the model, outputs included")
         return clip, following
 
     def data_input(self, name: str) -> Tensor:
         """Return the type of the integer tensor behind an input; a computed one."""
-        source = self.graph.producer(name)
-        if source is None or source.op != "DequantizeLinear":
+        source = dequantize_before(self.graph, name)
+        if source is None:
             raise self.refusal(f"its input {name!r} is float", "quantise every activation of the model")
         if source.inputs[0] in self.graph.constants:
             raise self.refusal(f"its input {name!r} is a constant", "fold the constant into a bias")
@@ -66,15 +80,16 @@ class Group:
                      for bound in self._float_bounds(node))
 
     def _float_bounds(self, node: Node) -> tuple[np.float32 | None, np.float32 | None]:
-        if node.op == "Relu":
+        operator = node.operator
+        if isinstance(operator, OnnxRelu):
             return np.float32(0), None
-        if node.op != "Clip":
+        if not isinstance(operator, OnnxClip):
             return None, None
         found = []
-        for name, attribute in zip((*node.inputs[1:], "", "")[:2], ("min", "max"), strict=True):
+        for name, stated in zip((*node.inputs[1:], "", "")[:2], (operator.min, operator.max), strict=True):
             if name and name not in self.graph.constants:
                 raise self.refusal(f"its bound {name!r} is computed while the model runs", "make it a constant")
-            value = quantisation.number(self.graph, node, name, "bound") if name else node.attrs.get(attribute)
+            value = quantisation.number(self.graph, node, name, "bound") if name else stated
             found.append(None if value is None else np.float32(value))
         return found[0], found[1]
 
@@ -99,9 +114,17 @@ class Group:
         """Return the group's integer operator with the bounds of the Relu or Clip behind it."""
         if self.clip is None or not self.clamps:
             return node
-        clamp = moving_node(self.graph, self.clip, "", self.kind.dtype, *self.bounds(self.clip))
-        bounded = node.with_attrs(low=clamp.attrs["low"], high=clamp.attrs["high"])
-        return bounded.with_(onnx_nodes=node.onnx_nodes + self.clip.onnx_nodes)
+        clamp = moving_node(self.graph, self.clip, "", self.kind.dtype, *self.bounds(self.clip)).operator
+        assert isinstance(node.operator, Bounded)
+        assert isinstance(clamp, Bounded)
+        return node.with_(operator=replace(node.operator, low=clamp.low, high=clamp.high),
+                          onnx_nodes=node.onnx_nodes + self.clip.onnx_nodes)
+
+
+def dequantize_before(graph: Graph, name: str) -> Node | None:
+    """Return the DequantizeLinear that computes ``name``, if one does."""
+    source = graph.producer(name)
+    return source if source is not None and isinstance(source.operator, OnnxDequantizeLinear) else None
 
 
 def type_behind(graph: Graph, dequantize: Node) -> Tensor:

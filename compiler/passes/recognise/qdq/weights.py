@@ -3,47 +3,56 @@
 Source: ``weight_bias_quantization.cc`` of ONNX Runtime.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph import scales as quantisation
-from tilewright.compiler.graph.graph import Graph, Node, Tensor
-from tilewright.compiler.graph.integer_ops import bias_vector, weight_layout, weighted_node, with_bounds
-from tilewright.compiler.graph.transposed_windows import transposed_attrs, transposed_weights
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import QConv
+from tilewright.compiler.graph.integer_ops import bias_vector, standing_for, weight_layout, weighted_node
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxConvTranspose, OnnxDequantizeLinear
+from tilewright.compiler.graph.transposed_windows import transposed_operator, transposed_weights
 from tilewright.compiler.passes.recognise.fold_affine import affine_of
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.leave_to_core import dequantised
-from tilewright.compiler.passes.recognise.qdq_group import Group
+from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantize_before
 
 _MAX_OFFSET_ERROR = 0.5
 """Levels by which a constant sum may be missed: with the rounding of the result, less than one level in all."""
 
 
-def weighted(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
+def weighted(group: QdqGroup, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
     """Return the QConv or QDense of a Conv, Gemm or MatMul, and the graph with its constants."""
     bias_name = (*node.inputs, "", "")[2]
-    axis, attrs = weight_layout(node, bool(bias_name))
-    source = graph.producer(node.inputs[1])
-    if source is None or source.op != "DequantizeLinear":
-        raise group.refusal("its weights are float", "quantise the weights to int8")
-    values, scale, zero = (*source.inputs, "")[:3]
+    axis, operator = weight_layout(node, bool(bias_name))
+    (values, scale, zero), along = _weights(group, graph, node)
     packed = quantisation.weights(graph, node, values, scale, zero, axis)
-    if packed[1].size > 1 and source.attrs.get("axis", 1) % packed[0].ndim != axis:
+    if packed[1].size > 1 and along % packed[0].ndim != axis:
         raise group.refusal("the scales of its weights are not those of its output channels",
                             f"quantise the weights along axis {axis}")
     bias = _bias(group, graph, bias_name, x, packed[1]) if bias_name else None
-    return weighted_node(graph, node, x.name, group.kind.dtype, packed, bias, **attrs)
+    return weighted_node(graph, node, x.name, operator.of_type(group.kind.dtype), packed, bias)
 
 
-def transposed(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
-    """Return the QConvTranspose of a ConvTranspose, and the graph with its constants."""
-    source = graph.producer(node.inputs[1])
-    if source is None or source.op != "DequantizeLinear":
+def _weights(group: QdqGroup, graph: Graph, node: Node) -> tuple[tuple[str, ...], int]:
+    """Return the names of weights, scale and zero point, and the axis that the scales are of."""
+    source = dequantize_before(graph, node.inputs[1])
+    if source is None:
         raise group.refusal("its weights are float", "quantise the weights to int8")
-    values, scale, zero = (*source.inputs, "")[:3]
-    groups = node.attrs.get("group", 1)
+    assert isinstance(source.operator, OnnxDequantizeLinear)
+    return (*source.inputs, "")[:3], source.operator.axis
+
+
+def transposed(group: QdqGroup, graph: Graph, node: Node, operator: OnnxConvTranspose, x: Tensor,
+               ) -> tuple[Graph, Node]:
+    """Return the QConvTranspose of a ConvTranspose, and the graph with its constants."""
+    (values, scale, zero), along = _weights(group, graph, node)
+    groups = operator.group
     levels, factors = transposed_weights(graph, node, values, scale, zero, groups)
-    if factors.size > 1 and source.attrs.get("axis", 1) % levels.ndim != 1:
+    if factors.size > 1 and along % levels.ndim != 1:
         raise group.refusal("the scales of its weights are not those of its output channels",
                             "quantise the weights along axis 1")
     bias_name = (*node.inputs, "", "")[2]
@@ -52,16 +61,16 @@ def transposed(group: Group, graph: Graph, node: Node, x: Tensor) -> tuple[Graph
         constants["bias"] = bias_vector(node, _bias(group, graph, bias_name, x, factors), levels.shape[1] * groups)
     names = {f"{node.output}:{name}": value for name, value in constants.items()}
     # ONNX Runtime has no integer kernel for it.
-    new = with_bounds("QConvTranspose", node, (x.name, *names, *("",) * (3 - len(names))), group.kind.dtype,
-                      **transposed_attrs(node, levels.shape[2:]), exact=False)
-    return graph.with_constants(names), new
+    integer = replace(transposed_operator(node, operator, levels.shape[2:]), exact=False).of_type(group.kind.dtype)
+    return graph.with_constants(names), standing_for(node, integer, x.name, *names, *("",) * (3 - len(names)))
 
 
-def scaled(group: Group) -> tuple[Graph, tuple[Node, ...]] | None:
+def scaled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
     """Return a depthwise 1x1 convolution for s x + t with constants per channel; None if it is something else."""
-    fixed = {node.output: dequantised(node, [group.graph.constants[name] for name in node.inputs if name])
+    fixed = {node.output: dequantised(node, node.operator, group.graph.constants)
              for node in (group.graph.producer(name) for name in group.node.inputs)
-             if node is not None and node.op == "DequantizeLinear" and group.graph.all_constant(node.inputs)}
+             if node is not None and isinstance(node.operator, OnnxDequantizeLinear)
+             and group.graph.all_constant(node.inputs)}
     found = affine_of(group.graph.with_constants(fixed), group.node)
     if found is None:
         return None
@@ -79,7 +88,7 @@ def scaled(group: Group) -> tuple[Graph, tuple[Node, ...]] | None:
     weights = (levels * np.sign(factor)).astype(np.int8).reshape(channels, 1, 1, 1)
     graph, new = weighted_node(
         quantisation.with_types(group.graph, x, group.kind), group.node.with_(output=group.kind.name), x.name,
-        group.kind.dtype, (weights, scale), bias.astype(np.int32), group=channels, exact=False)
+        QConv(groups=channels, exact=False).of_type(group.kind.dtype), (weights, scale), bias.astype(np.int32))
     new = group.clamped(new)
     inferred(graph, new)
     return graph, (new,)
@@ -103,10 +112,10 @@ def _with_offset(factor: np.ndarray, offset: np.ndarray, x_scale: float, y_scale
     return levels, (size / levels).astype(np.float32), biases[best, channels], errors[best, channels]
 
 
-def _bias(group: Group, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
+def _bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
     """Return the int32 bias; ONNX Runtime quantises a float one by the product of the scales."""
-    source = graph.producer(name)
-    if source is not None and source.op == "DequantizeLinear":
+    source = dequantize_before(graph, name)
+    if source is not None:
         levels = quantisation.constant(graph, source, source.inputs[0], "bias")
         if quantisation.scales(graph, source, source.inputs[1]).size not in (1, levels.size):
             raise BadModelError(f"Bias of node {group.node.name!r} must have 1 scale or {levels.size}")

@@ -1,0 +1,1 @@
+"""The QDQ form of ONNX: float operators between DequantizeLinear and QuantizeLinear."""
