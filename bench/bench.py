@@ -73,6 +73,6 @@ def bench(cases: Iterable[BenchCase], output: Path, steps: Steps, *, store: Figu
 def host() -> str:
     """Return the processor of this computer, as far as it says, and how many cores it has."""
     facts = Path("/proc/cpuinfo")
-    lines = facts.read_text().splitlines() if facts.is_file() else []
+    lines = facts.read_text(encoding="utf-8").splitlines() if facts.is_file() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return f"{next(named, platform.processor() or platform.machine())}, {os.cpu_count()} cores"

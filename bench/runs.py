@@ -217,7 +217,7 @@ class FigureStore:
         key = hashlib.sha256(f"{what}\n{self.sources}\n".encode() + model.read_bytes()).hexdigest()
         path = self.folder / f"{key}.json"
         if path.is_file() and not self.fresh:
-            return dict(json.loads(path.read_text())["result"])
+            return dict(json.loads(path.read_text(encoding="utf-8"))["result"])
         result = make()
         write_file(path, (json.dumps({"case": what, "result": result}, indent=2) + "\n").encode())
         return result

@@ -4,6 +4,7 @@ Exit status: 0 if the run ended and every value compared equals ONNX Runtime's, 
 What a command needs is imported when it runs, so that ``--help`` and ``isa`` answer at once.
 """
 
+import io
 import json
 import math
 import shlex
@@ -91,8 +92,16 @@ NoChaining = Annotated[bool, typer.Option("--no-chaining", help="Let every layer
 
 def main() -> None:
     """Run the command line."""
+    print_in_any_locale()
     end_in_order_when_terminated()
     app(prog_name="tilewright")
+
+
+def print_in_any_locale() -> None:
+    """Let a letter that the locale's encoding lacks be printed as ?, instead of ending the run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def end_in_order_when_terminated() -> None:
@@ -262,8 +271,8 @@ def isa(form: Annotated[Format, typer.Option("--format", help="For a person, a p
 @app.command(epilog="Example: tilewright doctor")
 def doctor() -> None:
     """Look for every tool, see whether it runs, and say how to get what is missing."""
+    from tilewright.cli.doctor import examine
     from tilewright.runtime.execution.report_tables import console, doctor_table
-    from tilewright.tools.doctor import examine
     from tilewright.tools.progress import Steps
 
     with Steps().step("Asking every tool for its version"):

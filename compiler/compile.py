@@ -225,8 +225,8 @@ def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
         If the C compiler fails.
     """
     source, elf = folder / "model.c", folder / "model.elf"
-    source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"))
-    (folder / "tilewright.h").write_text(header())
+    source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"), encoding="utf-8")
+    (folder / "tilewright.h").write_text(header(), encoding="utf-8")
     compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
     return elf
 

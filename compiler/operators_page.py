@@ -12,7 +12,8 @@ A quantised model comes as Q/DQ nodes or as QLinear operators (ONNX's and com.mi
 a float model is quantised first ([your-model.md](your-model.md)). What stands between quantised tensors runs on
 the coprocessor as far as the first table says; the rest, and all of a float model with `--float`, on the RISC-V core as
 the second says. `tilewright check MODEL` tells of each node where it runs, why, and what it costs, before anything is
-built.
+built. What is called exact equals ONNX Runtime's integers; where its kernels saturate, on x86 without VNNI, it computes
+them another way for the comparison, or nothing is compared ([machines.md](machines.md)).
 
 | runs on | which is |
 |---|---|

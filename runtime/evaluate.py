@@ -58,8 +58,9 @@ def evaluate(session: InferenceSession, model: Path, input_file: Path | None, st
     inputs = choose_inputs(session.quantised_inputs, model, input_file)
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
-        expected = with_parts(run_reference(model, inputs.arrays), session.tensor_infos)
-        comparison = compare(session.layers, session.tensors, expected, session.inexact)
+        expected = run_reference(model, inputs.arrays)
+        comparison = compare(session.layers, session.tensors, with_parts(expected.tensors, session.tensor_infos),
+                             session.inexact, expected.untrusted)
     report = replace(session.report, matches_reference=comparison.matches,
                      notes=(*ranges_note(model), f"input: {inputs.origin}", str(comparison)))
     names = [output.name for output in session.get_outputs()]
@@ -73,7 +74,15 @@ def ranges_note(model: Path) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collection[str] = ()) -> dict[str, np.ndarray]:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """ONNX Runtime's tensors by name; none, and ``untrusted`` says why, where it cannot be compared with."""
+
+    tensors: dict[str, np.ndarray]
+    untrusted: str = ""
+
+
+def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collection[str] = ()) -> Expected:
     """Return what `runtime.oracle.onnx_runtime` computes: integer tensors, outputs, and the ``floats`` that it has.
 
     Raises
@@ -82,7 +91,8 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
         If ONNX Runtime refuses the model, as when its opset is newer than the one installed.
     """
     try:
-        return Reference(model, floats).run(inputs)
+        reference = Reference(model, floats)
+        return Expected({}, reference.untrusted) if reference.untrusted else Expected(reference.run(inputs))
     except ONNX_RUNTIME_ERRORS as error:
         raise InputError(f"Model {model.name!r} cannot be compared, as ONNX Runtime refuses it: "
                          f"{reason(error)}") from error

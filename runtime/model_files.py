@@ -31,6 +31,9 @@ def model_file(name: str, steps: Steps) -> Path:
     if name not in LARGE:
         if not Path(name).is_file():
             raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}")
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InputError(f"Name of a model must have letters of the locale's encoding, which {name!r} has not; set "
+                             f"LC_ALL=C.UTF-8, or rename the file")
         return Path(name)
     if (built := large_file(name, model_folder())).is_file():
         return built

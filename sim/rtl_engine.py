@@ -140,7 +140,7 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
             dump_files.append(folder / f"dump{index}")
             command += ["--dump", str(address), str(size), str(dump_files[-1])]
         output = _execute(command, folder / "output", simulation.progress)
-        shown = json.loads((folder / "result.json").read_text())
+        shown = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         return _result(shown, tuple(path.read_bytes() for path in dump_files), output)
 
 

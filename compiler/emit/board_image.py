@@ -72,7 +72,7 @@ def compile_for_board(artifact: Artifact, *, cycles_per_bit: int) -> BoardProgra
         folder = Path(name)
         for file in ("model.c", "tilewright.h"):
             shutil.copy(artifact.folder / file, folder)
-        (folder / "board_model.h").write_text(_header(artifact, image, output, cycles_per_bit))
+        (folder / "board_model.h").write_text(_header(artifact, image, output, cycles_per_bit), encoding="utf-8")
         compile_elf(folder / "model.c", folder / "board.elf", system=BOARD,
                     flags=("-Dmain=run_network", f"-I{folder}"),
                     library=any(layer.algorithm == "core" for layer in manifest.layers))

@@ -1,5 +1,6 @@
 """Compile generated C to the ELF that the host core runs, with the clang inside the ziglang wheel."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -68,13 +69,14 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
                *([str(FIRMWARE / "float32.c")] if library else []), str(source), "-o", str(elf)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS,
-                              check=False)
+                              check=False, env=_environment())
     except subprocess.TimeoutExpired as error:
         raise ToolchainError(f"Compiling {source.name} took longer than {TIMEOUT_SECONDS} s; the model may have too "
                              f"many tiles for this machine: take a larger one") from error
     if done.returncode == 0 and elf.is_file():
         return
-    with tempfile.NamedTemporaryFile("w", prefix="tilewright-clang-", suffix=".log", delete=False) as log:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="tilewright-clang-", suffix=".log",
+                                     delete=False) as log:
         log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
     if any(words in done.stderr for words in TOO_LARGE):
         raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its "
@@ -82,3 +84,11 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
                              f"this machine; what the linker said is in {log.name} (take a larger machine)")
     raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; what clang said is in "
                          f"{log.name} (is the package ziglang installed?)")
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which zig keeps its files where ours are kept: it needs a place, home or not."""
+    environment = dict(os.environ)
+    if cache := environment.get("TILEWRIGHT_CACHE"):
+        environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(Path(cache).absolute() / "zig"))
+    return environment

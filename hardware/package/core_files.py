@@ -23,5 +23,7 @@ def core_files(coprocessor: str) -> dict[str, str]:
     """
     theirs = {f"{FOLDER}/{path.name}": path.read_text() for path in core_sources()}
     ours = {f"rtl/{path.name}": path.read_text() for path in _OWN}
+    theirs = {f"{FOLDER}/{path.name}": path.read_text(encoding="utf-8") for path in core_sources()}
+    ours = {f"rtl/{Path(name).name}": (_RTL / name).read_text(encoding="utf-8") for name in _OWN}
     listed = "".join(f"{name}\n" for name in (*theirs, *ours, coprocessor))
-    return {**theirs, f"{FOLDER}/LICENSE": core_license().read_text(), **ours, FILE_LIST: listed}
+    return {**theirs, f"{FOLDER}/LICENSE": core_license().read_text(encoding="utf-8"), **ours, FILE_LIST: listed}

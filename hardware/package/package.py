@@ -30,6 +30,11 @@ class _Package:
     def template(self, path: str, name: str, values: dict[str, str]) -> None:
         """Add a template whose gaps have ``values``."""
         self.files[path] = render(_TEMPLATES / name, **values)
+        """Add a template, names in braces replaced."""
+        text = (_TEMPLATES / name).read_text(encoding="utf-8")
+        for key, value in values.items():
+            text = text.replace("{{" + key + "}}", value)
+        self.files[path] = text
 
 
 def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_core: bool = False,

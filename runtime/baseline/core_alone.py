@@ -214,13 +214,13 @@ def _figures(network: Network, inputs: Mapping[str, np.ndarray], core: CoreName,
         program = Program.make(network, inputs, core, Path(folder))
         kept = cache_folder() / "baseline" / f"{program.key()}.json"
         if kept.is_file():
-            stored = json.loads(kept.read_text())
+            stored = json.loads(kept.read_text(encoding="utf-8"))
             return [(cycles, instructions) for cycles, instructions in stored["layers"]], stored["matches"]
         result = program.run(run_network(network, inputs), progress)
     figures = [(layer.cycles, layer.instructions) for layer in result.layers]
     kept.parent.mkdir(exist_ok=True)
     draft = kept.with_suffix(f".{id(result)}.draft")
-    draft.write_text(json.dumps({"core": core, "layers": figures, "matches": result.matches}))
+    draft.write_text(json.dumps({"core": core, "layers": figures, "matches": result.matches}), encoding="utf-8")
     draft.replace(kept)
     return figures, result.matches
 
@@ -239,7 +239,7 @@ def compile_baseline(baseline: Baseline, folder: Path, *, library: bool = False)
         If the C compiler fails.
     """
     source, elf = folder / "baseline.c", folder / "baseline.elf"
-    source.write_text(baseline.source)
+    source.write_text(baseline.source, encoding="utf-8")
     for header in (KERNELS, XPULP_KERNELS):
         (folder / header.name).write_bytes(header.read_bytes())
     compile_elf(source, elf, flags=["-O3"], library=library)

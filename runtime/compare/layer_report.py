@@ -21,7 +21,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare.last_writer import Writer, find_writer
 from tilewright.runtime.compare.three_ways import SideBySide, Verdict, side_by_side
-from tilewright.runtime.evaluate import run_reference
+from tilewright.runtime.evaluate import Expected, run_reference
 from tilewright.runtime.execution.engines import EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
 from tilewright.runtime.execution.report_tables import plain
@@ -56,6 +56,8 @@ class LayerComparison:
         Of the first wrong byte, if there is one.
     error : QuantisationError or None
         If the model was quantised here.
+    untrusted : str
+        Why ONNX Runtime's tensors were not compared with, if they were not.
     """
 
     model: str
@@ -66,6 +68,7 @@ class LayerComparison:
     found: SideBySide
     writer: Writer | None
     error: QuantisationError | None
+    untrusted: str = ""
 
     @property
     def matches(self) -> bool:
@@ -81,7 +84,8 @@ class LayerComparison:
         return {
             "model": self.model, "machine": self.machine, "engine": self.engine, "input": self.origin,
             "ranges": self.ranges, "matches": self.matches,
-            "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.SETTINGS},
+            "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.settings(),
+                            "not_compared": self.untrusted or None},
             "layers": rows, "layers_in_all": self.found.layers,
             "divergence": asdict(self.found.divergence) if self.found.divergence else None,
             "writer": asdict(self.writer) if self.writer else None,
@@ -114,13 +118,13 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
     inputs = choose_inputs(network.inputs, model, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Running ONNX Runtime"):
-        theirs = _onnx_runtime(model, network, inputs.arrays)
+        expected = _onnx_runtime(model, network, inputs.arrays)
     with steps.step("Running the integer reference"):
         ours = run_network(network, tensors)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         job = _job(compiled, model, engine, Path(folder))
         execution = execute(job, engine, tensors, job.lasting, MemoryTiming.default(machine), steps=steps)
-        found = side_by_side(network, job, theirs, ours, execution.tensors)
+        found = side_by_side(network, job, expected.tensors, ours, execution.tensors)
         writer = None
         if found.divergence is not None:
             with steps.step("Looking for the instruction that wrote it"):
@@ -128,16 +132,17 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
     quantised = quantised_here(model)
     error = quantisation_error(quantised, network, steps) if quantised else None
     return LayerComparison(model=model.stem, machine=machine.name, engine=engine, origin=inputs.origin,
-                           ranges=calibration_note(model), found=found, writer=writer, error=error)
+                           ranges=calibration_note(model), found=found, writer=writer, error=error,
+                           untrusted=expected.untrusted)
 
 
-def _onnx_runtime(model: Path, network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _onnx_runtime(model: Path, network: Network, inputs: Mapping[str, np.ndarray]) -> Expected:
     """Return what ONNX Runtime makes of as many of a network's tensors as it shows."""
     floats = {name for name, info in network.tensors.items() if info.dtype == "float32"}
     found = run_reference(model, inputs, floats)
-    if all(info.dtype != "int8" for info in network.tensors.values()):
+    if not found.untrusted and all(info.dtype != "int8" for info in network.tensors.values()):
         # Nothing depends on what is fused, and without fusion there is more to be seen.
-        found |= FloatReference(model, floats).run(inputs)
+        found.tensors.update(FloatReference(model, floats).run(inputs))
     return found
 
 
@@ -181,10 +186,12 @@ def comparison_table(comparison: LayerComparison) -> Table:
 def summary(comparison: LayerComparison) -> list[str]:
     """Return what holds for the comparison, one line each."""
     found, error = comparison.found, comparison.error
-    lines = [_LEGEND, f"ONNX Runtime {onnx_reference.VERSION}: {onnx_reference.SETTINGS}",
+    lines = [_LEGEND, f"ONNX Runtime {onnx_reference.VERSION}: {onnx_reference.settings()}",
              f"input: {comparison.origin}"]
     if comparison.ranges is not None:
         lines.append(comparison.ranges)
+    if comparison.untrusted:
+        lines.append(comparison.untrusted)
     if error is not None:
         share = f"{100 * error.agreeing / error.answers:.1f} %" if error.answers else "none"
         worst = ", ".join(f"{each.layer} ({each.sqnr:.1f} dB)" for each in error.worst)

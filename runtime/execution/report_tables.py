@@ -8,10 +8,10 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from tilewright.cli.doctor import Finding
 from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
-from tilewright.tools.doctor import Finding
 
 if TYPE_CHECKING:
     from tilewright.runtime.baseline.core_alone import BaselineResult

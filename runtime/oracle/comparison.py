@@ -35,7 +35,8 @@ class Comparison:
 
     Of those compared, ``floats`` were not integers: there ``deviation`` is the largest difference there was, relative
     to the largest value of its tensor. And ``loose`` come from what ONNX Runtime computes in float, and are not held to
-    it: ``levels`` is the largest difference there was among their integers.
+    it: ``levels`` is the largest difference there was among their integers. ``untrusted`` says why ONNX Runtime's
+    results were not asked for.
     """
 
     compared: int
@@ -45,6 +46,7 @@ class Comparison:
     deviation: float = 0.0
     loose: int = 0
     levels: int = 0
+    untrusted: str = ""
 
     @property
     def matches(self) -> bool | None:
@@ -54,6 +56,8 @@ class Comparison:
     def __str__(self) -> str:
         if self.difference is not None:
             return str(self.difference)
+        if self.untrusted:
+            return self.untrusted
         if not self.compared:
             return "No tensor was compared with ONNX Runtime"
         held = self.compared - self.loose
@@ -67,7 +71,7 @@ class Comparison:
 
 
 def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray],
-            reference: Mapping[str, np.ndarray], inexact: Collection[str] = ()) -> Comparison:
+            reference: Mapping[str, np.ndarray], inexact: Collection[str] = (), untrusted: str = "") -> Comparison:
     """Compare layers with ONNX Runtime, in order, up to the first that differs.
 
     Parameters
@@ -81,6 +85,8 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
         Of ONNX's type and shape, as `runtime.oracle.onnx_runtime` returns them.
     inexact : collection of str
         Tensors that need not be equal, as ONNX Runtime computes in float what they come from.
+    untrusted : str
+        Why there is no reference, if there is none.
     """
     compared = floats = loose = levels = 0
     deviation = 0.0
@@ -108,7 +114,7 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
             difference = Difference(number, name, tensor, first, value[first].item(), expected[first].item(),
                                     len(places))
             return Comparison(compared, len(layers), difference, floats, deviation, loose, levels)
-    return Comparison(compared, len(layers), None, floats, deviation, loose, levels)
+    return Comparison(compared, len(layers), None, floats, deviation, loose, levels, untrusted)
 
 
 def float_differences(value: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, float]:

@@ -3,7 +3,8 @@
 ONNX Runtime fuses a model before it runs it, and that decides what is computed in integers. So it is asked to write
 its fused model, in which every integer tensor is then made an output, and which runs without further fusion:
 the same kernels, with nothing hidden. The level of fusion is the one below the change to NHWC, which
-renames tensors and moves data but computes the same.
+renames tensors and moves data but computes the same. Where its kernels saturate, as on
+x86 without VNNI, the fused model is changed so that they do not (`runtime.oracle.exact_products`).
 
 Tensors keep the model's names: those that QuantizeLinear and the QLinear operators write. They are also the
 names in ``compiler.network.layers.Network.tensors``, so the two need no map.
@@ -17,7 +18,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
+from onnxruntime import GraphOptimizationLevel as Level
 from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
+
+from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
 
 _INTEGERS = ("tensor(int8)", "tensor(uint8)")
 _EXACT_IN_FLOAT = {"Relu", "Clip", "MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity"}
@@ -30,9 +34,8 @@ ONNX_RUNTIME_ERRORS = (onnx_runtime.Fail, onnx_runtime.InvalidArgument, onnx_run
 _PROVIDERS = ["CPUExecutionProvider"]
 
 VERSION = onnxruntime.__version__
-SETTINGS = ("CPUExecutionProvider; session.qdqisint8allowed = 1; fused at level ORT_ENABLE_EXTENDED, then run as it "
-            "is, at ORT_DISABLE_ALL")
-"""How the reference is run."""
+_SETTINGS = ("CPUExecutionProvider; session.qdqisint8allowed = 1; fused at level ORT_ENABLE_EXTENDED, then run as it "
+             "is, at ORT_DISABLE_ALL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,36 @@ class Operator:
     integer: bool
 
 
-def session(model: str | Path | bytes) -> onnxruntime.InferenceSession:
-    """Return ONNX Runtime's session of an untouched model, int8 allowed in integer kernels.
+class SaturationError(Exception):
+    """ONNX Runtime's kernels saturate on this processor, and there is no exact route for a model."""
 
-    Without that entry about half of an int8 QDQ network silently runs in float32 on x86.
+
+def settings() -> str:
+    """Return how the reference is run on this processor."""
+    return f"{_SETTINGS}; integer kernels: {kernels_here()}"
+
+
+def session(model: str | Path | bytes, kernels: Kernels | None = None, level: Level = Level.ORT_ENABLE_ALL,
+            ) -> onnxruntime.InferenceSession:
+    """Return ONNX Runtime's session of a model, int8 allowed in integer kernels; untouched if those are exact.
+
+    Without that entry about half of an int8 QDQ network silently runs in float32 on x86. ``kernels`` are this
+    processor's if not given.
+
+    Raises
+    ------
+    SaturationError
+        If it would compute wrong sums.
     """
-    return _session(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL)
+    kernels = kernels or kernels_here()
+    if not kernels.saturate:
+        return _session(model, level)
+    fused = _fused(model, min(level, Level.ORT_ENABLE_EXTENDED, key=int), kernels)
+    if not multiplies(fused) and not multiplies_constants(_read(model, external=False)):
+        return _session(model, level)
+    if untrusted := _made_exact(fused, kernels):
+        raise SaturationError(untrusted)
+    return _session(fused.SerializeToString(), level)
 
 
 def run_reference(model: str | Path | bytes, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -76,20 +103,24 @@ class Reference:
     ----------
     operators : tuple of Operator
         What is executed, in order.
+    untrusted : str
+        Why its integers are not to be compared with; empty if they are.
     """
 
-    def __init__(self, model: str | Path | bytes, floats: Collection[str] = ()) -> None:
-        fused = _fused(model)
-        known = {value.name for value in fused.graph.output}
-        for node in fused.graph.node:
-            for name in {*node.output} - known - {""}:
-                fused.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-        self._session = _session(fused.SerializeToString(), onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+    def __init__(self, model: str | Path | bytes, floats: Collection[str] = (), kernels: Kernels | None = None) -> None:
+        kernels = kernels or kernels_here()
+        fused = _fused(model, Level.ORT_ENABLE_EXTENDED, kernels)
+        outputs = {value.name for value in fused.graph.output}
+        self._session = _session(_with_all_outputs(fused), Level.ORT_DISABLE_ALL)
         self._unread = _unread_inputs(fused)
-        types = {output.name: output.type for output in self._session.get_outputs()}
-        self._names = [name for name, kind in types.items() if name in known or kind in _INTEGERS or name in floats]
-        types |= {value.name: value.type for value in self._session.get_inputs()}
+        types = _types(self._session)
+        self._names = [output.name for output in self._session.get_outputs()
+                       if output.name in {*outputs, *floats} or output.type in _INTEGERS]
         self.operators = _operators(fused, types)
+        self.untrusted = ""
+        if kernels.saturate and multiplies(fused):
+            self.untrusted = _not_compared(make_exact(fused, types, kernels))
+            self._session = _session(fused.SerializeToString(), Level.ORT_DISABLE_ALL)
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return every integer tensor and every output for some inputs; see :func:`run_reference`."""
@@ -110,6 +141,11 @@ class FloatReference:
     ----------
     names, outputs : tuple of str
         Those of the ``wanted`` that it has, and its outputs; the outputs alone.
+
+    Raises
+    ------
+    SaturationError
+        If integers in it would be wrong.
     """
 
     def __init__(self, model: Path, wanted: Iterable[str]) -> None:
@@ -119,15 +155,16 @@ class FloatReference:
         inner = [name for name in dict.fromkeys(wanted) if name in computed and name not in outputs]
         proto.graph.output.extend(map(onnx.helper.make_empty_tensor_value_info, inner))
         self.outputs, self.names = tuple(outputs), (*outputs, *inner)
-        self._session = _session(proto.SerializeToString(), onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+        if untrusted := _made_exact(proto, kernels_here()):
+            raise SaturationError(untrusted)
+        self._session = _session(proto.SerializeToString(), Level.ORT_DISABLE_ALL)
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return those tensors for some inputs."""
         return dict(zip(self.names, self._session.run(list(self.names), dict(inputs)), strict=True))
 
 
-def _session(model: str | Path | bytes, level: onnxruntime.GraphOptimizationLevel, written: str = "",
-             ) -> onnxruntime.InferenceSession:
+def _session(model: str | Path | bytes, level: Level, written: str = "") -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.graph_optimization_level = level
@@ -137,11 +174,59 @@ def _session(model: str | Path | bytes, level: onnxruntime.GraphOptimizationLeve
     return onnxruntime.InferenceSession(model, options, providers=_PROVIDERS)
 
 
-def _fused(model: str | Path | bytes) -> onnx.ModelProto:
+def _fused(model: str | Path | bytes, level: Level, kernels: Kernels) -> onnx.ModelProto:
+    fused = _written(model, level)
+    if kernels.saturate and multiplies_constants(_read(model, external=False)):
+        # They are gone from the fused model, and their sums in it are wrong.
+        changed = _read(model)
+        _made_exact(changed, kernels)
+        return _written(changed.SerializeToString(), level)
+    return fused
+
+
+def _written(model: str | Path | bytes, level: Level) -> onnx.ModelProto:
+    """Return the model that ONNX Runtime makes of one at a level of fusion."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fused.onnx")
-        _session(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, str(path))
+        _session(model, level, str(path))
         return onnx.load(path)
+
+
+def _read(model: str | Path | bytes, *, external: bool = True) -> onnx.ModelProto:
+    if isinstance(model, bytes):
+        return onnx.load_from_string(model)
+    return onnx.load(model, load_external_data=external)
+
+
+def _with_all_outputs(model: onnx.ModelProto) -> bytes:
+    """Make every tensor that a model computes an output, and return the model's bytes."""
+    known = {value.name for value in model.graph.output}
+    for node in model.graph.node:
+        for name in {*node.output} - known - {""}:
+            model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
+    return model.SerializeToString()
+
+
+def _types(session_: onnxruntime.InferenceSession) -> dict[str, str]:
+    return {value.name: value.type for value in (*session_.get_outputs(), *session_.get_inputs())}
+
+
+def _made_exact(model: onnx.ModelProto, kernels: Kernels) -> str:
+    """Make a model's products exact, in place; return why it is not to be compared with, or nothing."""
+    if not kernels.saturate or not multiplies(model):
+        return ""
+    shown = onnx.ModelProto()
+    shown.CopyFrom(model)
+    types = _types(_session(_with_all_outputs(shown), Level.ORT_DISABLE_ALL))
+    return _not_compared(make_exact(model, types, kernels))
+
+
+def _not_compared(left: Collection[str]) -> str:
+    """Return the sentence of products that no kernel here computes exactly; nothing of none."""
+    if not left:
+        return ""
+    return (f"not compared: ONNX Runtime saturates on this processor, in {len(left)} "
+            f"{'products' if len(left) > 1 else 'product'} of integers ({', '.join(sorted(left)[:3])})")
 
 
 def _unread_inputs(model: onnx.ModelProto) -> dict[str, np.ndarray]:

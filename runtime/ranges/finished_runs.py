@@ -57,7 +57,7 @@ class StoredRuns:
         if not facts.exists():
             return None
         try:
-            values = json.loads(facts.read_text())
+            values = json.loads(facts.read_text(encoding="utf-8"))
             with np.load(arrays, allow_pickle=False) as archive:
                 tensors = {name: archive[name] for name in archive.files}
             return Execution(**(values | {"tensors": tensors, "records": tuple(values["records"]),

@@ -1,13 +1,13 @@
 """A model whose tail is float, from ONNX through an artefact to both engines: held to ONNX Runtime, bytes to bytes."""
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, checker, helper, numpy_helper, save_model
 
 from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.artifact import FILES, load_artifact
 from tilewright.isa.machine import PRESETS
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 from tilewright.runtime.session import InferenceSession
 
 
@@ -50,9 +50,7 @@ def artifact(model):
 
 def test_both_engines_hand_out_what_onnx_runtime_does(model, artifact):
     x = np.random.default_rng(1).normal(size=(1, 3, 6, 5)).astype(np.float32)
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    reference = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    reference = onnx_session(model)
     expected = dict(zip(("y", "cq"), reference.run(["y", "cq"], {"x": x}), strict=True))
     found = {}
     for engine in ("fast", "rtl"):

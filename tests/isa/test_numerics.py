@@ -4,13 +4,13 @@ import itertools
 import re
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.isa import numerics
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 
 INT32_CORNERS = (-(2**31), -(2**31) + 1, -(2**24) - 1, -1, 0, 1, 2**24 - 1, 2**24 + 1, 2**25 + 2, 2**31 - 1)
 SEEDED = settings(derandomize=True, deadline=None)
@@ -212,9 +212,7 @@ def session(op_type, domain, inputs, initializers, order):
     )
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return onnx_session(model.SerializeToString())
 
 
 @pytest.mark.parametrize(("x_zero", "y_zero"), [(0, 0), (-128, -128), (7, -3), (127, 100)])

@@ -6,11 +6,11 @@ from collections import Counter
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import numpy_helper
 
 from tilewright.models import BUILTIN, builtin, data
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 
 MAC_LAYERS = {"lenet5": (3, 2), "lenet5_accel": (6, 2), "lenet5_qoperator": (3, 2)}  # convolutions, Gemms
 
@@ -69,9 +69,7 @@ def test_weights_are_per_channel_and_only_the_qoperator_form_has_zero_points(nam
 @pytest.mark.parametrize("name", BUILTIN)
 def test_model_classifies_the_samples(name):
     images, labels = data.samples()
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    session = onnxruntime.InferenceSession(builtin(name), options, providers=["CPUExecutionProvider"])
+    session = onnx_session(builtin(name))
     logits = np.concatenate([session.run(["logits"], {"image": image[np.newaxis]})[0] for image in images])
     # 0.987 is the lowest accuracy on all test digits (models/lenet5.py): one of these 32 may be wrong.
     assert np.count_nonzero(logits.argmax(axis=1) != labels) <= 1

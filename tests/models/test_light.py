@@ -2,12 +2,12 @@
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
 from tilewright.models.images import images
 from tilewright.models.light import LIGHT, SIDE, light
+from tilewright.runtime.oracle.onnx_runtime import session
 
 SMALL = ("squeezenet", "shufflenet", "inception_v1")
 
@@ -16,10 +16,8 @@ def run(model, names, image):
     extended = onnx.ModelProto()
     extended.CopyFrom(model)
     extended.graph.output.extend(map(helper.make_empty_tensor_value_info, names))
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(extended.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run([model.graph.output[0].name, *names], {model.graph.input[0].name: image})
+    wanted = [model.graph.output[0].name, *names]
+    return session(extended.SerializeToString()).run(wanted, {model.graph.input[0].name: image})
 
 
 @pytest.mark.parametrize("name", [name if name in SMALL else pytest.param(name, marks=pytest.mark.slow)

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
@@ -11,6 +10,7 @@ from tests.support.onnx_models import ModelBuilder
 from tilewright import backend
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.errors import InputError
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 
 RNG = np.random.default_rng(8)
 X = RNG.standard_normal((1, 3, 6, 6)).astype(np.float32)
@@ -42,7 +42,7 @@ def quantised() -> ModelProto:
 
 def test_a_quantised_model_runs_on_the_datapath():
     model = quantised()
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = onnx_session(model.SerializeToString())
     (argument,) = session.get_inputs()
     x = RNG.standard_normal(argument.shape).astype(np.float32)
     prepared = backend.prepare(model, machine="nano")

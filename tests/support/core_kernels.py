@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper
 
 from tilewright.compiler.kernels.language.c_helpers import helper_text
@@ -20,6 +19,7 @@ from tilewright.compiler.kernels.language.c_loops import row_major
 from tilewright.compiler.kernels.language.kernel import CTYPES
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.isa.program import Call, Operand
+from tilewright.runtime.oracle.onnx_runtime import Level, session
 
 ABSENT = Operand(0, "", (), ())
 FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", "-fwrapv", "-fno-sanitize=all", "-shared", "-fPIC", "-Wall", "-Wextra",
@@ -134,14 +134,10 @@ def onnx_runtime(op: str, arrays: Sequence[np.ndarray | None], attrs: Mapping[st
     graph = helper.make_graph([node], "one", inputs, [onnx.ValueInfoProto(name="y0")], constants)
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    runner = session(model.SerializeToString(), level=Level.ORT_DISABLE_ALL)
     feeds = {names[position]: np.asarray(array) for position, array in enumerate(arrays)
              if array is not None and position not in parameters}
-    return np.asarray(session.run(None, feeds)[0])
+    return np.asarray(runner.run(None, feeds)[0])
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

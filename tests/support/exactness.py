@@ -8,6 +8,7 @@ from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.runtime.oracle.conversion import as_int8, dequantize_output, quantize_input
+from tilewright.runtime.oracle.exact_products import Kernels
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
 
 
@@ -26,10 +27,14 @@ def random_inputs(network: Network, rng: np.random.Generator) -> dict[str, np.nd
     return inputs
 
 
-def assert_exact(model: bytes | Path, samples: int = 3) -> Network:
-    """Compile ``model`` and compare every tensor with ONNX Runtime's, and every output with an untouched session's."""
-    network, reference, untouched = compile_network(model), Reference(model), session(model)
-    assert reference.rounded_in_float == ()
+def assert_exact(model: bytes | Path, samples: int = 3, kernels: Kernels | None = None) -> Network:
+    """Compile ``model`` and compare every tensor with ONNX Runtime's, and every output with an untouched session's.
+
+    ``kernels`` asks for the route of a processor with such kernels; the sums are the same.
+    """
+    network, reference = compile_network(model), Reference(model, kernels=kernels)
+    untouched = session(model, kernels)
+    assert (reference.rounded_in_float, reference.untrusted) == ((), "")
     rng = np.random.default_rng(0)
     for _ in range(samples):
         inputs = random_inputs(network, rng)
@@ -54,6 +59,7 @@ def assert_layers(model: bytes | Path, samples: int = 2, levels: int = 1, rtol: 
     A tensor behind a layer that is not exact may differ by ``levels``, and a float by ``rtol`` of the largest.
     """
     network, reference, untouched = compile_network(model), Reference(model), session(model)
+    assert reference.untrusted == ""
     loose = inexact_tensors(network)
     rng = np.random.default_rng(0)
     compared = 0

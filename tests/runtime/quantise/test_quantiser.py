@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper
 
@@ -14,7 +13,7 @@ from tilewright.compiler.errors import ModelTooLargeError, UnsupportedModelError
 from tilewright.errors import InputError
 from tilewright.runtime.model_files import ready_model
 from tilewright.runtime.oracle import inputs
-from tilewright.runtime.oracle.onnx_runtime import Reference
+from tilewright.runtime.oracle.onnx_runtime import Reference, session
 from tilewright.runtime.quantise import quantiser as post_training
 from tilewright.runtime.quantise import samples as calibration
 from tilewright.runtime.quantise.float_graph import is_float, prepare
@@ -42,10 +41,7 @@ def samples(count=4, seed=1):
 
 
 def run(content, feed):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    return session.run(None, feed)
+    return session(content).run(None, feed)
 
 
 def operators(model):

@@ -1,13 +1,13 @@
 """QLinearMul is ONNX Runtime's bit for bit, and its C is its NumPy."""
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute
 from tilewright.compiler.kernels.operators.products import QLINEAR_MUL, SCALES_AND_ZEROS
+from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 
 TYPES = {np.int8: TensorProto.INT8, np.uint8: TensorProto.UINT8}
 
@@ -24,7 +24,7 @@ def onnx_runtime(a, b, values):
          for name, value in values.items()])
     model = helper.make_model(graph, ir_version=8, opset_imports=[
         helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnx_session(model.SerializeToString())
     return session.run(None, {"a": a, "b": b})[0]
 
 

@@ -7,7 +7,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+from tests.cli.test_app import invoke
 from tests.support.exactness import assert_exact, assert_layers
+from tilewright.runtime.oracle.exact_products import SATURATING
 from tilewright.runtime.oracle.onnx_runtime import Reference
 
 SHAPE = (1, 3, 32, 32)
@@ -98,3 +100,14 @@ def test_the_average_that_one_form_leaves_in_float_is_inexact(tmp_path):
     network = assert_layers(model, levels=2)
     assert [layer.kind for layer in network.layers if not layer.exact] == ["average"]
     assert "GlobalAveragePool" in {operator.op for operator in Reference(model).rounded_in_float}
+
+
+@pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator])
+def test_what_the_quantiser_makes_by_default_is_equal_to_onnx_runtime(tmp_path, form):
+    """uint8 activations by int8 weights: the products that saturate on x86 without VNNI."""
+    model = quantised(tmp_path, form, QuantType.QUInt8, False, True)
+    for command in ("run", "compare"):
+        done = invoke(command, model)
+        assert done.exit_code == 0, done.output
+        assert "not compared" not in done.stdout
+    assert_exact(model, samples=1, kernels=SATURATING)

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from tilewright.tools import doctor
-from tilewright.tools.doctor import Finding, examine
+from tilewright.cli import doctor
+from tilewright.cli.doctor import Finding, examine
 
 
 @pytest.fixture(scope="module")

@@ -37,8 +37,8 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Look for Python, the system's tools, the packages and the programs in them, in this order."""
-    return [_python(), *map(_system_tool, _SYSTEM), *_packages(), *_programs()]
+    """Look for Python, the system's tools, the packages, the programs in them and ONNX Runtime's kernels, in order."""
+    return [_python(), *map(_system_tool, _SYSTEM), *_packages(), *_programs(), _kernels()]
 
 
 def _python() -> Finding:
@@ -82,6 +82,19 @@ def _programs() -> list[Finding]:
     except ToolMissingError as error:
         found.append(Finding("Verilator", "not found", False, "", str(error)))
     return found
+
+
+def _kernels() -> Finding:
+    """Say how ONNX Runtime multiplies integers on this processor."""
+    tool, purpose = "ONNX Runtime's kernels", "comparing uint8 models"
+    try:
+        from tilewright.runtime.oracle.exact_products import kernels_here
+
+        kernels = kernels_here()
+    except Exception as error:  # noqa: BLE001
+        return Finding(tool, f"do not run: {type(error).__name__}", False, purpose, _reinstall("onnxruntime"))
+    return Finding(tool, str(kernels), not kernels.saturate or kernels.has_exact_route, purpose,
+                   "use a processor with VNNI, or ARM")
 
 
 def _reinstall(package: str) -> str:
