@@ -16,7 +16,7 @@ from pathlib import Path
 from tilewright.energy.actions import busy_cycles
 from tilewright.energy.prices import Range
 from tilewright.isa.machine import TILE_BYTES, Machine
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 TABLE = Path(__file__).with_name("activity.toml")
@@ -30,7 +30,8 @@ TYPICAL = "typical"
 Features = dict[str, float]
 
 
-def events(counters: Mapping[str, int], algorithm: str, operands: Operands, machine: Machine) -> dict[str, Features]:
+def events(counters: Mapping[str, int], algorithm: str, operands: OperandToggles,
+           machine: Machine) -> dict[str, Features]:
     """Return for each block what its toggles are taken to be proportional to, by name.
 
     Parameters
@@ -39,7 +40,7 @@ def events(counters: Mapping[str, int], algorithm: str, operands: Operands, mach
         Counters of `tilewright.isa.counters` by name, of one layer.
     algorithm : str
         The instruction that computes it: sums of ``conv23`` are read one by one, others as four parts.
-    operands : Operands
+    operands : OperandToggles
         Of that layer.
     machine : Machine
     """
@@ -74,7 +75,7 @@ def events(counters: Mapping[str, int], algorithm: str, operands: Operands, mach
     }
 
 
-def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: Operands | None,
+def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: OperandToggles | None,
                     machine: Machine) -> dict[str, int]:
     """Return the register bits of each block that change in a layer.
 
@@ -91,12 +92,12 @@ def doubts() -> dict[str, Range]:
     return {f"{block}.register_toggle": Range(1 / (1 + error), 1 + error) for block, error in _table()[ERROR].items()}
 
 
-def typical_operands(algorithm: str, machine: Machine) -> Operands:
+def typical_operands(algorithm: str, machine: Machine) -> OperandToggles:
     """Return what the operands of an instruction are like on average: none where the array has no part in the layer."""
     typical = _table()[TYPICAL]
     if algorithm not in ("conv", "conv23", "pool"):
-        return Operands()
-    means = Operands(**{each.name: typical[f"{algorithm}_{each.name}"] for each in fields(Operands)})
+        return OperandToggles()
+    means = OperandToggles(**{each.name: typical[f"{algorithm}_{each.name}"] for each in fields(OperandToggles)})
     return replace(means, array=means.array * machine.lanes)
 
 

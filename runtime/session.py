@@ -22,7 +22,7 @@ from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compil
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.oracle.conversion import dequantize_output, is_raw, quantize_input
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.tools.progress import Silence, Steps
 
 
@@ -69,7 +69,7 @@ class InferenceSession:
         self._engine = engine
         self._pricing = pricing
         self._count_toggles = count_toggles
-        self._operands: tuple[Operands, ...] = ()
+        self._operands: tuple[OperandToggles, ...] = ()
         self._steps = steps or Silence()
         self._explanation: Explanation | None = None
         self._job = self._load(Path(model), machine, keep_tensors, options)
@@ -139,7 +139,7 @@ class InferenceSession:
         return self._explanation
 
     @property
-    def operands(self) -> tuple[Operands, ...]:
+    def operands(self) -> tuple[OperandToggles, ...]:
         """What the array's operands were like in each layer of the last run; empty if toggles were counted."""
         return self._operands
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from tilewright.errors import SimulationError
 from tilewright.isa.memory import Fault
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 
 
 class StopReason(StrEnum):
@@ -48,7 +48,7 @@ class RunResult:
         Bus words that the coprocessor moved.
     commands : int
         Commands that the host has sent; counted by the fast engine only.
-    operands : tuple of Operands
+    operands : tuple of OperandToggles
         What the array's operands were like in each function of the program; sampled by the fast engine only.
     activity : str
         What coprocessor, queues and semaphores were at in the last cycle; empty without a coprocessor.
@@ -71,7 +71,7 @@ class RunResult:
     words_written: int
     wall_seconds: float
     commands: int = 0
-    operands: tuple[Operands, ...] = ()
+    operands: tuple[OperandToggles, ...] = ()
     pc: int = 0
     address: int = 0
     trap_cause: int = 0

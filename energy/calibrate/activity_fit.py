@@ -18,7 +18,7 @@ from tilewright.isa.machine import Machine, preset
 from tilewright.runtime.execution.records import Counts
 from tilewright.runtime.model_files import choose_inputs, model_file
 from tilewright.runtime.session import InferenceSession
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Steps
 
@@ -39,7 +39,7 @@ class CountedLayer:
     algorithm: str
     counts: Counts
     toggles: dict[str, int]
-    operands: Operands
+    operands: OperandToggles
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def load_run(path: Path) -> CountedRun:
     """Return a run that was kept."""
     data = json.loads(path.read_text(encoding="utf-8"))
     return CountedRun(data["network"], data["machine"], tuple(
-        CountedLayer(each["algorithm"], each["counts"], each["toggles"], Operands(**each["operands"]))
+        CountedLayer(each["algorithm"], each["counts"], each["toggles"], OperandToggles(**each["operands"]))
         for each in data["layers"]))
 
 
@@ -94,7 +94,7 @@ def fit(runs: Sequence[CountedRun]) -> ToggleFit:
     counted: dict[str, dict[str, float]] = {}
     for block in ENERGY_BLOCKS:
         tables = {f"{run.network}@{run.machine}": _table(run, block) for run in runs}
-        names = list(events(runs[0].layers[0].counts, "conv", Operands(), preset("base"))[block])
+        names = list(events(runs[0].layers[0].counts, "conv", OperandToggles(), preset("base"))[block])
         coefficients[block] = dict(zip(names, _solve(list(tables.values())).tolist(), strict=True))
         counted[block] = {case: float(toggles.sum()) for case, (_, toggles) in tables.items()}
         predicted[block] = {}
@@ -141,14 +141,14 @@ def typical(runs: Sequence[CountedRun]) -> dict[str, float]:
         layers = [(layer, preset(run.machine)) for run in runs for layer in run.layers
                   if layer.algorithm == algorithm and layer.counts["tile_slots"]]
         slots = sum(layer.counts["tile_slots"] for layer, _ in layers)
-        for name in asdict(Operands()):
+        for name in asdict(OperandToggles()):
             total = sum(layer.counts["tile_slots"] * _per_lane(name, layer.operands, machine)
                         for layer, machine in layers)
             means[f"{algorithm}_{name}"] = total / slots if slots else 0.0
     return means
 
 
-def _per_lane(name: str, operands: Operands, machine: Machine) -> float:
+def _per_lane(name: str, operands: OperandToggles, machine: Machine) -> float:
     value: float = getattr(operands, name)
     return value / machine.lanes if name == "array" else value
 

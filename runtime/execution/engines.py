@@ -22,7 +22,7 @@ from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_reco
 from tilewright.sim.fast_engine import run_fast
 from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
 from tilewright.sim.run_result import RunResult
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 
@@ -47,7 +47,7 @@ class Execution:
     toggles : tuple of dict of str to int
         Register bits of each block (`sim.verilog.energy_blocks.ENERGY_BLOCKS`) that have changed up to the end of each
         layer, and up to the end of the run; empty unless they were counted.
-    operands : tuple of Operands
+    operands : tuple of OperandToggles
         What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
     """
 
@@ -58,7 +58,7 @@ class Execution:
     wall_seconds: float
     cycles_per_second: float
     toggles: tuple[dict[str, int], ...] = ()
-    operands: tuple[Operands, ...] = ()
+    operands: tuple[OperandToggles, ...] = ()
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,

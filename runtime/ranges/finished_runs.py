@@ -14,7 +14,7 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import to_json
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.tools.output_files import write_arrays, write_file
 
 _FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second", "toggles")
@@ -62,7 +62,7 @@ class StoredRuns:
                 tensors = {name: archive[name] for name in archive.files}
             return Execution(**(values | {"tensors": tensors, "records": tuple(values["records"]),
                                           "toggles": tuple(values["toggles"]),
-                                          "operands": tuple(Operands(*each) for each in values["operands"])}))
+                                          "operands": tuple(OperandToggles(*each) for each in values["operands"])}))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise SimulationError(f"Stored run {facts.parent} cannot be read; give --fresh to simulate "
                                   "again") from error

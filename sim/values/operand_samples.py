@@ -1,6 +1,6 @@
 """How the operands of the array change from slot to slot: a few slots of each layer, as the hardware would see them.
 
-What a register toggles hangs on the data: quiet images, zero weights and depthwise layers can take half of what dense
+Toggles of a register depend on the data: quiet images, zero weights and depthwise layers can take half of what dense
 ones do. So a sample of every mac command's slots goes through the array's registers in NumPy: patch, its transform, the
 operands and products of each lane, the inverse transform; and bits that differ between neighbouring slots are counted.
 """
@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class OperandToggles:
     """Bits that change in a tile slot, on average.
 
     Attributes
@@ -67,10 +67,10 @@ class _Sum:
 
     commands: int = 0
     slots: int = 0
-    changes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(fields(Operands))))
+    changes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(fields(OperandToggles))))
 
-    def mean(self) -> Operands:
-        return Operands(*(self.changes / self.slots).tolist()) if self.slots else Operands()
+    def mean(self) -> OperandToggles:
+        return OperandToggles(*(self.changes / self.slots).tolist()) if self.slots else OperandToggles()
 
 
 class OperandSampler:
@@ -94,7 +94,7 @@ class OperandSampler:
         seen.slots += sample.slots
         seen.changes += sample.slots * sample.changes()
 
-    def means(self, layers: int) -> tuple[Operands, ...]:
+    def means(self, layers: int) -> tuple[OperandToggles, ...]:
         """Return what was seen in each of the first ``layers`` functions."""
         return tuple(self._layers.get(index, _Sum()).mean() for index in range(layers))
 
@@ -151,7 +151,7 @@ class _SlotSample:
                    not winograd, machine)
 
     def changes(self) -> NDArray[np.float64]:
-        """Return the bits that change per slot, in the order of `Operands`."""
+        """Return the bits that change per slot, in the order of `OperandToggles`."""
         steps, tiles, _ = self.patches.shape
         count = steps * tiles
         patches = self.patches.reshape(count, 4, 4)

@@ -11,12 +11,12 @@ from tilewright.energy import activity
 from tilewright.energy.activity import events, predict_toggles, typical_operands
 from tilewright.energy.calibrate.activity_fit import CASES, CountedLayer, CountedRun, count_run, fit
 from tilewright.isa.machine import PRESETS, preset
-from tilewright.sim.values.operand_samples import Operands
+from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
 
 BASE = preset("base")
-OPERANDS = Operands(patch=30.0, data=50.0, array=1200.0, weights=40.0)
+OPERANDS = OperandToggles(patch=30.0, data=50.0, array=1200.0, weights=40.0)
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def counted_run(network, machine, rng, coefficients, layers=12):
             "result_read", "result_written", "memory_read", "memory_written", "commands", "table_read", "load_busy",
             "store_busy")}
         algorithm = str(rng.choice(["conv", "conv23"]))
-        operands = Operands(*rng.uniform(1, 100, 6).tolist())
+        operands = OperandToggles(*rng.uniform(1, 100, 6).tolist())
         toggles = {block: sum(coefficients[block][name] * value for name, value in each.items())
                    for block, each in events(counts, algorithm, operands, preset(machine)).items()}
         found.append(CountedLayer(algorithm, counts, toggles, operands))
@@ -55,7 +55,7 @@ def counted_run(network, machine, rng, coefficients, layers=12):
 
 def test_a_fit_finds_what_the_toggles_are_made_of():
     rng = np.random.default_rng(0)
-    names = events(record(100), "conv", Operands(), BASE)
+    names = events(record(100), "conv", OperandToggles(), BASE)
     wanted = {block: {name: float(rng.uniform(1, 9)) for name in names[block]} for block in ENERGY_BLOCKS}
     wanted["array"]["operand_bits"] = 0.0
     found = fit([counted_run(network, machine, rng, wanted) for network in ("a", "b", "c") for machine in PRESETS])
@@ -67,7 +67,7 @@ def test_a_fit_finds_what_the_toggles_are_made_of():
 
 
 def test_the_committed_table_names_the_events_there_are():
-    names = events(record(100), "conv", Operands(), BASE)
+    names = events(record(100), "conv", OperandToggles(), BASE)
     table = activity._table()
     assert set(table) == {*ENERGY_BLOCKS, activity.ERROR, activity.TYPICAL}
     assert set(table[activity.ERROR]) == set(ENERGY_BLOCKS)
@@ -102,7 +102,7 @@ def test_operands_that_nobody_saw_are_typical(machine):
         == predict_toggles(counts, "conv23", typical_operands("conv23", machine), machine)
     assert typical_operands("conv23", machine).array == pytest.approx(
         machine.lanes * typical_operands("conv23", preset("nano")).array)
-    assert typical_operands("core", machine) == Operands()
+    assert typical_operands("core", machine) == OperandToggles()
 
 
 def test_what_was_counted_is_kept_as_json(tmp_path):
@@ -112,6 +112,6 @@ def test_what_was_counted_is_kept_as_json(tmp_path):
 
     rng = np.random.default_rng(1)
     run = counted_run("a", "base", rng, {block: dict.fromkeys(names, 1.0) for block, names in
-                                 events(record(100), "conv", Operands(), BASE).items()})
+                                 events(record(100), "conv", OperandToggles(), BASE).items()})
     (tmp_path / "a@base.json").write_text(json.dumps(asdict(run)))
     assert load_run(tmp_path / "a@base.json") == run
