@@ -21,6 +21,7 @@ import onnxruntime
 from onnxruntime import GraphOptimizationLevel as Level
 from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
+from tilewright.errors import SimulationError
 from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
 
 _INTEGERS = ("tensor(int8)", "tensor(uint8)")
@@ -47,7 +48,7 @@ class Operator:
     integer: bool
 
 
-class SaturationError(Exception):
+class SaturationError(SimulationError):
     """ONNX Runtime's kernels saturate on this processor, and there is no exact route for a model."""
 
 
