@@ -16,7 +16,7 @@ import onnx.backend.base
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.graph.onnx_operators import RECOGNISED
+from tilewright.compiler.graph.onnx_names import RECOGNISED
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import expand_functions, inline_functions
 from tilewright.errors import InputError, SimulationError

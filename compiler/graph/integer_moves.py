@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.move_operators import Placed, QConcat, QPad, QSlice, QUpsample
+from tilewright.compiler.graph.move_operators import IntegerMove, QConcat, QPad, QSlice, QUpsample
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxPad, OnnxResize, OnnxSlice, OnnxUpsample
 from tilewright.compiler.network.layers import Pads
@@ -32,7 +32,7 @@ def move_node(graph: Graph, node: Node, inputs: tuple[str, ...], value: int = 0)
     if len(shape) not in (2, 4) or shape[0] != 1:
         raise UnsupportedNodeError(node.name, node.op, f"its input has the shape {list(shape)}",
                                    "use tensors of the shape (1, channels) or (1, channels, height, width)")
-    operator: Placed
+    operator: IntegerMove
     match node.operator:
         case OnnxPad() as pad:
             operator = QPad(_pads(graph, node, pad, shape), value)
@@ -47,7 +47,7 @@ def move_node(graph: Graph, node: Node, inputs: tuple[str, ...], value: int = 0)
     return Node(operator, inputs, node.output, node.onnx_nodes)
 
 
-def move_shape(operator: Placed, shapes: tuple[tuple[int, ...], ...], known: tuple[int, ...] | None,
+def move_shape(operator: IntegerMove, shapes: tuple[tuple[int, ...], ...], known: tuple[int, ...] | None,
                ) -> tuple[int, ...]:
     """Return the shape of what a QConcat, QSlice, QUpsample or QPad writes; that of a slice is ``known``."""
     channels, height, width = (*shapes[0][1:], 1, 1)[:3]

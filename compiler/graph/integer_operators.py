@@ -10,12 +10,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tilewright.compiler.graph.node import Operator
+from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.network.layers import Kind, MaxPool, Pads, Pair, Residual
 
 
 @dataclass(frozen=True)
-class IntegerOperator(Operator):
+class IntegerOperator(GraphOperator):
     """An operator of ours: the datapath's, or the border's. All others are ONNX's, and the host core computes them."""
 
     ONNX_NAME: ClassVar[str] = ""

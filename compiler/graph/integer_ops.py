@@ -9,22 +9,22 @@ from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import QClamp, QConv, QDense, QMaxPool
 from tilewright.compiler.graph.move_operators import FlatView, QReshape, ShapedView, SqueezedView, UnsqueezedView, View
-from tilewright.compiler.graph.node import Node, Operator
+from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxConv,
     OnnxFlatten,
     OnnxGemmLike,
     OnnxGlobalMaxPool,
     OnnxMaxPool,
-    OnnxQLinearConv,
     OnnxReshape,
     OnnxSqueeze,
     OnnxUnsqueeze,
     OnnxView,
 )
+from tilewright.compiler.graph.qlinear_operators import OnnxQLinearConv
 
 
-def standing_for(node: Node, operator: Operator, *inputs: str) -> Node:
+def standing_for(node: Node, operator: GraphOperator, *inputs: str) -> Node:
     """Return a node of an integer operator that stands for ``node``."""
     return Node(operator, inputs, node.output, node.onnx_nodes)
 

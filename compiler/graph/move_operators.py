@@ -12,19 +12,19 @@ from tilewright.compiler.network.layers import Pads, Pair, Shape
 
 
 @dataclass(frozen=True)
-class Placed(IntegerOperator):
+class IntegerMove(IntegerOperator):
     """An operator that only moves, so that addresses do what it does."""
 
 
 @dataclass(frozen=True)
-class QConcat(Placed):
+class QConcat(IntegerMove):
     """Any number of tensors one behind the other along ``axis`` of (channels, height, width)."""
 
     axis: int
 
 
 @dataclass(frozen=True)
-class QSlice(Placed):
+class QSlice(IntegerMove):
     """Part of x from (channel, row, column) ``starts``, every ``steps`` rows and columns."""
 
     starts: Shape
@@ -32,14 +32,14 @@ class QSlice(Placed):
 
 
 @dataclass(frozen=True)
-class QUpsample(Placed):
+class QUpsample(IntegerMove):
     """x with every pixel repeated ``factors`` times downwards and to the right."""
 
     factors: Pair
 
 
 @dataclass(frozen=True)
-class QPad(Placed):
+class QPad(IntegerMove):
     """x with ``pads`` (top, left, bottom, right) of ``value``, a level of the model's type until ShiftUnsigned."""
 
     pads: Pads
@@ -47,7 +47,7 @@ class QPad(Placed):
 
 
 @dataclass(frozen=True)
-class QInterleave(Placed):
+class QInterleave(IntegerMove):
     """Phases, row by row, of an image: as many as the product of ``steps`` (rows, columns)."""
 
     steps: Pair

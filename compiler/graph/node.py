@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Operator:
+class GraphOperator:
     """The base of all operators; the fields of each are its attributes.
 
     See :mod:`tilewright.compiler.graph.integer_operators` and :mod:`~tilewright.compiler.graph.move_operators` for ours
@@ -26,7 +26,7 @@ class Node:
     operator why no operator of the datapath stands for it.
     """
 
-    operator: Operator
+    operator: GraphOperator
     inputs: tuple[str, ...]
     output: str
     onnx_nodes: tuple[str, ...] = ()

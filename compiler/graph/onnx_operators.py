@@ -6,10 +6,10 @@ one of them, with the value that its absence stands for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from tilewright.compiler.graph.integer_operators import WindowAsRead
-from tilewright.compiler.graph.node import Operator
+from tilewright.compiler.graph.node import GraphOperator
 
 _T = TypeVar("_T")
 _Ints = tuple[int, ...]
@@ -29,7 +29,7 @@ class Attribute(Generic[_T]):
 
 
 @dataclass(frozen=True)
-class OnnxOperator(Operator):
+class OnnxOperator(GraphOperator):
     """An operator of ONNX's or com.microsoft's.
 
     Attributes
@@ -316,127 +316,6 @@ class OnnxDequantizeLinear(OnnxOperator):
     block_size = Attribute(0)
 
 
-class OnnxQLinear(OnnxOperator):
-    """An operator of integers, with scale and zero point behind each; ``FLOAT`` names the one that it stands for."""
-
-    FLOAT: ClassVar[str]
-    channels_last = Attribute(0)
-
-
-class OnnxQLinearConv(OnnxQLinear, OnnxWindowed):
-    """Convolution."""
-
-    FLOAT = "Conv"
-
-
-class OnnxQLinearMatMul(OnnxQLinear):
-    """Product of matrices."""
-
-    FLOAT = "MatMul"
-
-
-class OnnxQGemm(OnnxQLinear, OnnxGemmLike):
-    """Product of matrices with a bias."""
-
-    FLOAT = "Gemm"
-
-
-class OnnxQLinearAdd(OnnxQLinear):
-    """a + b."""
-
-    FLOAT = "Add"
-
-
-class OnnxQLinearMul(OnnxQLinear):
-    """a · b."""
-
-    FLOAT = "Mul"
-
-
-class OnnxQLinearAveragePool(OnnxQLinear, OnnxWindowed):
-    """Average over a window; whether padding counts is an attribute."""
-
-    FLOAT = "AveragePool"
-    count_include_pad = Attribute(0)
-
-
-class OnnxQLinearGlobalAveragePool(OnnxQLinear):
-    """Average over the whole image."""
-
-    FLOAT = "GlobalAveragePool"
-
-
-class OnnxQLinearConcat(OnnxQLinear):
-    """Tensors one behind the other along ``axis``."""
-
-    FLOAT = "Concat"
-
-
-class OnnxQLinearSigmoid(OnnxQLinear):
-    """1 / (1 + e⁻ˣ)."""
-
-    FLOAT = "Sigmoid"
-
-
-class OnnxQLinearLeakyRelu(OnnxQLinear):
-    """x, or alpha · x below 0."""
-
-    FLOAT = "LeakyRelu"
-
-
-class OnnxQLinearSoftmax(OnnxQLinear):
-    """Softmax along ``axis``."""
-
-    FLOAT = "Softmax"
-
-
 def type_name(kind: type[OnnxOperator]) -> str:
     """Return ONNX's name of the one operator that ``kind`` is a class of."""
     return kind.__name__.removeprefix("Onnx")
-
-
-def _by_name(*kinds: type[OnnxOperator]) -> dict[str, type[OnnxOperator]]:
-    return {type_name(kind): kind for kind in kinds}
-
-
-_UNARY: dict[str, type[OnnxOperator]] = {
-    **dict.fromkeys((
-        "Abs", "Ceil", "Celu", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Log", "Mish", "Neg",
-        "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh",
-        "ThresholdedRelu", "Sin", "Cos"), OnnxUnary),
-    **_by_name(OnnxRelu, OnnxClip, OnnxLeakyRelu, OnnxGelu, OnnxQuickGelu)}
-
-_BINARY: dict[str, type[OnnxOperator]] = {
-    **dict.fromkeys(("Pow", "Min", "Max", "PRelu"), OnnxBinary), **_by_name(OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
-
-_CLASSES: dict[str, type[OnnxOperator]] = {
-    **_UNARY, **_BINARY, **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), OnnxReduction),
-    **dict.fromkeys(("Gather", "Expand", "Tile"), OnnxMoving),
-    **_by_name(
-        OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMean,
-        OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze,
-        OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice, OnnxResize, OnnxUpsample,
-        OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxQuantizeLinear, OnnxDequantizeLinear,
-        OnnxQLinearConv, OnnxQLinearMatMul, OnnxQGemm, OnnxQLinearAdd, OnnxQLinearMul, OnnxQLinearAveragePool,
-        OnnxQLinearGlobalAveragePool, OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)}
-
-UNARY = frozenset(_UNARY)
-"""Names of the operators that compute each element of their first input by itself."""
-
-BINARY = frozenset(_BINARY)
-"""Names of the operators that compute each pair of elements by itself."""
-
-COMPUTED_IN_TABLES = UNARY | BINARY
-"""Names of the operators that may become part of a table."""
-
-RECOGNISED = frozenset(_by_name(
-    OnnxQLinearConv, OnnxQLinearMatMul, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxConv, OnnxConvTranspose, OnnxGemm,
-    OnnxMatMul, OnnxAdd, OnnxRelu, OnnxClip, OnnxMaxPool, OnnxGlobalMaxPool, OnnxAveragePool, OnnxGlobalAveragePool,
-    OnnxReduceMean, OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, OnnxIdentity, OnnxDropout)) | {"Split"}
-"""Names of the operators that may become integer operators."""
-
-
-def onnx_operator(op_type: str, attributes: Mapping[str, Any]) -> OnnxOperator:
-    """Return the operator that ONNX calls ``op_type``."""
-    kind = _CLASSES.get(op_type, OnnxOperator)
-    return kind(attributes) if type_name(kind) == op_type else kind(attributes, op_type)

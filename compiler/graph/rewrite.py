@@ -30,7 +30,7 @@ def _ignore(done: Pass, graph: Graph) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class PassPipeline:
     """Passes in order; ``observe`` sees the graph after each."""
 
     passes: tuple[Pass, ...]

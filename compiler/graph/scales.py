@@ -7,7 +7,8 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxMatMul, OnnxQLinearMatMul
+from tilewright.compiler.graph.onnx_operators import OnnxMatMul
+from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMatMul
 from tilewright.compiler.network.layers import TensorInfo
 
 INTEGERS = ("int8", "uint8")

@@ -24,7 +24,8 @@ from tilewright.compiler.errors import (
 )
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import COMPUTED_IN_TABLES, RECOGNISED, OnnxSlice, onnx_operator
+from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED, onnx_operator
+from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model

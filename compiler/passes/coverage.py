@@ -7,15 +7,8 @@ it to its line. What is beyond the limits is the host core's (`compiler.kernels.
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.compiler.graph.onnx_operators import (
-    BINARY,
-    UNARY,
-    OnnxFlatten,
-    OnnxReshape,
-    OnnxSqueeze,
-    OnnxUnsqueeze,
-    type_name,
-)
+from tilewright.compiler.graph.onnx_names import BINARY, UNARY
+from tilewright.compiler.graph.onnx_operators import OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, type_name
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.rewrite import Pass, Pipeline
+from tilewright.compiler.graph.rewrite import Pass, PassPipeline
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.onnx.reader import load
@@ -66,7 +66,7 @@ def lower(graph: Graph, options: Options = BEST) -> Network:
     """
     # Scales that overflow or are none are refused where they are used, not warned about.
     with np.errstate(all="ignore"):
-        return build_network(Pipeline(passes(options))(graph))
+        return build_network(PassPipeline(passes(options))(graph))
 
 
 def compile_network(model: str | Path | bytes, options: Options = BEST) -> Network:

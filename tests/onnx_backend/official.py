@@ -16,7 +16,7 @@ from onnx.backend.test.loader import load_model_tests
 
 from tests.onnx_backend.exclusions import EXCLUSIONS
 from tilewright.backend import Backend
-from tilewright.compiler.graph.onnx_operators import RECOGNISED
+from tilewright.compiler.graph.onnx_names import RECOGNISED
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import expand_functions
 from tilewright.isa.program import DTYPES

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import Dequantize, Quantize
-from tilewright.compiler.graph.move_operators import Placed, QAlias
+from tilewright.compiler.graph.move_operators import IntegerMove, QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxTranspose, OnnxView
 from tilewright.compiler.graph.permute_channels import permuted
@@ -92,5 +92,5 @@ def _layouts(graph: Graph, x: Tensor, y: Tensor) -> list[frozenset[str]]:
 def _can_be_placed(graph: Graph, name: str) -> bool:
     """Tell whether nothing else decides where a tensor lies."""
     source = graph.producer(name)
-    return not any(node is not None and isinstance(node.operator, Placed | QAlias)
+    return not any(node is not None and isinstance(node.operator, IntegerMove | QAlias)
                    for node in (source, *graph.readers(name)))

@@ -20,7 +20,7 @@ from tilewright.compiler.graph.integer_operators import (
     Quantize,
     TakesTable,
 )
-from tilewright.compiler.graph.move_operators import Placed, QAlias, QConcat, QInterleave, QPad, QSlice, QUpsample
+from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QConcat, QInterleave, QPad, QSlice, QUpsample
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.network.layers import (
@@ -74,7 +74,7 @@ def build_network(graph: Graph) -> Network:
         If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
         what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
     """
-    nodes = [node for node in graph.nodes if isinstance(node.operator, TakesTable | Placed) or is_core(node)]
+    nodes = [node for node in graph.nodes if isinstance(node.operator, TakesTable | IntegerMove) or is_core(node)]
     names = _unique_names(nodes)
     build = _Build(graph)
     steps = [step for node, name in zip(nodes, names, strict=True) for step in build.steps(node, name)]

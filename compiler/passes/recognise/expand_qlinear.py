@@ -10,10 +10,15 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_names import onnx_operator
 from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,
     OnnxDequantizeLinear,
     OnnxOperator,
+    OnnxQuantizeLinear,
+    type_name,
+)
+from tilewright.compiler.graph.qlinear_operators import (
     OnnxQGemm,
     OnnxQLinear,
     OnnxQLinearAdd,
@@ -24,9 +29,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQLinearMul,
     OnnxQLinearSigmoid,
     OnnxQLinearSoftmax,
-    OnnxQuantizeLinear,
-    onnx_operator,
-    type_name,
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.scales import constant

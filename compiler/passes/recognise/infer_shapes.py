@@ -25,8 +25,8 @@ from tilewright.compiler.graph.integer_operators import (
     WindowAsRead,
     Windowed,
 )
-from tilewright.compiler.graph.move_operators import Placed, QAlias, QReshape, View
-from tilewright.compiler.graph.node import Node, Operator
+from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QReshape, View
+from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
@@ -81,7 +81,7 @@ def inferred(graph: Graph, node: Node) -> tuple[Node, _Shape]:
     return _infer(graph, graph.tensors, node, node.operator)
 
 
-def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Operator) -> tuple[Node, _Shape]:
+def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: GraphOperator) -> tuple[Node, _Shape]:
     """Return the node with its window stated, and the shape of its output."""
     shape = tensors[node.inputs[0]].shape
     if shape is None:
@@ -92,7 +92,7 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Op
         raise _refusal(node, f"its input has the shape {list(shape)}",
                        "use tensors of the shape (1, channels) or (1, channels, height, width)")
     match operator:
-        case Placed():
+        case IntegerMove():
             return node, move_shape(operator, tuple(tensors[name].shape or () for name in node.inputs),
                                     tensors[node.output].shape)
         case QConvTranspose():

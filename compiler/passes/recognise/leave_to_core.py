@@ -13,12 +13,8 @@ from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import IntegerOperator
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import (
-    OnnxDequantizeLinear,
-    OnnxMoving,
-    OnnxQLinearMul,
-    OnnxQuantizeLinear,
-)
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxMoving, OnnxQuantizeLinear
+from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear

@@ -15,6 +15,12 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxDequantizeLinear,
     OnnxMaxPool,
     OnnxPad,
+    OnnxQuantizeLinear,
+    OnnxRelu,
+    OnnxResize,
+    OnnxView,
+)
+from tilewright.compiler.graph.qlinear_operators import (
     OnnxQGemm,
     OnnxQLinear,
     OnnxQLinearAdd,
@@ -22,10 +28,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQLinearConv,
     OnnxQLinearGlobalAveragePool,
     OnnxQLinearMatMul,
-    OnnxQuantizeLinear,
-    OnnxRelu,
-    OnnxResize,
-    OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.kernels.registry import KERNELS

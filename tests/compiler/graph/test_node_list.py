@@ -7,7 +7,7 @@ from itertools import pairwise
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.node_list import NodeList
-from tilewright.compiler.graph.onnx_operators import onnx_operator
+from tilewright.compiler.graph.onnx_names import onnx_operator
 
 RELU, ADD, NEG, ABS = (onnx_operator(name, {}) for name in ("Relu", "Add", "Neg", "Abs"))
 

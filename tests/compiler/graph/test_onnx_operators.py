@@ -3,9 +3,8 @@
 import pytest
 
 from tilewright.compiler.graph.integer_operators import ExactWindow, QAverage, QConv, WindowAsRead
+from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED, onnx_operator
 from tilewright.compiler.graph.onnx_operators import (
-    COMPUTED_IN_TABLES,
-    RECOGNISED,
     OnnxBinary,
     OnnxClip,
     OnnxConv,
@@ -14,7 +13,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxOperator,
     OnnxReduction,
     OnnxUnary,
-    onnx_operator,
 )
 
 

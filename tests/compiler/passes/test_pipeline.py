@@ -18,7 +18,7 @@ from tilewright.compiler.graph.integer_operators import (
 from tilewright.compiler.graph.move_operators import FlatView, QReshape, ShapedView, SqueezedView, UnsqueezedView
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxIdentity, OnnxRelu
-from tilewright.compiler.graph.rewrite import Pass, PassError, Pipeline
+from tilewright.compiler.graph.rewrite import Pass, PassError, PassPipeline
 from tilewright.compiler.network.layers import MaxPool, Residual
 from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
@@ -48,7 +48,7 @@ def ops(graph):
 def test_a_pipeline_runs_in_order_and_is_observed():
     seen = []
     graph = load(ModelBuilderWith().conv_relu_pool())
-    Pipeline(PASSES, observe=lambda done, after: seen.append((type(done).__name__, len(after.nodes))))(graph)
+    PassPipeline(PASSES, observe=lambda done, after: seen.append((type(done).__name__, len(after.nodes))))(graph)
     assert [name for name, _ in seen] == [type(done).__name__ for done in PASSES]
     assert seen[-1][1] == 3
 
@@ -68,13 +68,13 @@ def test_a_pass_that_breaks_its_promise_is_told():
             return graph
 
     with pytest.raises(PassError, match=r"^Identities must all be removed, not left as y$"):
-        Pipeline((Idle(),))(graph_of(Node(OnnxIdentity(), ("x",), "y")))
+        PassPipeline((Idle(),))(graph_of(Node(OnnxIdentity(), ("x",), "y")))
 
 
 def test_passes_do_not_change_their_graph():
     graph = load(ModelBuilderWith().conv_relu_pool())
     before = (graph.nodes, dict(graph.tensors), dict(graph.constants))
-    Pipeline(PASSES)(graph)
+    PassPipeline(PASSES)(graph)
     assert (graph.nodes, dict(graph.tensors), dict(graph.constants)) == before
 
 
@@ -89,7 +89,7 @@ def test_both_forms_become_the_same_integer_operators():
         model = ModelBuilder(form, zero_point=4)
         x = model.conv(model.input((1, 3, 8, 8)), 4)
         y = model.max_pool(model.add(model.conv(x, 4, pads=(1, 1, 1, 1)), x))
-        recognised.append(Pipeline(RECOGNITION)(load(model.finish(model.gemm(model.flatten(y), 3)))))
+        recognised.append(PassPipeline(RECOGNITION)(load(model.finish(model.gemm(model.flatten(y), 3)))))
     assert ops(recognised[0]) == ops(recognised[1]) == [
         "Quantize", "QConv", "QConv", "QAdd", "QMaxPool", "QReshape", "QDense", "Dequantize"]
 
@@ -213,7 +213,7 @@ def test_reshapes_are_inferred(view, shape):
 def test_a_matrix_product_becomes_a_kernel():
     model = ModelBuilder("qdq")
     x = model.gemm(model.flatten(model.input((1, 2, 3, 4))), 5)
-    before = Pipeline((*RECOGNITION, *CANONICALISATION[:4]))(load(model.finish(x)))
+    before = PassPipeline((*RECOGNITION, *CANONICALISATION[:4]))(load(model.finish(x)))
     after = FlattenToKernel().apply(before)
     assert ops(after) == ["Quantize", "QConv", "Dequantize"]
     dense, conv = before.nodes[2], after.nodes[1]
@@ -232,7 +232,7 @@ def test_what_onnx_runtime_computes_in_float_is_inexact(clip):
 
 def left(model, *values):
     """Return (operator, reason) of what the passes leave to the host core."""
-    graph = Pipeline((*RECOGNITION, *CANONICALISATION))(load(model.finish(*values)))
+    graph = PassPipeline((*RECOGNITION, *CANONICALISATION))(load(model.finish(*values)))
     return [(node.op, node.reason) for node in graph.nodes
             if not isinstance(node.operator, IntegerOperator)]
 

@@ -13,10 +13,10 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,
     OnnxDepthToSpace,
     OnnxPad,
-    OnnxQLinearMul,
     OnnxSpaceToDepth,
     OnnxTranspose,
 )
+from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred

@@ -6,7 +6,8 @@ import pytest
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear, onnx_operator
+from tilewright.compiler.graph.onnx_names import onnx_operator
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxQuantizeLinear
 from tilewright.compiler.graph.value_tables import TableError, table_of
 from tilewright.compiler.network.layers import CoreLayer
 

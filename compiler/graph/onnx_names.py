@@ -1,0 +1,111 @@
+"""ONNX's names of operators, each with its class, and which of them the compiler knows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxAdd,
+    OnnxAveragePool,
+    OnnxBatchNormalization,
+    OnnxBinary,
+    OnnxCast,
+    OnnxClip,
+    OnnxConcat,
+    OnnxConv,
+    OnnxConvTranspose,
+    OnnxDepthToSpace,
+    OnnxDequantizeLinear,
+    OnnxDiv,
+    OnnxDropout,
+    OnnxFlatten,
+    OnnxGelu,
+    OnnxGemm,
+    OnnxGlobalAveragePool,
+    OnnxGlobalMaxPool,
+    OnnxIdentity,
+    OnnxLeakyRelu,
+    OnnxMatMul,
+    OnnxMaxPool,
+    OnnxMoving,
+    OnnxMul,
+    OnnxOperator,
+    OnnxPad,
+    OnnxQuantizeLinear,
+    OnnxQuickGelu,
+    OnnxReduceMean,
+    OnnxReduction,
+    OnnxRelu,
+    OnnxReshape,
+    OnnxResize,
+    OnnxSlice,
+    OnnxSoftmax,
+    OnnxSpaceToDepth,
+    OnnxSqueeze,
+    OnnxSub,
+    OnnxTranspose,
+    OnnxUnary,
+    OnnxUnsqueeze,
+    OnnxUpsample,
+    OnnxWhere,
+    type_name,
+)
+from tilewright.compiler.graph.qlinear_operators import (
+    OnnxQGemm,
+    OnnxQLinearAdd,
+    OnnxQLinearAveragePool,
+    OnnxQLinearConcat,
+    OnnxQLinearConv,
+    OnnxQLinearGlobalAveragePool,
+    OnnxQLinearLeakyRelu,
+    OnnxQLinearMatMul,
+    OnnxQLinearMul,
+    OnnxQLinearSigmoid,
+    OnnxQLinearSoftmax,
+)
+
+
+def _by_name(*kinds: type[OnnxOperator]) -> dict[str, type[OnnxOperator]]:
+    return {type_name(kind): kind for kind in kinds}
+
+
+_UNARY: dict[str, type[OnnxOperator]] = {
+    **dict.fromkeys((
+        "Abs", "Ceil", "Celu", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "Log", "Mish", "Neg",
+        "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh",
+        "ThresholdedRelu", "Sin", "Cos"), OnnxUnary),
+    **_by_name(OnnxRelu, OnnxClip, OnnxLeakyRelu, OnnxGelu, OnnxQuickGelu)}
+
+_BINARY: dict[str, type[OnnxOperator]] = {
+    **dict.fromkeys(("Pow", "Min", "Max", "PRelu"), OnnxBinary), **_by_name(OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
+
+_CLASSES: dict[str, type[OnnxOperator]] = {
+    **_UNARY, **_BINARY, **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), OnnxReduction),
+    **dict.fromkeys(("Gather", "Expand", "Tile"), OnnxMoving),
+    **_by_name(
+        OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMean,
+        OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze,
+        OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice, OnnxResize, OnnxUpsample,
+        OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxQuantizeLinear, OnnxDequantizeLinear,
+        OnnxQLinearConv, OnnxQLinearMatMul, OnnxQGemm, OnnxQLinearAdd, OnnxQLinearMul, OnnxQLinearAveragePool,
+        OnnxQLinearGlobalAveragePool, OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)}
+
+UNARY = frozenset(_UNARY)
+"""Names of the operators that compute each element of their first input by itself."""
+
+BINARY = frozenset(_BINARY)
+"""Names of the operators that compute each pair of elements by itself."""
+
+COMPUTED_IN_TABLES = UNARY | BINARY
+"""Names of the operators that may become part of a table."""
+
+RECOGNISED = frozenset(_by_name(
+    OnnxQLinearConv, OnnxQLinearMatMul, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxConv, OnnxConvTranspose, OnnxGemm,
+    OnnxMatMul, OnnxAdd, OnnxRelu, OnnxClip, OnnxMaxPool, OnnxGlobalMaxPool, OnnxAveragePool, OnnxGlobalAveragePool,
+    OnnxReduceMean, OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, OnnxIdentity, OnnxDropout)) | {"Split"}
+"""Names of the operators that may become integer operators."""
+
+
+def onnx_operator(op_type: str, attributes: Mapping[str, Any]) -> OnnxOperator:
+    """Return the operator that ONNX calls ``op_type``."""
+    kind = _CLASSES.get(op_type, OnnxOperator)
+    return kind(attributes) if type_name(kind) == op_type else kind(attributes, op_type)
