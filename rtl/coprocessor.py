@@ -12,7 +12,7 @@ from tilewright.rtl.load.load import LoadUnit
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher
 from tilewright.rtl.port.performance_counters import Counters
 from tilewright.rtl.port.semaphores import NAMES, SIGNALLERS, WAITERS, Semaphores
-from tilewright.rtl.port.window_check import Window, WindowCheck
+from tilewright.rtl.port.window_check import MemoryWindow, WindowCheck
 from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import Command
@@ -46,7 +46,7 @@ class Coprocessor(wiring.Component):
     -------
     commands : ``In(stream.Signature(Command))``
         The command port.
-    windows : ``In(Window).array(4)``
+    windows : ``In(MemoryWindow).array(4)``
         What the bus master may reach. Set by the host, not by the program, before the first command.
     m_axi : ``Out(axi4_signature(bus_bytes))``
         The bus.
@@ -63,7 +63,7 @@ class Coprocessor(wiring.Component):
         self.machine = machine
         super().__init__({
             "commands": In(stream.Signature(Command)),
-            "windows": In(Window).array(WINDOWS),
+            "windows": In(MemoryWindow).array(WINDOWS),
             "m_axi": Out(axi4_signature(machine.bus_bytes)),
             "idle": Out(1),
             "fault": Out(1),

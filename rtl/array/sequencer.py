@@ -1,18 +1,16 @@
 """The control of the array: from commands to one tile slot per cycle, in the order of docs/datapath.md."""
 
-from types import SimpleNamespace
-
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import enum, stream
-from amaranth.lib.data import Struct
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.lane import DEPTH, Slot
-from tilewright.rtl.array.tile_walker import Loop, TileWalker
+from tilewright.rtl.array.sequencer_state import ArrayRun, KernelLoops, KernelStep, MacSettings, PendingRun
+from tilewright.rtl.array.tile_walker import TileWalker
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
 from tilewright.rtl.buffers.weight_buffer import FETCH
-from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 KERNEL_BYTES = 9
@@ -27,22 +25,6 @@ class MacState(enum.Enum, shape=3):
     WAIT_WEIGHTS = 3
     WAIT_POST = 4
     ISSUE = 5
-
-
-class Run(Struct):
-    """A run command while its slots are issued; its tiles and loops are kept elsewhere."""
-
-    kernel_x_step: unsigned(20)
-    kernel_y_step: unsigned(20)
-    group_step: unsigned(20)
-    right: unsigned(16)
-    below: unsigned(16)
-    winograd: unsigned(1)
-    pool: unsigned(1)
-    accumulate: unsigned(1)
-    hold: unsigned(1)
-    free_activations: unsigned(1)
-    free_weights: unsigned(1)
 
 
 class Sequencer(Component):
@@ -85,7 +67,7 @@ class Sequencer(Component):
 
     LATENCY = 2
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -105,7 +87,7 @@ class Sequencer(Component):
             "weight_read_bytes": Out(range(TILE_BYTES * machine.clusters + 1)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.walker = walker = TileWalker(self.machine)
         begin = Signal()   # the pending command becomes the one that is issued
@@ -113,44 +95,28 @@ class Sequencer(Component):
         pending, settings = self._take_commands(m, walker, begin)
         ready = self._wait(m, pending, begin)
         run = self._run(m, pending, settings, begin)
-        loops, slot, step = self._walk(m, walker, run, settings, active, begin)
+        loops, step = self._walk(m, walker, run, settings, active, begin)
         m.d.comb += begin.eq(pending.valid & ready & (~active | step.ends_command))
         with m.If(begin):
             m.d.sync += active.eq(1)
         with m.Elif(step.ends_command):
             m.d.sync += active.eq(0)
         offset = self._offsets(m, run, loops, step, begin)
-        pointer = self._pointer(m, pending, step, slot, begin)
-        self._issue(m, walker, run, step, slot, offset, pointer, active | pending.valid)
+        pointer = self._pointer(m, pending, step, begin)
+        self._issue(m, walker, run, step, offset, pointer, active | pending.valid)
         self._report(m, pending, active, step)
         return m
 
-    def _take_commands(self, m, walker, begin):
+    def _take_commands(self, m: Module, walker: TileWalker, begin: Value) -> tuple[PendingRun, MacSettings]:
         """Take settings, and one run command ahead of the one that is issued; return that, and the settings.
 
         The settings stay as they are until the run command has begun.
         """
         command = self.commands.payload
-        settings, is_setting = SimpleNamespace(), 0
-        pending = SimpleNamespace(
-            valid=Signal(name="pending"),
-            winograd=Signal(name="pending_winograd"),
-            pool=Signal(name="pending_pool"),
-            flags=Signal(4, name="pending_flags"),
-            run=Signal(operands("conv", "run")[1], name="pending_run", reset_less=True),
-        )
+        settings, pending = MacSettings(), PendingRun()
         take = self.commands.valid & ~pending.valid
-        for variant in ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step"):
-            selected = is_command(command, "conv", variant)
-            is_setting |= selected
-            for layout, operand in zip(operands("conv", variant), (command.rs1, command.rs2), strict=True):
-                kept = Signal(layout, name=f"{variant}_{len(vars(settings))}", reset_less=True)
-                vars(settings).update({name: kept[name] for name in layout.members if name != "_unused"})
-                with m.If(take & selected):
-                    m.d.sync += kept.eq(operand)
-
-        tiles, run = (layout(operand) for layout, operand in zip(
-            operands("conv", "run"), (command.rs1, command.rs2), strict=True))
+        is_setting = settings.keep(m, command, take)
+        tiles, run = views(command, "conv", "run")
         winograd = is_command(command, "conv23")
         m.d.comb += [
             self.commands.ready.eq(~pending.valid & (is_setting | ~walker.busy)),
@@ -177,23 +143,21 @@ class Sequencer(Component):
             m.d.sync += pending.valid.eq(0)
         return pending, settings
 
-    def _wait(self, m, pending, begin):
+    def _wait(self, m: Module, pending: PendingRun, begin: Value) -> Value:
         """Take the semaphores with the begin of the pending command; return whether they are there."""
-        ready = 1
-        for name in ("act_ready", "wgt_ready"):
-            wanted = pending.flags[flag("conv", "run", f"wait_{name}")]
-            there = Signal(name=f"{name}_there")
-            m.d.comb += [
-                there.eq(~wanted | getattr(self, f"{name}_available")),
-                getattr(self, f"{name}_take").eq(begin & wanted),
-            ]
-            ready &= there
-            setattr(pending, name, there)
-        return ready
+        waits_activations = pending.flags[flag("conv", "run", "wait_act_ready")]
+        waits_weights = pending.flags[flag("conv", "run", "wait_wgt_ready")]
+        m.d.comb += [
+            pending.has_activations.eq(~waits_activations | self.act_ready_available),
+            self.act_ready_take.eq(begin & waits_activations),
+            pending.has_weights.eq(~waits_weights | self.wgt_ready_available),
+            self.wgt_ready_take.eq(begin & waits_weights),
+        ]
+        return pending.has_activations & pending.has_weights
 
-    def _run(self, m, pending, settings, begin):
+    def _run(self, m: Module, pending: PendingRun, settings: MacSettings, begin: Value) -> ArrayRun:
         """Return the command that is issued, which holds its settings."""
-        run = Signal(Run, reset_less=True)
+        run = Signal(ArrayRun, reset_less=True)
         with m.If(begin):
             m.d.sync += [
                 run.kernel_x_step.eq(settings.kernel_x_step),
@@ -210,54 +174,43 @@ class Sequencer(Component):
             ]
         return run
 
-    def _walk(self, m, walker, run, settings, active, begin):
-        """Walk kernel rows, kernel columns, runs and slots; return the loops, the slot, and where in them it is."""
-        loops = SimpleNamespace(runs=Loop("runs", 14), columns=Loop("kernel_x", 6), rows=Loop("kernel_y", 6))
-        slot = Signal(2)
-        step = SimpleNamespace(**{name: Signal(name=f"step_{name}") for name in (
-            "go", "first", "last", "blocked", "ends", "ends_group", "ends_lanes", "ends_command")})
+    def _walk(self, m: Module, walker: TileWalker, run: ArrayRun, settings: MacSettings, active: Value,
+              begin: Value) -> tuple[KernelLoops, KernelStep]:
+        """Walk kernel rows, kernel columns, runs and slots; return the loops, and where in them the slot is."""
+        loops, step = KernelLoops(), KernelStep()
         group = walker.group
-        full = self._credit(m, step, run, slot)
+        full = self._credit(m, step, run)
         m.d.comb += [
             step.last.eq(loops.runs.last & loops.columns.last & loops.rows.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
-            step.blocked.eq(walker.group_valid & step.last & (slot == 0) & full & ~run.hold),
+            step.blocked.eq(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold),
             step.go.eq(active & walker.group_valid & ~step.blocked),
-            step.ends.eq(step.go & (slot == group.last_slot)),
+            step.ends.eq(step.go & (step.slot == group.last_slot)),
             step.ends_group.eq(step.ends & step.last),
             step.ends_lanes.eq(step.ends_group & group.ends_lanes),
             step.ends_command.eq(step.ends_group & group.ends_command),
-            walker.slot.eq(slot),
+            walker.slot.eq(step.slot),
             walker.group_done.eq(step.ends_group),
         ]
         with m.If(step.go):
-            m.d.sync += slot.eq(Mux(step.ends, 0, slot + 1))
+            m.d.sync += step.slot.eq(Mux(step.ends, 0, step.slot + 1))
         with m.If(begin):
-            m.d.sync += [
-                step.first.eq(1),
-                *loops.runs.load(settings.runs),
-                *loops.columns.load(settings.kernel_x),
-                *loops.rows.load(settings.kernel_y),
-            ]
+            m.d.sync += step.first.eq(1)
+            loops.load(m, settings)
         with m.Elif(step.ends):
-            m.d.sync += [step.first.eq(step.last), *loops.runs.step()]
-            with m.If(loops.runs.last):
-                m.d.sync += [*loops.runs.restart(), *loops.columns.step()]
-                with m.If(loops.columns.last):
-                    m.d.sync += [*loops.columns.restart(), *loops.rows.step()]
-                    with m.If(loops.rows.last):
-                        m.d.sync += loops.rows.restart()
-        return loops, slot, step
+            m.d.sync += step.first.eq(step.last)
+            loops.step(m)
+        return loops, step
 
-    def _credit(self, m, step, run, slot):
+    def _credit(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
         groups = DEPTH // self.machine.tiles
         taken = Signal(range(groups + 1))
-        take = step.go & step.last & (slot == 0) & ~run.hold
+        take = step.go & step.last & (step.slot == 0) & ~run.hold
         m.d.sync += taken.eq(taken + take - self.sums_done)
         return taken == groups
 
-    def _offsets(self, m, run, loops, step, begin):
+    def _offsets(self, m: Module, run: ArrayRun, loops: KernelLoops, step: KernelStep, begin: Value) -> Signal:
         """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
         offset, column, row, lanes = (Signal(20, name=name, reset_less=True) for name in (
             "offset", "column_offset", "row_offset", "lanes_offset"))
@@ -283,11 +236,11 @@ class Sequencer(Component):
                         m.d.sync += lanes.eq(target)
         return offset
 
-    def _pointer(self, m, pending, step, slot, begin):
+    def _pointer(self, m: Module, pending: PendingRun, step: KernelStep, begin: Value) -> Signal:
         """Return the pointer to the weights, which begins anew with each tile group of a lane group."""
         pointer, lanes, following = Signal(17, reset_less=True), Signal(17, reset_less=True), Signal(17)
         base = pending.run.weight_base << pending.winograd
-        m.d.comb += following.eq(pointer + (slot < self.machine.lanes_per_cluster))
+        m.d.comb += following.eq(pointer + (step.slot < self.machine.lanes_per_cluster))
         with m.If(begin):
             m.d.sync += [pointer.eq(base), lanes.eq(base)]
         with m.Elif(step.go):
@@ -296,13 +249,14 @@ class Sequencer(Component):
                 m.d.sync += lanes.eq(following)
         return pointer
 
-    def _issue(self, m, walker, run, step, slot, offset, pointer, working):
+    def _issue(self, m: Module, walker: TileWalker, run: ArrayRun, step: KernelStep, offset: Value, pointer: Value,
+               working: Value) -> None:
         """Send the slot on its way: where its tile is, which weights it fetches, what the lanes must do."""
         info = Signal(Slot)
         m.d.comb += [
-            info.present.eq(slot <= walker.group.last_tile),
-            info.tile.eq(slot),
-            info.load.eq(slot == 0),
+            info.present.eq(step.slot <= walker.group.last_tile),
+            info.tile.eq(step.slot),
+            info.load.eq(step.slot == 0),
             info.clear.eq(step.first & ~run.accumulate),
             info.finish.eq(step.last & ~run.hold),
             info.complete.eq(step.ends_group & ~run.hold),
@@ -310,7 +264,7 @@ class Sequencer(Component):
         ]
         pipe = Pipeline(
             m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
-            fetches=slot < self.machine.lanes_per_cluster, fresh=step.first & (slot == 0), pool=run.pool,
+            fetches=step.slot < self.machine.lanes_per_cluster, fresh=step.first & (step.slot == 0), pool=run.pool,
             right=run.right, below=run.below,
             free_activations=step.ends_command & run.free_activations,
             free_weights=step.ends_command & run.free_weights)
@@ -334,7 +288,7 @@ class Sequencer(Component):
             self.wgt_free_signal.eq(pipe.valid & pipe.free_weights),
         ]
 
-    def _send(self, m, pipe):
+    def _send(self, m: Module, pipe: Pipeline) -> None:
         request, fetch = self.request.payload, self.fetch.payload
         present, winograd = pipe.slot.present, ~pipe.slot.dot
         m.d.comb += [
@@ -363,15 +317,15 @@ class Sequencer(Component):
             m.d.comb += self.weight_read_bytes.eq(
                 Mux(winograd, KERNEL_BYTES * self.machine.clusters, TILE_BYTES * self.machine.clusters))
 
-    def _report(self, m, pending, active, step):
+    def _report(self, m: Module, pending: PendingRun, active: Value, step: KernelStep) -> None:
         """Say what happened in the cycle, one cycle later."""
         with m.If(step.go):
             m.d.sync += self.state.eq(MacState.ISSUE)
         with m.Elif(active):
             m.d.sync += self.state.eq(Mux(step.blocked, MacState.WAIT_POST, MacState.SETUP))
-        with m.Elif(pending.valid & ~pending.act_ready):
+        with m.Elif(pending.valid & ~pending.has_activations):
             m.d.sync += self.state.eq(MacState.WAIT_ACTIVATIONS)
-        with m.Elif(pending.valid & ~pending.wgt_ready):
+        with m.Elif(pending.valid & ~pending.has_weights):
             m.d.sync += self.state.eq(MacState.WAIT_WEIGHTS)
         with m.Else():
             m.d.sync += self.state.eq(Mux(pending.valid | self.commands.valid, MacState.SETUP, MacState.IDLE))

@@ -1,6 +1,6 @@
 """Walks the tiles of a command ahead of the multipliers, one per cycle, and keeps the next tile groups ready."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Struct
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
@@ -9,7 +9,7 @@ RING = 16
 """Tiles kept: what a LUT RAM holds."""
 
 
-class Walk(Struct):
+class TileWalk(Struct):
     """The tiles of a command; names and meanings are those of the operands of `conv`."""
 
     base: unsigned(20)
@@ -23,7 +23,7 @@ class Walk(Struct):
     reuse: unsigned(1)
 
 
-class Tile(Struct):
+class TileLocation(Struct):
     """Where a tile is.
 
     Attributes
@@ -42,7 +42,7 @@ class Tile(Struct):
     reuse: unsigned(1)
 
 
-class Group(Struct):
+class TileGroup(Struct):
     """A tile group: its last tile and last slot (both at least 0), and whether it ends a lane group, a command."""
 
     last_tile: unsigned(2)
@@ -51,30 +51,30 @@ class Group(Struct):
     ends_command: unsigned(1)
 
 
-class Loop:
+class LoopCounter:
     """A loop that counts its turns down; that a turn is the last is known from a register.
 
-    So a nest of loops costs one gate per level and no comparison. ``load``, ``restart`` and ``step`` return statements.
+    So a nest of loops costs one gate per level and no comparison.
     """
 
-    def __init__(self, name, width):
+    def __init__(self, name: str, width: int) -> None:
         self._again = Signal(width, name=f"{name}_again", reset_less=True)
         self._left = Signal(width, name=f"{name}_left", reset_less=True)
         self._once = Signal(name=f"{name}_once", reset_less=True)
         self.last = Signal(name=f"{name}_last", reset_less=True)
 
-    def load(self, turns):
+    def load(self, m: Module, turns: Value) -> None:
         """Begin a loop of ``turns`` turns, at least one."""
         again, once = turns - 1, turns == 1
-        return [self._again.eq(again), self._left.eq(again), self._once.eq(once), self.last.eq(once)]
+        m.d.sync += [self._again.eq(again), self._left.eq(again), self._once.eq(once), self.last.eq(once)]
 
-    def restart(self):
+    def restart(self, m: Module) -> None:
         """Begin the same loop again."""
-        return [self._left.eq(self._again), self.last.eq(self._once)]
+        m.d.sync += [self._left.eq(self._again), self.last.eq(self._once)]
 
-    def step(self):
+    def step(self, m: Module) -> None:
         """Go on to the next turn."""
-        return [self._left.eq(self._left - 1), self.last.eq(self._left == 1)]
+        m.d.sync += [self._left.eq(self._left - 1), self.last.eq(self._left == 1)]
 
 
 class TileWalker(Component):
@@ -93,15 +93,15 @@ class TileWalker(Component):
     -------
     start : ``In(1)``
         Take ``walk``; only while not ``busy``.
-    walk : ``In(Walk)``
+    walk : ``In(TileWalk)``
     busy : ``Out(1)``
         There are tiles yet to be listed.
-    group, group_valid : ``Out(Group)``, ``Out(1)``
+    group, group_valid : ``Out(TileGroup)``, ``Out(1)``
         The oldest group.
     group_done : ``In(1)``
         It is no longer needed; ``tile`` still belongs to it.
     slot : ``In(2)``
-    tile : ``Out(Tile)``
+    tile : ``Out(TileLocation)``
         The tile of the oldest group in ``slot``, without delay.
     """
 
@@ -111,18 +111,18 @@ class TileWalker(Component):
         self.tile_bits = (machine.tiles - 1).bit_length()
         super().__init__({
             "start": In(1),
-            "walk": In(Walk),
+            "walk": In(TileWalk),
             "busy": Out(1),
-            "group": Out(Group),
+            "group": Out(TileGroup),
             "group_valid": Out(1),
             "group_done": In(1),
             "slot": In(2),
-            "tile": Out(Tile),
+            "tile": Out(TileLocation),
         })
 
     def elaborate(self, platform):
         m = Module()
-        tile, group = Signal(Tile), Signal(Group)  # now listed; complete with this tile
+        tile, group = Signal(TileLocation), Signal(TileGroup)  # now listed; complete with this tile
         advance, complete = Signal(), Signal()
         slot = Signal(2)
         ends_lanes, ends_command = self._walk(m, tile, advance, slot)
@@ -140,8 +140,8 @@ class TileWalker(Component):
 
     def _walk(self, m, tile, advance, slot):
         """Make ``tile``, and step it with ``advance``; return whether it ends its lane group, its command."""
-        walk = Signal(Walk, reset_less=True)
-        columns, rows, groups = Loop("columns", 12), Loop("rows", 10), Loop("groups", 12)
+        walk = Signal(TileWalk, reset_less=True)
+        columns, rows, groups = LoopCounter("columns", 12), LoopCounter("rows", 10), LoopCounter("groups", 12)
         row_address = Signal(20, reset_less=True)
         first = Signal(reset_less=True)  # in its row
         ends_lanes = columns.last & rows.last
@@ -161,9 +161,6 @@ class TileWalker(Component):
             given = self.walk
             m.d.sync += [
                 walk.eq(given),
-                *columns.load(given.tiles_x),
-                *rows.load(given.tiles_y),
-                *groups.load(given.groups),
                 address.eq(given.base),
                 row_address.eq(given.base),
                 half_x.eq(0),
@@ -171,22 +168,26 @@ class TileWalker(Component):
                 first.eq(1),
                 self.busy.eq(1),
             ]
+            columns.load(m, given.tiles_x)
+            rows.load(m, given.tiles_y)
+            groups.load(m, given.groups)
         with m.Elif(advance):
+            columns.step(m)
             m.d.sync += [
-                *columns.step(),
                 address.eq(next_address),
                 half_x.eq(walk.winograd & ~half_x & ~columns.last),
                 first.eq(columns.last),
             ]
             with m.If(columns.last):
+                columns.restart(m)
+                rows.step(m)
                 m.d.sync += [
-                    *columns.restart(),
-                    *rows.step(),
                     row_address.eq(next_address),
                     half_y.eq(walk.winograd & Mux(ends_lanes, walk.y_half, ~half_y)),
                 ]
             with m.If(ends_lanes):
-                m.d.sync += [*rows.restart(), *groups.step()]
+                rows.restart(m)
+                groups.step(m)
             with m.If(ends_command):
                 m.d.sync += self.busy.eq(0)
         return ends_lanes, ends_command
@@ -194,8 +195,8 @@ class TileWalker(Component):
     def _keep(self, m, tile, group, advance, complete, slot):
         """Write tiles and groups to rings; the oldest group is in a register."""
         rings = RING // self.tiles
-        m.submodules.tiles = tiles = Memory(shape=Tile, depth=RING, init=[])
-        m.submodules.groups = groups = Memory(shape=Group, depth=rings, init=[])
+        m.submodules.tiles = tiles = Memory(shape=TileLocation, depth=RING, init=[])
+        m.submodules.groups = groups = Memory(shape=TileGroup, depth=rings, init=[])
         writing, loading, current = (Signal(range(rings), name=name) for name in ("writing", "loading", "current"))
         kept, waiting = Signal(range(rings + 1)), Signal(range(rings + 1))  # waiting: not yet in the register
         push, load, drop = Signal(), Signal(), Signal()

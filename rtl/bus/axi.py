@@ -25,7 +25,7 @@ NORMAL_BUFFERABLE = 0b0011
 """AxCACHE: ordinary memory, which interconnects may merge and buffer, but not cache."""
 
 
-class Request(data.Struct):
+class BusRequest(data.Struct):
     """A run of bus words: ``beats`` (1 to 65535) of them from ``address``, a multiple of the bus width."""
 
     address: 32
@@ -91,7 +91,7 @@ class BurstSplitter(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Request))``
+    i : ``In(stream.Signature(BusRequest))``
         Requests.
     o : ``Out(stream.Signature(...))``
         Bursts: ``address``; ``length``, beats less one as in AxLEN; ``last``, the last burst of its request.
@@ -104,7 +104,7 @@ class BurstSplitter(wiring.Component):
         self.offset_bits = data_bytes.bit_length() - 1
         self.burst_bits = max_burst.bit_length() - 1
         super().__init__({
-            "i": In(stream.Signature(Request)),
+            "i": In(stream.Signature(BusRequest)),
             "o": Out(stream.Signature(data.StructLayout({"address": 32, "length": 8, "last": 1}))),
         })
 
@@ -152,7 +152,7 @@ class AxiReader(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Request))``
+    i : ``In(stream.Signature(BusRequest))``
         What to read.
     o : ``Out(stream.Signature(read_beat(data_bytes)))``
         The words.
@@ -170,7 +170,7 @@ class AxiReader(wiring.Component):
         self.max_burst = max_burst
         self.outstanding = outstanding
         super().__init__({
-            "i": In(stream.Signature(Request)),
+            "i": In(stream.Signature(BusRequest)),
             "o": Out(stream.Signature(read_beat(data_bytes))),
             "error": Out(1),
             "error_address": Out(32),
@@ -222,7 +222,7 @@ class AxiWriter(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Request))``
+    i : ``In(stream.Signature(BusRequest))``
         Where to write.
     data : ``In(stream.Signature(write_beat(data_bytes)))``
         The words, as many as the requests have beats.
@@ -242,7 +242,7 @@ class AxiWriter(wiring.Component):
         self.max_burst = max_burst
         self.outstanding = outstanding
         super().__init__({
-            "i": In(stream.Signature(Request)),
+            "i": In(stream.Signature(BusRequest)),
             "data": In(stream.Signature(write_beat(data_bytes))),
             "idle": Out(1),
             "error": Out(1),
@@ -317,11 +317,11 @@ class AxiMaster(wiring.Component):
         self.data_bytes = data_bytes
         self.options = {"max_burst": max_burst, "outstanding": outstanding}
         super().__init__({
-            "read":                 In(stream.Signature(Request)),
+            "read":                 In(stream.Signature(BusRequest)),
             "read_data":            Out(stream.Signature(read_beat(data_bytes))),
             "read_error":           Out(1),
             "read_error_address":   Out(32),
-            "write":                In(stream.Signature(Request)),
+            "write":                In(stream.Signature(BusRequest)),
             "write_data":           In(stream.Signature(write_beat(data_bytes))),
             "write_idle":           Out(1),
             "write_error":          Out(1),

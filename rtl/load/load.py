@@ -14,8 +14,8 @@ from amaranth.utils import exact_log2
 
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
-from tilewright.rtl.bus.axi import Request, read_beat
-from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, Target
+from tilewright.rtl.bus.axi import BusRequest, read_beat
+from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, LoadTarget
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.pipeline import flow
@@ -50,7 +50,7 @@ class LoadUnit(wiring.Component):
     -------
     commands : ``In(stream.Signature(Command))``
         The commands of `isa.encoding` whose unit is ``load``.
-    read_request : ``Out(stream.Signature(Request))``
+    read_request : ``Out(stream.Signature(BusRequest))``
         Runs of aligned bus words to read.
     read_data : ``In(stream.Signature(read_beat(bus_bytes)))``
         Those words, in order.
@@ -79,7 +79,7 @@ class LoadUnit(wiring.Component):
         bus = machine.bus_bytes
         super().__init__({
             "commands": In(stream.Signature(Command)),
-            "read_request": Out(stream.Signature(Request)),
+            "read_request": Out(stream.Signature(BusRequest)),
             "read_data": In(stream.Signature(read_beat(bus))),
             "activation_write": Out(activation_write_signature(machine)),
             "weight_write": Out(weight_write_signature(machine)),
@@ -159,11 +159,11 @@ class LoadUnit(wiring.Component):
         to_activations, to_residuals = Signal(), Signal()
         to_weights, to_parameters, to_tables, moves = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            to_activations.eq(writes.valid & (target == Target.ACTIVATIONS)),
-            to_residuals.eq(writes.valid & (target == Target.RESIDUALS)),
-            to_weights.eq(writes.valid & ((target == Target.WEIGHTS) | (target == Target.NINTHS))),
-            to_parameters.eq(writes.valid & (target == Target.PARAMETERS)),
-            to_tables.eq(writes.valid & (target == Target.TABLES)),
+            to_activations.eq(writes.valid & (target == LoadTarget.ACTIVATIONS)),
+            to_residuals.eq(writes.valid & (target == LoadTarget.RESIDUALS)),
+            to_weights.eq(writes.valid & ((target == LoadTarget.WEIGHTS) | (target == LoadTarget.NINTHS))),
+            to_parameters.eq(writes.valid & (target == LoadTarget.PARAMETERS)),
+            to_tables.eq(writes.valid & (target == LoadTarget.TABLES)),
 
             self.activation_write.valid.eq(to_activations),
             self.activation_write.blocked.eq(write.layout == BLOCKED),
@@ -176,7 +176,7 @@ class LoadUnit(wiring.Component):
             self._residual.signals.eq(write.last & write.tag.signals),
 
             self.weight_write.valid.eq(to_weights),
-            self.weight_write.ninth.eq(target == Target.NINTHS),
+            self.weight_write.ninth.eq(target == LoadTarget.NINTHS),
             self.weight_write.index.eq(index),
             self.weight_write.data.eq(write.data),
 

@@ -7,14 +7,14 @@ from amaranth.lib.enum import Enum
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.bus.axi import Request
+from tilewright.rtl.bus.axi import BusRequest
 from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, segment_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, operands
 
 WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
 
-class Target(Enum, shape=3):
+class LoadTarget(Enum, shape=3):
     """Where the bytes of a segment go."""
 
     ACTIVATIONS = 0
@@ -25,19 +25,19 @@ class Target(Enum, shape=3):
     TABLES = 5
 
 
-LDW_TARGETS = {"main": Target.WEIGHTS, "ninths": Target.NINTHS, "parameters": Target.PARAMETERS,
-               "table": Target.TABLES}
+LDW_TARGETS = {"main": LoadTarget.WEIGHTS, "ninths": LoadTarget.NINTHS, "parameters": LoadTarget.PARAMETERS,
+               "table": LoadTarget.TABLES}
 
 SIGNALS = flag("lda", "linear", "signal_act_ready")
 """Index of the flag with which any of the commands signals."""
 
 assert SIGNALS == flag("lda", "residual", "signal_res_ready") == flag("ldw", "main", "signal_wgt_ready")
 
-TAG = StructLayout({"target": Target, "signals": 1})
+TAG = StructLayout({"target": LoadTarget, "signals": 1})
 """What rides with a segment: its target, and whether its end is the end of a command that signals."""
 
 
-class Phase(Enum, shape=2):
+class RowPhase(Enum, shape=2):
     """What of a row is due: the padding before it, its runs, the padding behind it."""
 
     LEFT = 0
@@ -55,7 +55,7 @@ class LoadFront(wiring.Component):
         self.bus_bytes = bus_bytes
         super().__init__({
             "commands": In(stream.Signature(Command)),
-            "requests": Out(stream.Signature(Request)),
+            "requests": Out(stream.Signature(BusRequest)),
             "segments": Out(stream.Signature(segment_layout(bus_bytes, TAG))),
             **{f"{name}_available": In(1) for name in WAITS},
             **{f"{name}_take": Out(1) for name in WAITS},
@@ -83,7 +83,7 @@ class LoadFront(wiring.Component):
         self.running = Signal()
         self.tag = Signal(TAG)
         self.layout, self.fill, self.padded = Signal(), Signal(), Signal()
-        self.phase = Signal(Phase)
+        self.phase = Signal(RowPhase)
         self.run_bytes = Signal(20)
         self.row_memory, self.run_memory = Signal(32), Signal(32)
         self.row_buffer, self.run_buffer = Signal(20), Signal(20)
@@ -150,8 +150,8 @@ class LoadFront(wiring.Component):
         row_ends, ends = Signal(), Signal()
         next_row_memory, next_row_buffer = Signal(32), Signal(20)
         m.d.comb += [
-            row_ends.eq((self.phase == Phase.RIGHT)
-                        | ((self.phase == Phase.RUNS) & self.on_last_run & ~(self.padded & self.has_right))),
+            row_ends.eq((self.phase == RowPhase.RIGHT)
+                        | ((self.phase == RowPhase.RUNS) & self.on_last_run & ~(self.padded & self.has_right))),
             ends.eq(row_ends & self.on_last_row),
             next_row_memory.eq(self.row_memory + self.memory_row_step),
             # In the blocked layout four rows lie in a block row.
@@ -159,7 +159,7 @@ class LoadFront(wiring.Component):
                                + Mux((self.layout == BLOCKED) & (self.y != 3), 0, self.row_step)),
         ]
         from_memory = Signal()
-        m.d.comb += from_memory.eq((self.phase == Phase.RUNS) & ~self.fill)
+        m.d.comb += from_memory.eq((self.phase == RowPhase.RUNS) & ~self.fill)
         lane = Mux(from_memory, self.run_memory[:bits], 0)
         with m.If(step):
             m.d.sync += [
@@ -170,21 +170,21 @@ class LoadFront(wiring.Component):
                     Mux(self.layout == BLOCKED, self.run_buffer | (self.y << 2), self.run_buffer)),
                 self.is_fill.eq(~from_memory),
                 # Padding behind a row goes where the row ended; a blocked row is one walk from pixel to pixel.
-                self.is_fresh.eq(Mux(self.layout == BLOCKED, ~self.row_begun, self.phase != Phase.RIGHT)),
+                self.is_fresh.eq(Mux(self.layout == BLOCKED, ~self.row_begun, self.phase != RowPhase.RIGHT)),
                 self.is_end.eq(ends),
                 self.row_begun.eq(~row_ends),
             ]
             with m.Switch(self.phase):
-                with m.Case(Phase.LEFT):
+                with m.Case(RowPhase.LEFT):
                     m.d.sync += self.bytes.eq(self.left_bytes)
-                with m.Case(Phase.RUNS):
+                with m.Case(RowPhase.RUNS):
                     m.d.sync += self.bytes.eq(self.run_bytes)
-                with m.Case(Phase.RIGHT):
+                with m.Case(RowPhase.RIGHT):
                     m.d.sync += self.bytes.eq(self.right_bytes)
 
             with m.If(row_ends):
                 m.d.sync += [
-                    self.phase.eq(Mux(self.padded & self.has_left, Phase.LEFT, Phase.RUNS)),
+                    self.phase.eq(Mux(self.padded & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
                     self.row_memory.eq(next_row_memory),
                     self.run_memory.eq(next_row_memory),
                     self.row_buffer.eq(next_row_buffer),
@@ -196,12 +196,12 @@ class LoadFront(wiring.Component):
                     self.on_last_run.eq(self.one_chunk),
                     self.running.eq(~self.on_last_row),
                 ]
-            with m.Elif(self.phase == Phase.LEFT):
-                m.d.sync += self.phase.eq(Phase.RUNS)
+            with m.Elif(self.phase == RowPhase.LEFT):
+                m.d.sync += self.phase.eq(RowPhase.RUNS)
                 with m.If(self.layout == LINEAR):
                     m.d.sync += self.run_buffer.eq(self.run_buffer + self.left_bytes)
             with m.Elif(self.on_last_run):
-                m.d.sync += self.phase.eq(Phase.RIGHT)
+                m.d.sync += self.phase.eq(RowPhase.RIGHT)
             with m.Else():
                 m.d.sync += [
                     self.run_memory.eq(self.run_memory + self.memory_chunk_step),
@@ -243,14 +243,14 @@ class LoadFront(wiring.Component):
                 self.layout.eq(is_command(command, "lda", "blocked", "fill_blocked")),
                 self.fill.eq(is_command(command, "lda", "fill_linear", "fill_blocked")),
                 self.padded.eq(is_tile),
-                self.phase.eq(Mux(is_tile & self.has_left, Phase.LEFT, Phase.RUNS)),
+                self.phase.eq(Mux(is_tile & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
                 self.row_begun.eq(0),
             ]
             for variant, target in LDW_TARGETS.items():
                 with m.If(is_command(command, "ldw", variant)):
                     m.d.sync += self.tag.target.eq(target)
             with m.If(~is_weights):
-                m.d.sync += self.tag.target.eq(Mux(is_residual, Target.RESIDUALS, Target.ACTIVATIONS))
+                m.d.sync += self.tag.target.eq(Mux(is_residual, LoadTarget.RESIDUALS, LoadTarget.ACTIVATIONS))
             with m.If(is_weights):
                 m.d.sync += [
                     self.run_bytes.eq(weights.words << bits),

@@ -4,10 +4,10 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.rtl.bus.axi import DATA_BYTES, Request
+from tilewright.rtl.bus.axi import DATA_BYTES, BusRequest
 
 
-class Window(data.Struct):
+class MemoryWindow(data.Struct):
     """Bytes ``base`` up to, not including, ``limit``; all zero is a window onto nothing.
 
     As ``limit`` has 32 bits, the last bus word of the address space is in no window.
@@ -40,9 +40,9 @@ class WindowCheck(wiring.Component):
 
     Members
     -------
-    i, o : streams of `Request`
+    i, o : streams of `BusRequest`
         In and out.
-    windows : ``In(Window).array(windows)``
+    windows : ``In(MemoryWindow).array(windows)``
         Set by the host; steady while requests pass.
     halt : ``In(1)``
         While high, no further request is taken, such as after a fault elsewhere.
@@ -64,9 +64,9 @@ class WindowCheck(wiring.Component):
         self.data_bytes = data_bytes
         self.is_write = is_write
         super().__init__({
-            "i": In(stream.Signature(Request)),
-            "o": Out(stream.Signature(Request)),
-            "windows": In(Window).array(windows),
+            "i": In(stream.Signature(BusRequest)),
+            "o": Out(stream.Signature(BusRequest)),
+            "windows": In(MemoryWindow).array(windows),
             "halt": In(1),
             "busy": Out(1),
             "fault": Out(1),
@@ -77,7 +77,7 @@ class WindowCheck(wiring.Component):
         m = Module()
         offset_bits = self.data_bytes.bit_length() - 1
         held = Signal()
-        request = Signal(Request)
+        request = Signal(BusRequest)
         end = Signal(33)  # one bit more than an address: the end of a request that wraps is beyond any limit
         sound = Signal()
         inside = Signal()

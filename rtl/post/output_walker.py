@@ -17,7 +17,7 @@ KERNEL_WIDTH = 4
 STRIDE_WIDTH = 3
 
 
-class Axis(Struct):
+class WindowAxis(Struct):
     """The windows along one axis: ``reach`` is kernel - stride, or 0 if that is negative."""
 
     kernel: KERNEL_WIDTH
@@ -25,7 +25,7 @@ class Axis(Struct):
     reach: KERNEL_WIDTH
 
 
-class Pool(Struct):
+class PoolingWindow(Struct):
     """Operands of ``pool.window``."""
 
     kernel_x: KERNEL_WIDTH
@@ -38,7 +38,7 @@ class Pool(Struct):
     rows: 10
 
 
-class Output(Struct):
+class OutputSteps(Struct):
     """Operands of ``act.set_output``."""
 
     width: 12
@@ -46,7 +46,7 @@ class Output(Struct):
     row_step: 20
 
 
-class Run(Struct):
+class PostRun(Struct):
     """Operands of ``act.run`` and its signals."""
 
     base: 20
@@ -100,7 +100,7 @@ class _Cursor:
         self.m = m
         layout = StructLayout({**place_layout(address_width).members, "left": index_width, "more": 1,
                                "here": 1, "behind": 1})
-        self.axis = Signal(Axis, name=f"{name}_axis")
+        self.axis = Signal(WindowAxis, name=f"{name}_axis")
         self.now = Signal(layout, name=f"{name}_now")
         self.tile = Signal(layout, name=f"{name}_tile")
         self.start = Signal(layout, name=f"{name}_start")
@@ -205,11 +205,11 @@ class OutputWalker(Component):
     def __init__(self, machine):
         self.machine = machine
         super().__init__({
-            "run": In(stream.Signature(Run)),
-            "output": In(Output),
-            "pool": In(Pool),
+            "run": In(stream.Signature(PostRun)),
+            "output": In(OutputSteps),
+            "pool": In(PoolingWindow),
             "o": Out(stream.Signature(vector_layout(machine))),
-            "axes": Out(ArrayLayout(Axis, 2)),
+            "axes": Out(ArrayLayout(WindowAxis, 2)),
             "winograd": Out(1),
             "residual": Out(1),
             "table": Out(1),

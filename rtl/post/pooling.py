@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.output_walker import Axis, Output, vector_layout
+from tilewright.rtl.post.output_walker import OutputSteps, WindowAxis, vector_layout
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 
@@ -71,8 +71,8 @@ class WindowSteps(Component):
         self.machine = machine
         super().__init__({
             "i": In(stream.Signature(vector_layout(machine))),
-            "axes": In(ArrayLayout(Axis, 2)),
-            "output": In(Output),
+            "axes": In(ArrayLayout(WindowAxis, 2)),
+            "output": In(OutputSteps),
             "o": Out(stream.Signature(step_layout(machine))),
             "busy": Out(1),
         })
@@ -121,7 +121,7 @@ class WindowSteps(Component):
         ]
 
 
-class MaxPool(Component):
+class MaxPoolUnit(Component):
     """Bring values together with the bytes where they go; one slot per cycle, no back-pressure.
 
     A slot enters at ``i``.  One cycle later it asks ``read`` for its bytes, if it wants them.  ``VALUE`` cycles after

@@ -20,9 +20,9 @@ from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.output_walker import Output, OutputWalker, Pool, vector_layout
+from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
-from tilewright.rtl.post.pooling import MaxPool, WindowSteps
+from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command, operands
@@ -92,7 +92,7 @@ class PostUnit(Component):
         self.machine = machine
         self.sums_latency = sums_latency
         self.value_latency = sums_latency + Requantise.LATENCY + 1
-        self.latency = self.value_latency + MaxPool.LATENCY - MaxPool.VALUE
+        self.latency = self.value_latency + MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE
         self._residual = ResidualStage(machine)
         self.interval = self._residual.interval
         self.residual_latency = self.value_latency + self._residual.latency
@@ -132,7 +132,7 @@ class PostUnit(Component):
         m.submodules.walker = walker = OutputWalker(machine)
         m.submodules.windows = windows = WindowSteps(machine)
         m.submodules.parameters = parameters = self._parameters
-        m.submodules.pool = pool = MaxPool(machine)
+        m.submodules.pool = pool = MaxPoolUnit(machine)
         m.submodules.residual = residual = self._residual
         m.submodules.buffer = buffer = self._buffer
         # Two vectors, so that whether there are sums is no part of a path through the walker.
@@ -197,7 +197,7 @@ class PostUnit(Component):
         head = self.commands.payload
         drained = in_flight == 0
         clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
-        output, pool = Signal(Output), Signal(Pool)
+        output, pool = Signal(OutputSteps), Signal(PoolingWindow)
         m.d.comb += [walker.output.eq(output), walker.pool.eq(pool), windows.output.eq(output)]
         m.d.comb += [
             *(residual.settings[name].eq(scale[name]) for name in scale.shape().members),
@@ -282,7 +282,7 @@ class PostUnit(Component):
             residual=walker.residual, signals=Mux(step.ends_run, walker.signals, 0),
         )
         sums = None
-        for stage in range(self.value_latency - MaxPool.VALUE + 1):
+        for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
                 m.d.comb += [parameters.read.valid.eq(pipe.valid & pipe.fresh), parameters.read.payload.eq(pipe.index)]
             if stage == self.sums_latency:
@@ -292,7 +292,7 @@ class PostUnit(Component):
             elif stage == 1:
                 channel = Cat(Const(0, exact_log2(machine.post_lanes)), pipe.slice)
                 pipe.step(address=(pipe.address + channel)[:len(step.y)])
-            elif stage < self.value_latency - MaxPool.VALUE:
+            elif stage < self.value_latency - MaxPoolUnit.VALUE:
                 pipe.step()
         slot, waits = Signal.like(pool.i.payload), Signal()
         m.d.comb += [

@@ -14,7 +14,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import FAULTS
 from tilewright.rtl.buffers.activation_port import activation_write_stream
-from tilewright.rtl.bus.axi import Request, write_beat
+from tilewright.rtl.bus.axi import BusRequest, write_beat
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store_front import StoreFront, run_layout
@@ -52,7 +52,7 @@ class StoreUnit(wiring.Component):
         Address of ``bus_bytes`` bytes of the result buffer.
     store_data : ``In(flow(8 * bus_bytes))``
         Those bytes, in order; after any latency, up to ``WORDS`` - 3 cycles without loss of rate.
-    write_request : ``Out(stream.Signature(Request))``
+    write_request : ``Out(stream.Signature(BusRequest))``
         Runs of aligned bus words to write.
     write_data : ``Out(stream.Signature(write_beat(bus_bytes)))``
         Those words, in order.
@@ -88,7 +88,7 @@ class StoreUnit(wiring.Component):
             "commands": In(stream.Signature(Command)),
             "store_read": Out(stream.Signature(20)),
             "store_data": In(flow(8 * bus)),
-            "write_request": Out(stream.Signature(Request)),
+            "write_request": Out(stream.Signature(BusRequest)),
             "write_data": Out(stream.Signature(write_beat(bus))),
             "writer_idle": In(1),
             "activation_write": Out(activation_write_stream(machine)),
@@ -114,7 +114,7 @@ class StoreUnit(wiring.Component):
         word = StructLayout({"data": 8 * bus, "strobe": bus, "to_memory": 1})
         m.submodules.front = front = until_halt(StoreFront(bus))
         m.submodules.record = record = until_halt(StatusRecord(bus))
-        m.submodules.reader = reader = until_halt(_Reader(bus, self.WORDS))
+        m.submodules.reader = reader = until_halt(_ResultReader(bus, self.WORDS))
         m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
         m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
         m.submodules.writer = writer = until_halt(_LocalWriter(bus, self.SEGMENTS))
@@ -169,7 +169,7 @@ class StoreUnit(wiring.Component):
         bits = exact_log2(self.machine.bus_bytes)
         run = run_layout(self.machine.bus_bytes)(runs.r_data)
         has_room, passes = Signal(), Signal()
-        asked, request = Signal(Request), Signal(Request)
+        asked, request = Signal(BusRequest), Signal(BusRequest)
         m.d.comb += [
             has_room.eq(Mux(run.to_memory, requests.w_rdy, writer.runs.ready)),
             runs.w_data.eq(front.runs.payload),
@@ -219,7 +219,7 @@ class StoreUnit(wiring.Component):
         return takes
 
 
-class _Reader(wiring.Component):
+class _ResultReader(wiring.Component):
     """Read runs from the result buffer, a word per cycle, never more words than its user has room for.
 
     Members

@@ -40,6 +40,12 @@ def operands(mnemonic, variant):
     return _operand(chosen.rs1), _operand(chosen.rs2)
 
 
+def views(command: Command, mnemonic: str, variant: str) -> tuple[data.View, data.View]:
+    """Return rs1 and rs2 of ``command`` by the names of the variant's operand fields."""
+    rs1, rs2 = operands(mnemonic, variant)
+    return rs1(command.rs1), rs2(command.rs2)
+
+
 def flag(mnemonic, variant, name):
     """Return the index in ``Command.flags`` of the flag called ``name``, as in ``wait_act_ready``."""
     for index, each in enumerate(BY_MNEMONIC[mnemonic].variant(variant).flags):

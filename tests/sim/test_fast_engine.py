@@ -20,7 +20,7 @@ from tilewright.rtl.load.load import LoadUnit
 from tilewright.rtl.load.row_writer import RowWriter
 from tilewright.rtl.port.dispatcher import Dispatcher
 from tilewright.rtl.port.performance_counters import INTERVAL
-from tilewright.rtl.post.pooling import MaxPool
+from tilewright.rtl.post.pooling import MaxPoolUnit
 from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import CommandQueue
@@ -132,7 +132,7 @@ def test_latencies_are_those_of_the_rtl():
         "MAC_LATENCY": MacUnit.LATENCY,
         "READS_MADE": Sequencer.LATENCY + ActivationBuffer.READ_LATENCY + 1,
         "COMMAND_GAP": PostUnit.COMMAND_GAP,
-        "POST_LATENCY": value + MaxPool.LATENCY - MaxPool.VALUE + 2,
+        "POST_LATENCY": value + MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE + 2,
         "RESIDUAL_LATENCY": value + ResidualAdd.LATENCY + 1 + 2,
         "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
         "WORD_TO_SIGNAL": RowWriter.LATENCY,

@@ -16,7 +16,7 @@ from tilewright.hardware.package.testbench import MODEL, exercise
 from tilewright.hardware.package.top import _WINDOW_FIELDS, TOP
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.machine import preset
-from tilewright.rtl.port.window_check import Window
+from tilewright.rtl.port.window_check import MemoryWindow
 from tilewright.tools.debian import debian_data, debian_tool
 from tilewright.tools.toolchain import verilator_environment, yosys_executable
 
@@ -260,7 +260,7 @@ def test_readme_has_every_port_and_every_file(packages, bus):
 
 
 def test_windows_are_packed_as_the_gateware_has_them():
-    layout = Window.as_shape()
+    layout = MemoryWindow.as_shape()
     low = 0
     for name, width in _WINDOW_FIELDS:
         assert (layout[name].offset, layout[name].width) == (low, width)

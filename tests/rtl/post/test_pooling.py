@@ -11,7 +11,7 @@ from tests.support.streams import simulate
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.output_walker import OutputWalker
-from tilewright.rtl.post.pooling import MaxPool, WindowSteps
+from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
 
 SMALL = Machine(result_bytes=1024)
 
@@ -20,7 +20,7 @@ class PoolAndBuffer(wiring.Component):
     """The pool on its buffer."""
 
     def __init__(self, machine):
-        self.pool, self.buffer = MaxPool(machine), ResultBuffer(machine)
+        self.pool, self.buffer = MaxPoolUnit(machine), ResultBuffer(machine)
         super().__init__({})
 
     def elaborate(self, platform):

@@ -1,0 +1,113 @@
+"""The state of the sequencer: settings, the pending run command, the run that is issued, and its loops."""
+
+from amaranth import Module, Signal, Value, unsigned
+from amaranth.lib.data import Struct
+
+from tilewright.rtl.array.tile_walker import LoopCounter
+from tilewright.rtl.stream.commands import Command, is_command, operands
+
+
+class ArrayRun(Struct):
+    """A run command while its slots are issued; its tiles and loops are kept elsewhere."""
+
+    kernel_x_step: unsigned(20)
+    kernel_y_step: unsigned(20)
+    group_step: unsigned(20)
+    right: unsigned(16)
+    below: unsigned(16)
+    winograd: unsigned(1)
+    pool: unsigned(1)
+    accumulate: unsigned(1)
+    hold: unsigned(1)
+    free_activations: unsigned(1)
+    free_weights: unsigned(1)
+
+
+class MacSettings:
+    """What the set variants of `conv` hold, by the names of their operands in `isa.encoding`."""
+
+    VARIANTS = ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step")
+
+    def __init__(self) -> None:
+        self._kept = {variant: tuple(
+            Signal(layout, name=f"{variant}_{operand}", reset_less=True)
+            for operand, layout in zip(("rs1", "rs2"), operands("conv", variant), strict=True))
+            for variant in self.VARIANTS}
+        (shape, kernel), (tile_x, tile_y), (kernel_x, kernel_y), (group, _) = self._kept.values()
+        self.tiles_x, self.runs = shape.tiles_x, shape.runs
+        self.kernel_x, self.kernel_y = kernel.kernel_x, kernel.kernel_y
+        self.x_step, self.y_step = tile_x.x_step, tile_y.y_step
+        self.kernel_x_step, self.pair_words = kernel_x.kernel_x_step, kernel_x.pair_words
+        self.kernel_y_step = kernel_y.kernel_y_step
+        self.group_step = group.group_step
+
+    def keep(self, m: Module, command: Command, take: Value) -> Value:
+        """Register the operands of ``command`` if it is a set variant and ``take`` is high; return whether it is."""
+        is_setting = 0
+        for variant, registers in self._kept.items():
+            selected = is_command(command, "conv", variant)
+            is_setting |= selected
+            with m.If(take & selected):
+                m.d.sync += [register.eq(operand) for register, operand in zip(
+                    registers, (command.rs1, command.rs2), strict=True)]
+        return is_setting
+
+
+class PendingRun:
+    """The run command that has been taken and has not begun; the semaphores it waits for are there, or not."""
+
+    def __init__(self) -> None:
+        self.valid = Signal(name="pending")
+        self.winograd = Signal(name="pending_winograd")
+        self.pool = Signal(name="pending_pool")
+        self.flags = Signal(4, name="pending_flags")
+        self.run = Signal(operands("conv", "run")[1], name="pending_run", reset_less=True)
+        self.has_activations = Signal(name="act_ready_there")
+        self.has_weights = Signal(name="wgt_ready_there")
+
+
+class KernelStep:
+    """One turn of the kernel loops, in which every tile of the group has its slot.
+
+    ``go``: a slot is issued. ``first``, ``last``: of the tile group. ``blocked``: there is no room for its sums.
+    ``ends``: with this slot ends the step; ``ends_group``, ``ends_lanes``, ``ends_command``: also the tile group, the
+    lane group, the command. ``slot`` is the number of the slot.
+    """
+
+    def __init__(self) -> None:
+        self.go = Signal(name="step_go")
+        self.first = Signal(name="step_first")
+        self.last = Signal(name="step_last")
+        self.blocked = Signal(name="step_blocked")
+        self.ends = Signal(name="step_ends")
+        self.ends_group = Signal(name="step_ends_group")
+        self.ends_lanes = Signal(name="step_ends_lanes")
+        self.ends_command = Signal(name="step_ends_command")
+        self.slot = Signal(2, name="slot")
+
+
+class KernelLoops:
+    """The loops inside a tile group: kernel rows, in them kernel columns, in them runs of 16 bytes."""
+
+    def __init__(self) -> None:
+        self.runs = LoopCounter("runs", 14)
+        self.columns = LoopCounter("kernel_x", 6)
+        self.rows = LoopCounter("kernel_y", 6)
+
+    def load(self, m: Module, settings: MacSettings) -> None:
+        """Begin all three."""
+        self.runs.load(m, settings.runs)
+        self.columns.load(m, settings.kernel_x)
+        self.rows.load(m, settings.kernel_y)
+
+    def step(self, m: Module) -> None:
+        """Go on to the next turn; the loops inside one that turns begin again."""
+        self.runs.step(m)
+        with m.If(self.runs.last):
+            self.runs.restart(m)
+            self.columns.step(m)
+            with m.If(self.columns.last):
+                self.columns.restart(m)
+                self.rows.step(m)
+                with m.If(self.rows.last):
+                    self.rows.restart(m)
