@@ -1,6 +1,6 @@
 """The front of the load unit: commands to requests for bus words, and to segments that say where they go."""
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.enum import Enum
@@ -9,7 +9,8 @@ from amaranth.utils import exact_log2
 
 from tilewright.rtl.bus.axi import BusRequest
 from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, segment_layout
-from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+from tilewright.rtl.stream.commands import Command, flag, is_command, views
+from tilewright.rtl.stream.turn_counter import TurnCounter
 
 WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
@@ -51,7 +52,7 @@ class LoadFront(wiring.Component):
     Members are those of `LoadUnit`, and ``segments``, which go to its back.
     """
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes: int) -> None:
         self.bus_bytes = bus_bytes
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -64,7 +65,7 @@ class LoadFront(wiring.Component):
         self._configuration()
         self._walk()
 
-    def _configuration(self):
+    def _configuration(self) -> None:
         """Declare what the set variants hold, and what follows from it."""
         self.chunk_bytes = Signal(16)
         self.chunks = Signal(12)
@@ -78,7 +79,7 @@ class LoadFront(wiring.Component):
         self.left_bytes, self.right_bytes = Signal(18), Signal(18)
         self.value = Signal(8)
 
-    def _walk(self):
+    def _walk(self) -> None:
         """Declare where the command under way stands."""
         self.running = Signal()
         self.tag = Signal(TAG)
@@ -89,8 +90,14 @@ class LoadFront(wiring.Component):
         self.row_buffer, self.run_buffer = Signal(20), Signal(20)
         self.y = Signal(2)           # of the row in its block
         self.row_begun = Signal()    # blocked: its first segment has left, the others continue it
-        self.rows, self.on_last_row = Signal(10), Signal()
-        self.runs, self.on_last_run = Signal(12), Signal()
+        self.rows = TurnCounter("rows", 10, last="on_last_row")
+        self.runs = TurnCounter("runs", 12, last="on_last_run")
+        # What follows from that.
+        self.from_memory = Signal()  # the bytes at hand, or they are made up
+        self.row_ends = Signal()
+        self.ends = Signal()
+        self.next_row_memory = Signal(32)
+        self.next_row_buffer = Signal(20)
         # A segment, its size not yet summed up; ``reach`` is bytes beyond the first word's first lane.
         self.sized = Signal()
         self.bytes = Signal(20)
@@ -100,7 +107,7 @@ class LoadFront(wiring.Component):
         self.segment_address = Signal(20)
         self.is_fill, self.is_fresh, self.is_end = Signal(), Signal(), Signal()
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         step, free = Signal(), Signal()
         leaves = self._send(m)
@@ -117,7 +124,7 @@ class LoadFront(wiring.Component):
         self._configure(m, free)
         return m
 
-    def _send(self, m):
+    def _send(self, m: Module) -> Signal:
         """Sum up the size of a segment and send it off with its request; return whether that happens."""
         bits = exact_log2(self.bus_bytes)
         end = Signal(21)  # what lies above the lane bits counts the words
@@ -144,98 +151,98 @@ class LoadFront(wiring.Component):
         ]
         return leaves
 
-    def _step(self, m, step):
+    def _step(self, m: Module, step: Value) -> None:
         """Hand one segment over, and move on to the next of the row, or to the next row."""
-        bits = exact_log2(self.bus_bytes)
-        row_ends, ends = Signal(), Signal()
-        next_row_memory, next_row_buffer = Signal(32), Signal(20)
         m.d.comb += [
-            row_ends.eq((self.phase == RowPhase.RIGHT)
-                        | ((self.phase == RowPhase.RUNS) & self.on_last_run & ~(self.padded & self.has_right))),
-            ends.eq(row_ends & self.on_last_row),
-            next_row_memory.eq(self.row_memory + self.memory_row_step),
+            self.row_ends.eq((self.phase == RowPhase.RIGHT)
+                             | ((self.phase == RowPhase.RUNS) & self.runs.last & ~(self.padded & self.has_right))),
+            self.ends.eq(self.row_ends & self.rows.last),
+            self.next_row_memory.eq(self.row_memory + self.memory_row_step),
             # In the blocked layout four rows lie in a block row.
-            next_row_buffer.eq(self.row_buffer
-                               + Mux((self.layout == BLOCKED) & (self.y != 3), 0, self.row_step)),
+            self.next_row_buffer.eq(self.row_buffer
+                                    + Mux((self.layout == BLOCKED) & (self.y != 3), 0, self.row_step)),
+            self.from_memory.eq((self.phase == RowPhase.RUNS) & ~self.fill),
         ]
-        from_memory = Signal()
-        m.d.comb += from_memory.eq((self.phase == RowPhase.RUNS) & ~self.fill)
-        lane = Mux(from_memory, self.run_memory[:bits], 0)
         with m.If(step):
-            m.d.sync += [
-                self.lane.eq(lane),
-                self.reach.eq(lane + (self.bus_bytes - 1)),
-                self.word.eq(self.run_memory[bits:]),
-                self.segment_address.eq(
-                    Mux(self.layout == BLOCKED, self.run_buffer | (self.y << 2), self.run_buffer)),
-                self.is_fill.eq(~from_memory),
-                # Padding behind a row goes where the row ended; a blocked row is one walk from pixel to pixel.
-                self.is_fresh.eq(Mux(self.layout == BLOCKED, ~self.row_begun, self.phase != RowPhase.RIGHT)),
-                self.is_end.eq(ends),
-                self.row_begun.eq(~row_ends),
-            ]
-            with m.Switch(self.phase):
-                with m.Case(RowPhase.LEFT):
-                    m.d.sync += self.bytes.eq(self.left_bytes)
-                with m.Case(RowPhase.RUNS):
-                    m.d.sync += self.bytes.eq(self.run_bytes)
-                with m.Case(RowPhase.RIGHT):
-                    m.d.sync += self.bytes.eq(self.right_bytes)
-
-            with m.If(row_ends):
-                m.d.sync += [
-                    self.phase.eq(Mux(self.padded & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
-                    self.row_memory.eq(next_row_memory),
-                    self.run_memory.eq(next_row_memory),
-                    self.row_buffer.eq(next_row_buffer),
-                    self.run_buffer.eq(next_row_buffer),
-                    self.y.eq(self.y + 1),
-                    self.rows.eq(self.rows - 1),
-                    self.on_last_row.eq(self.rows == 2),
-                    self.runs.eq(self.chunks),
-                    self.on_last_run.eq(self.one_chunk),
-                    self.running.eq(~self.on_last_row),
-                ]
+            self._hand_over(m)
+            with m.If(self.row_ends):
+                self._next_row(m)
             with m.Elif(self.phase == RowPhase.LEFT):
                 m.d.sync += self.phase.eq(RowPhase.RUNS)
                 with m.If(self.layout == LINEAR):
                     m.d.sync += self.run_buffer.eq(self.run_buffer + self.left_bytes)
-            with m.Elif(self.on_last_run):
+            with m.Elif(self.runs.last):
                 m.d.sync += self.phase.eq(RowPhase.RIGHT)
             with m.Else():
                 m.d.sync += [
                     self.run_memory.eq(self.run_memory + self.memory_chunk_step),
                     self.run_buffer.eq(self.run_buffer + self.chunk_step),
-                    self.runs.eq(self.runs - 1),
-                    self.on_last_run.eq(self.runs == 2),
                 ]
+                self.runs.step(m)
 
-    def _take(self, m, free):
-        """Start a command that moves data once the semaphores it waits for are available."""
+    def _hand_over(self, m: Module) -> None:
+        """Register the segment at hand, whose size is summed up in the next cycle."""
+        bits = exact_log2(self.bus_bytes)
+        lane = Mux(self.from_memory, self.run_memory[:bits], 0)
+        m.d.sync += [
+            self.lane.eq(lane),
+            self.reach.eq(lane + (self.bus_bytes - 1)),
+            self.word.eq(self.run_memory[bits:]),
+            self.segment_address.eq(Mux(self.layout == BLOCKED, self.run_buffer | (self.y << 2), self.run_buffer)),
+            self.is_fill.eq(~self.from_memory),
+            # Padding behind a row goes where the row ended; a blocked row is one walk from pixel to pixel.
+            self.is_fresh.eq(Mux(self.layout == BLOCKED, ~self.row_begun, self.phase != RowPhase.RIGHT)),
+            self.is_end.eq(self.ends),
+            self.row_begun.eq(~self.row_ends),
+        ]
+        with m.Switch(self.phase):
+            with m.Case(RowPhase.LEFT):
+                m.d.sync += self.bytes.eq(self.left_bytes)
+            with m.Case(RowPhase.RUNS):
+                m.d.sync += self.bytes.eq(self.run_bytes)
+            with m.Case(RowPhase.RIGHT):
+                m.d.sync += self.bytes.eq(self.right_bytes)
+
+    def _next_row(self, m: Module) -> None:
+        """Go to the first segment of the next row; after the last row the command has ended."""
+        m.d.sync += [
+            self.phase.eq(Mux(self.padded & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
+            self.row_memory.eq(self.next_row_memory),
+            self.run_memory.eq(self.next_row_memory),
+            self.row_buffer.eq(self.next_row_buffer),
+            self.run_buffer.eq(self.next_row_buffer),
+            self.y.eq(self.y + 1),
+            self.running.eq(~self.rows.last),
+        ]
+        self.rows.step(m)
+        self.runs.load(m, self.chunks, once=self.one_chunk)
+
+    def _take(self, m: Module, free: Value) -> None:
+        """Take a command; one that moves data once the semaphores it waits for are available."""
         command = self.commands.payload
         is_weights = is_command(command, "ldw")
         is_residual = is_command(command, "lda", "residual")
         is_tile = is_command(command, "lda", "linear", "blocked", "fill_linear", "fill_blocked")
-        waits = {
-            "act_free": is_tile & command.flags[flag("lda", "linear", "wait_act_free")],
-            "res_free": is_residual & command.flags[flag("lda", "residual", "wait_res_free")],
-            "mem_ready": ((is_tile & command.flags[flag("lda", "linear", "wait_mem_ready")])
-                          | (is_residual & command.flags[flag("lda", "residual", "wait_mem_ready")])),
-            "wgt_free": is_weights & command.flags[flag("ldw", "main", "wait_wgt_free")],
-            "par_free": is_weights & command.flags[flag("ldw", "main", "wait_par_free")],
-        }
-        runs, starts = Signal(), Signal()
+        waits = (
+            (self.act_free_available, self.act_free_take,
+             is_tile & command.flags[flag("lda", "linear", "wait_act_free")]),
+            (self.res_free_available, self.res_free_take,
+             is_residual & command.flags[flag("lda", "residual", "wait_res_free")]),
+            (self.mem_ready_available, self.mem_ready_take,
+             ((is_tile & command.flags[flag("lda", "linear", "wait_mem_ready")])
+              | (is_residual & command.flags[flag("lda", "residual", "wait_mem_ready")]))),
+            (self.wgt_free_available, self.wgt_free_take,
+             is_weights & command.flags[flag("ldw", "main", "wait_wgt_free")]),
+            (self.par_free_available, self.par_free_take,
+             is_weights & command.flags[flag("ldw", "main", "wait_par_free")]),
+        )
+        moves, starts = Signal(name="runs"), Signal()
         m.d.comb += [
-            runs.eq(is_weights | is_residual | is_tile),
-            starts.eq(self.commands.valid & runs & free
-                      & Cat(~wait | getattr(self, f"{name}_available") for name, wait in waits.items()).all()),
-            *[getattr(self, f"{name}_take").eq(starts & wait) for name, wait in waits.items()],
-            self.commands.ready.eq(Mux(runs, starts, free)),
+            moves.eq(is_weights | is_residual | is_tile),
+            starts.eq(self.commands.valid & moves & free & Cat(~waiting | there for there, _, waiting in waits).all()),
+            *[take.eq(starts & waiting) for _, take, waiting in waits],
+            self.commands.ready.eq(Mux(moves, starts, free)),
         ]
-        lda, ldw = operands("lda", "linear"), operands("ldw", "main")
-        address = lda[0](command.rs1).address
-        tile, weights = lda[1](command.rs2), ldw[1](command.rs2)
-        bits = exact_log2(self.bus_bytes)
         with m.If(starts):
             m.d.sync += [
                 self.running.eq(1),
@@ -246,63 +253,71 @@ class LoadFront(wiring.Component):
                 self.phase.eq(Mux(is_tile & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
                 self.row_begun.eq(0),
             ]
-            for variant, target in LDW_TARGETS.items():
-                with m.If(is_command(command, "ldw", variant)):
-                    m.d.sync += self.tag.target.eq(target)
-            with m.If(~is_weights):
-                m.d.sync += self.tag.target.eq(Mux(is_residual, LoadTarget.RESIDUALS, LoadTarget.ACTIVATIONS))
             with m.If(is_weights):
-                m.d.sync += [
-                    self.run_bytes.eq(weights.words << bits),
-                    self.run_memory.eq(Cat(Const(0, bits), address[bits:])),
-                    self.run_buffer.eq(weights.base << bits),
-                    self.on_last_row.eq(1),
-                    self.on_last_run.eq(1),
-                ]
+                self._start_weights(m)
             with m.Else():
-                m.d.sync += [
-                    self.run_bytes.eq(self.chunk_bytes),
-                    self.row_memory.eq(address),
-                    self.run_memory.eq(address),
-                    self.row_buffer.eq(tile.base),
-                    self.run_buffer.eq(tile.base),
-                    self.y.eq(tile.y),
-                    self.rows.eq(tile.rows),
-                    self.on_last_row.eq(tile.rows == 1),
-                    self.runs.eq(self.chunks),
-                    self.on_last_run.eq(self.one_chunk),
-                ]
+                m.d.sync += self.tag.target.eq(Mux(is_residual, LoadTarget.RESIDUALS, LoadTarget.ACTIVATIONS))
+                self._start_rows(m)
 
-    def _configure(self, m, free):
+    def _start_weights(self, m: Module) -> None:
+        """Go to the only run of `ldw`: whole bus words."""
+        command, bits = self.commands.payload, exact_log2(self.bus_bytes)
+        source, target = views(command, "ldw", "main")
+        for variant, each in LDW_TARGETS.items():
+            with m.If(is_command(command, "ldw", variant)):
+                m.d.sync += self.tag.target.eq(each)
+        m.d.sync += [
+            self.run_bytes.eq(target.words << bits),
+            self.run_memory.eq(Cat(Const(0, bits), source.address[bits:])),
+            self.run_buffer.eq(target.base << bits),
+            self.rows.last.eq(1),
+            self.runs.last.eq(1),
+        ]
+
+    def _start_rows(self, m: Module) -> None:
+        """Go to the first row of `lda`."""
+        source, target = views(self.commands.payload, "lda", "linear")
+        m.d.sync += [
+            self.run_bytes.eq(self.chunk_bytes),
+            self.row_memory.eq(source.address),
+            self.run_memory.eq(source.address),
+            self.row_buffer.eq(target.base),
+            self.run_buffer.eq(target.base),
+            self.y.eq(target.y),
+        ]
+        self.rows.load(m, target.rows)
+        self.runs.load(m, self.chunks, once=self.one_chunk)
+
+    def _configure(self, m: Module, free: Value) -> None:
         """Carry out the set variants; the bytes of padding are there a cycle later, when the first step is."""
         command = self.commands.payload
-        layout_set = self.commands.valid & free & is_command(command, "lda", "set_layout")
-        rs2 = _views("set_layout", command)[1]
-        self._multiply(m, layout_set, "left", rs2.left, rs2.channels, self.left_bytes)
-        self._multiply(m, layout_set, "right", rs2.right, rs2.channels, self.right_bytes)
-        with m.If(self.commands.valid & free & is_command(command, "lda", "set_row")):
-            rs1, rs2 = _views("set_row", command)
+        takes = self.commands.valid & free
+        layout_set = takes & is_command(command, "lda", "set_layout")
+        step, padding = views(command, "lda", "set_layout")
+        self._multiply(m, layout_set, "left", padding.left, padding.channels, self.left_bytes)
+        self._multiply(m, layout_set, "right", padding.right, padding.channels, self.right_bytes)
+        with m.If(takes & is_command(command, "lda", "set_row")):
+            rs1, rs2 = views(command, "lda", "set_row")
             m.d.sync += [
                 self.chunk_bytes.eq(rs1.chunk_bytes),
                 self.chunks.eq(rs1.chunks),
                 self.one_chunk.eq(rs1.chunks == 1),
                 self.memory_chunk_step.eq(rs2.memory_chunk_step),
             ]
-        with m.If(self.commands.valid & free & is_command(command, "lda", "set_step")):
-            rs1, rs2 = _views("set_step", command)
+        with m.If(takes & is_command(command, "lda", "set_step")):
+            rs1, rs2 = views(command, "lda", "set_step")
             m.d.sync += [self.memory_row_step.eq(rs1.memory_row_step), self.row_step.eq(rs2.row_step)]
         with m.If(layout_set):
-            rs1, rs2 = _views("set_layout", command)
             m.d.sync += [
-                self.chunk_step.eq(rs1.chunk_step),
-                self.pixel.eq(rs2.channels - 1),
-                self.has_left.eq(rs2.left != 0),
-                self.has_right.eq(rs2.right != 0),
-                self.value.eq(rs2.value),
+                self.chunk_step.eq(step.chunk_step),
+                self.pixel.eq(padding.channels - 1),
+                self.has_left.eq(padding.left != 0),
+                self.has_right.eq(padding.right != 0),
+                self.value.eq(padding.value),
             ]
 
     @staticmethod
-    def _multiply(m, enable, name, pixels, channels, product):
+    def _multiply(m: Module, enable: Value, name: str, pixels: Value, channels: Value, product: Signal) -> None:
         """Make ``product`` = pixels * channels by adders, two cycles after ``enable``: DSP blocks are for the array."""
         digits = []  # of the pixels to the base 4, times the channels
         for place in range(0, len(pixels), 2):
@@ -311,9 +326,3 @@ class LoadFront(wiring.Component):
                 m.d.sync += digit.eq(Mux(pixels[place], channels, 0) + (Mux(pixels[place + 1], channels, 0) << 1))
             digits.append(digit << place)
         m.d.sync += product.eq(sum(digits))
-
-
-def _views(variant, command):
-    """Return rs1 and rs2 by field name."""
-    return tuple(layout(value) for layout, value in zip(operands("lda", variant), (command.rs1, command.rs2),
-                                                        strict=True))

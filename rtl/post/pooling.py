@@ -7,7 +7,8 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.output_walker import OutputSteps, WindowAxis, vector_layout
+from tilewright.rtl.post.axis_cursor import WindowAxis
+from tilewright.rtl.post.output_walker import OutputSteps, vector_layout
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 

@@ -7,7 +7,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.rtl.load.row_writer import BLOCKED
-from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+from tilewright.rtl.stream.commands import Command, flag, is_command, views
+from tilewright.rtl.stream.turn_counter import TurnCounter
 
 MOVES = ("memory", "linear", "blocked")
 """The variants that move results."""
@@ -75,8 +76,8 @@ class StoreFront(wiring.Component):
         self.row_source, self.run_source = Signal(20), Signal(20)
         self.row_target, self.run_target = Signal(32), Signal(32)
         self.first_x, self.x, self.y = Signal(2), Signal(2), Signal(2)
-        self.rows, self.on_last_row = Signal(10), Signal()
-        self.runs_left, self.on_last_run = Signal(12), Signal()
+        self.rows = TurnCounter("rows", 10, last="on_last_row")
+        self.row_runs = TurnCounter("runs_left", 12, last="on_last_run")
         # A command that is to be followed by nothing until all is settled.
         self.acknowledges, self.records = Signal(), Signal()
         # A run, its size not yet summed up; ``reach`` is bytes beyond the first word's first lane.
@@ -140,9 +141,9 @@ class StoreFront(wiring.Component):
                 self.reach.eq(lane + (self.bus_bytes - 1)),
                 self.source.eq(self.run_source),
                 self.target.eq(Mux(is_blocked, Cat(self.x, self.y, self.run_target[4:]), self.run_target)),
-                self.is_end.eq(self.on_last_run & self.on_last_row),
+                self.is_end.eq(self.row_runs.last & self.rows.last),
             ]
-            with m.If(self.on_last_run):
+            with m.If(self.row_runs.last):
                 m.d.sync += [
                     self.row_source.eq(next_row_source),
                     self.run_source.eq(next_row_source),
@@ -150,21 +151,18 @@ class StoreFront(wiring.Component):
                     self.run_target.eq(next_row_target),
                     self.x.eq(self.first_x),
                     self.y.eq(self.y + 1),
-                    self.rows.eq(self.rows - 1),
-                    self.on_last_row.eq(self.rows == 2),
-                    self.runs_left.eq(self.chunks),
-                    self.on_last_run.eq(self.one_chunk),
-                    self.running.eq(~self.on_last_row),
+                    self.running.eq(~self.rows.last),
                 ]
+                self.rows.step(m)
+                self.row_runs.load(m, self.chunks, once=self.one_chunk)
             with m.Else():
                 m.d.sync += [
                     self.run_source.eq(self.run_source + self.chunk_step),
                     self.run_target.eq(
                         self.run_target + Mux(is_blocked & (self.x != 3), 0, self.target_chunk_step)),
                     self.x.eq(self.x + 1),
-                    self.runs_left.eq(self.runs_left - 1),
-                    self.on_last_run.eq(self.runs_left == 2),
                 ]
+                self.row_runs.step(m)
 
     def _settle(self, m):
         """End a command that waits for memory: signal, or have the record stored."""
@@ -192,11 +190,10 @@ class StoreFront(wiring.Component):
             self.out_ready_take.eq(starts & waits),
             self.commands.ready.eq(Mux(moves, starts, free)),
         ]
-        address = operands("sta", "memory")[0](command.rs1).address
-        local = operands("sta", "blocked")[0](command.rs1)
-        source = operands("sta", "memory")[1](command.rs2)
+        memory, source = views(command, "sta", "memory")
+        local, _ = views(command, "sta", "blocked")
         tells = command.flags[COMPLETE]
-        target = Mux(is_memory, address, local.target + Mux(is_blocked, local.channel << 8, 0))
+        target = Mux(is_memory, memory.address, local.target + Mux(is_blocked, local.channel << 8, 0))
         with m.If(starts):
             m.d.sync += [
                 self.running.eq(1),
@@ -213,19 +210,18 @@ class StoreFront(wiring.Component):
                 self.first_x.eq(local.x),
                 self.x.eq(local.x),
                 self.y.eq(local.y),
-                self.rows.eq(source.rows),
-                self.on_last_row.eq(source.rows == 1),
-                self.runs_left.eq(self.chunks),
-                self.on_last_run.eq(self.one_chunk),
             ]
+            self.rows.load(m, source.rows)
+            self.row_runs.load(m, self.chunks, once=self.one_chunk)
         with m.If(self.commands.valid & free & is_status):
-            m.d.sync += [self.records.eq(1), self.row_target.eq(operands("sta", "status")[0](command.rs1).address)]
+            status, _ = views(command, "sta", "status")
+            m.d.sync += [self.records.eq(1), self.row_target.eq(status.address)]
 
     def _configure(self, m, free):
         """Carry out the set variants."""
         command = self.commands.payload
         with m.If(self.commands.valid & free & is_command(command, "sta", "set_row")):
-            rs1, rs2 = _views("set_row", command)
+            rs1, rs2 = views(command, "sta", "set_row")
             m.d.sync += [
                 self.chunk_bytes.eq(rs1.chunk_bytes),
                 self.chunks.eq(rs1.chunks),
@@ -233,17 +229,11 @@ class StoreFront(wiring.Component):
                 self.chunk_step.eq(rs2.chunk_step),
             ]
         with m.If(self.commands.valid & free & is_command(command, "sta", "set_source")):
-            rs1, _ = _views("set_source", command)
+            rs1, _ = views(command, "sta", "set_source")
             m.d.sync += self.row_step.eq(rs1.row_step)
         with m.If(self.commands.valid & free & is_command(command, "sta", "set_target")):
-            rs1, rs2 = _views("set_target", command)
+            rs1, rs2 = views(command, "sta", "set_target")
             m.d.sync += [
                 self.target_chunk_step.eq(rs1.target_chunk_step),
                 self.target_row_step.eq(rs2.target_row_step),
             ]
-
-
-def _views(variant, command):
-    """Return rs1 and rs2 by field name."""
-    return tuple(layout(value) for layout, value in zip(operands("sta", variant), (command.rs1, command.rs2),
-                                                        strict=True))
