@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import MacState
 from tilewright.rtl.buffers.activation_port import ActivationPort
@@ -59,7 +60,7 @@ class Coprocessor(wiring.Component):
         Some unit has worked in this cycle.
     """
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -73,7 +74,7 @@ class Coprocessor(wiring.Component):
             "progress": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         machine = self.machine
         m.submodules.dispatcher = self._dispatcher = Dispatcher(machine)
@@ -84,7 +85,7 @@ class Coprocessor(wiring.Component):
         m.submodules.store = store = StoreUnit(machine)
         m.submodules.axi = self._axi = AxiMaster(machine.bus_bytes)
         self._write_idle = Signal()  # no write anywhere behind the store unit
-        self._units = {"load": load, "mac": mac, "post": post, "store": store}
+        self._units: dict[str, wiring.Component] = {"load": load, "mac": mac, "post": post, "store": store}
 
         self._connect_commands(m)
         self._connect_semaphores(m)
@@ -93,7 +94,7 @@ class Coprocessor(wiring.Component):
         self._connect_counters(m)
         return m
 
-    def _connect_commands(self, m):
+    def _connect_commands(self, m: Module) -> None:
         dispatcher, units = self._dispatcher, self._units
         connect(m, flipped(self.commands), dispatcher.commands)
         for name, unit in units.items():
@@ -108,7 +109,7 @@ class Coprocessor(wiring.Component):
             self.status.semaphores.eq(Cat(getattr(self._semaphores, f"{name}_available") for name in NAMES)),
         ]
 
-    def _connect_semaphores(self, m):
+    def _connect_semaphores(self, m: Module) -> None:
         semaphores = self._semaphores
         for name in NAMES:
             (waiter,) = (self._units[unit] for unit in WAITERS[name])
@@ -119,7 +120,7 @@ class Coprocessor(wiring.Component):
                 getattr(waiter, f"{name}_available").eq(getattr(semaphores, f"{name}_available")),
             ]
 
-    def _connect_buffers(self, m):
+    def _connect_buffers(self, m: Module) -> None:
         load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
         m.submodules.activation_port = port = ActivationPort(self.machine)
         connect(m, load.activation_write, port.load)
@@ -141,7 +142,7 @@ class Coprocessor(wiring.Component):
             mac.sums_done.eq(post.sums_done),
         ]
 
-    def _connect_memory(self, m):
+    def _connect_memory(self, m: Module) -> None:
         axi, load, store = self._axi, self._units["load"], self._units["store"]
         m.submodules.read_check = read_check = WindowCheck(self.machine.bus_bytes, is_write=False, windows=WINDOWS)
         m.submodules.write_check = write_check = WindowCheck(self.machine.bus_bytes, is_write=True, windows=WINDOWS)
@@ -170,7 +171,7 @@ class Coprocessor(wiring.Component):
                 with m.If(raised):
                     m.d.sync += [self.fault.eq(1), self.fault_code.eq(code), self.fault_address.eq(address)]
 
-    def _connect_counters(self, m):
+    def _connect_counters(self, m: Module) -> None:
         load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
         m.submodules.counters = counters = Counters(self.machine)
         m.d.comb += [

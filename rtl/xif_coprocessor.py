@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, connect, flipped
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.coprocessor import Coprocessor
 from tilewright.rtl.port.xif import XifAdapter
 
@@ -20,12 +21,12 @@ class XifCoprocessor(wiring.Component):
     All of both, except the stream between them.
     """
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self._adapter, self._coprocessor = XifAdapter(), Coprocessor(machine)
         # The adapter's own `idle` is an input, and gives way to the coprocessor's.
         super().__init__(_outside(self._adapter) | _outside(self._coprocessor))
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.adapter = self._adapter
         m.submodules.coprocessor = self._coprocessor
@@ -45,6 +46,6 @@ class XifCoprocessor(wiring.Component):
         return m
 
 
-def _outside(part):
+def _outside(part: wiring.Component) -> dict[str, wiring.Member]:
     """Return the members of ``part`` without the stream of commands."""
     return {name: member for name, member in part.signature.members.items() if name != "commands"}

@@ -1,7 +1,11 @@
 """An unsigned product with registers before and after it: the place of a DSP block."""
 
-from amaranth import Module, Signal
+from collections.abc import Mapping
+
+from amaranth import Module, Signal, Value
 from amaranth.lib.wiring import Component, In, Out
+
+from tilewright.rtl.stream.pipeline import Pipeline
 
 MAX_BITS = 18
 
@@ -20,7 +24,7 @@ class Product(Component):
 
     LATENCY = 2
 
-    def __init__(self, a_bits, b_bits):
+    def __init__(self, a_bits: int, b_bits: int) -> None:
         for name, bits in (("a_bits", a_bits), ("b_bits", b_bits)):
             if not 1 <= bits <= MAX_BITS:
                 raise ValueError(f"Product {name} must be in 1..{MAX_BITS}, not {bits!r}")
@@ -32,7 +36,7 @@ class Product(Component):
             "product_enable": In(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         a, b = Signal.like(self.a, reset_less=True, name="a_held"), Signal.like(self.b, reset_less=True, name="b_held")
         with m.If(self.enable):
@@ -42,7 +46,7 @@ class Product(Component):
         return m
 
 
-def append_products(m, pipe, factors, **carried):
+def append_products(m: Module, pipe: Pipeline, factors: Mapping[str, tuple[Value, Value]], **carried: Value) -> None:
     """Append two stages to ``pipe`` that make products, in `Product` modules.
 
     Parameters

@@ -112,7 +112,7 @@ class Requantise(Component):
 
     LATENCY = 14
 
-    def __init__(self, meta_shape: ShapeLike):
+    def __init__(self, meta_shape: ShapeLike) -> None:
         request = StructLayout(
             {
                 "acc": signed(32),
@@ -128,7 +128,7 @@ class Requantise(Component):
         result = StructLayout({"value": signed(8), "meta": meta_shape})
         super().__init__({"i": In(flow(request)), "o": Out(flow(result))})
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         request = self.i.payload
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})

@@ -142,12 +142,12 @@ class ResidualAdd(Component):
 
     LATENCY = 27
 
-    def __init__(self, meta_shape: ShapeLike):
+    def __init__(self, meta_shape: ShapeLike) -> None:
         request = StructLayout({"a": signed(8), "b": signed(8), "meta": meta_shape})
         result = StructLayout({"value": signed(8), "meta": meta_shape})
         super().__init__({"settings": In(SETTINGS), "i": In(flow(request)), "o": Out(flow(result))})
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         settings, request = self.settings, self.i.payload
 

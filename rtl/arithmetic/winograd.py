@@ -7,7 +7,9 @@ takes the same way: U and V are then the values themselves, and the inverse tran
 that would cancel, so that its four outputs hold disjoint parts of the sum (see `InverseTransform`).
 """
 
-from amaranth import Module, Mux, signed
+from collections.abc import Sequence
+
+from amaranth import Module, Mux, ShapeLike, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
@@ -34,14 +36,14 @@ class InputTransform(Component):
 
     LATENCY = 1
 
-    def __init__(self, meta_shape):
+    def __init__(self, meta_shape: ShapeLike) -> None:
         super().__init__({
             "i": In(flow(StructLayout({
                 "patch": ArrayLayout(VALUE, 16), "present": 1, "dot": 1, "meta": meta_shape}))),
             "o": Out(flow(StructLayout({"v": ArrayLayout(DATA, 16), "meta": meta_shape}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o = self.i.payload, self.o.payload
         rows = [[i.patch[4 * y + x] for x in range(4)] for y in range(4)]
@@ -68,13 +70,13 @@ class WeightTransform(Component):
 
     LATENCY = 2
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__({
             "i": In(flow(StructLayout({"weights": ArrayLayout(VALUE, 16), "dot": 1}))),
             "o": Out(flow(StructLayout({"u": ArrayLayout(WEIGHT, 16)}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         i = self.i.payload
         pipe = Pipeline(m, self.i.valid, weights=i.weights, dot=i.dot)
@@ -107,13 +109,13 @@ class InverseTransform(Component):
 
     LATENCY = 2
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__({
             "i": In(flow(StructLayout({"products": ArrayLayout(PRODUCT, 16), "dot": 1}))),
             "o": Out(flow(StructLayout({"y": ArrayLayout(PIXEL, 4)}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         i = self.i.payload
         pipe = Pipeline(m, self.i.valid, dot=i.dot)
@@ -130,17 +132,17 @@ class InverseTransform(Component):
         return m
 
 
-def _input_rows(d):
+def _input_rows(d: Sequence[Value]) -> tuple[Value, ...]:
     """Return Bᵀ d of a column d."""
     return d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]
 
 
-def _weight_rows(g):
+def _weight_rows(g: Sequence[Value]) -> tuple[Value, ...]:
     """Return 2G g of a column g."""
     outer = g[0] + g[2]
     return g[0] << 1, outer + g[1], outer - g[1], g[2] << 1
 
 
-def _inverse_rows(p, dot):
+def _inverse_rows(p: Sequence[Value], dot: Value) -> tuple[Value, ...]:
     """Return Aᵀ p of a column p; with ``dot`` without the terms that a sum of the outputs must not hold twice."""
     return p[0] + p[1] + p[2], Mux(dot, 0, p[1] - p[2]) - p[3]

@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import DATA, WeightTransform
 from tilewright.rtl.array.lane import SUM, Lane, Slot
 from tilewright.rtl.buffers.weight_buffer import FETCH, WeightBuffer, weight_write_signature
@@ -38,7 +39,7 @@ class Cluster(Component):
 
     FETCH_TO_SLOT = WeightBuffer.LATENCY + WeightTransform.LATENCY
 
-    def __init__(self, machine, index):
+    def __init__(self, machine: Machine, index: int) -> None:
         self.machine = machine
         self.index = index
         super().__init__({
@@ -50,7 +51,7 @@ class Cluster(Component):
             "sums": Out(ArrayLayout(ArrayLayout(SUM, 4), machine.lanes_per_cluster)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.weights = weights = WeightBuffer(self.machine, self.index)
         m.submodules.transform = transform = WeightTransform()

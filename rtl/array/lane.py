@@ -1,7 +1,7 @@
 """One output channel: 16 multipliers, the inverse transform, and four sums for each tile in flight."""
 
-from amaranth import Cat, Module, Mux, Signal, signed
-from amaranth.lib.data import ArrayLayout, Struct, StructLayout
+from amaranth import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib.data import ArrayLayout, Struct, StructLayout, View
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
@@ -62,7 +62,7 @@ class Multipliers(Component):
     products: Out(ArrayLayout(PRODUCT, 16))
     products_enable: In(1)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         a_held, b_held, products = (
             Signal(shape, name=name, reset_less=True) for name, shape in (
@@ -108,7 +108,7 @@ class Lane(Component):
 
     LATENCY = Multipliers.LATENCY + InverseTransform.LATENCY
 
-    def __init__(self, tiles):
+    def __init__(self, tiles: int) -> None:
         self.tile_bits = (tiles - 1).bit_length()
         passed = flow(StructLayout({"v": ArrayLayout(DATA, 16), "slot": Slot}))
         super().__init__({
@@ -120,7 +120,7 @@ class Lane(Component):
             "sums": Out(ArrayLayout(SUM, 4)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.multipliers = multipliers = Multipliers()
         m.submodules.inverse = inverse = InverseTransform()
@@ -141,7 +141,7 @@ class Lane(Component):
         self._accumulate(m, slots[4], inverse.o.payload.y)
         return m
 
-    def _delayed_slots(self, m):
+    def _delayed_slots(self, m: Module) -> list["_Stage"]:
         """Return the slot as it stands in each of the lane's stages."""
         stages = [_Stage(self.i.valid, self.i.payload.slot)]
         for number in range(1, self.LATENCY + 1):
@@ -153,7 +153,7 @@ class Lane(Component):
             stages.append(stage)
         return stages
 
-    def _accumulate(self, m, stage, y):
+    def _accumulate(self, m: Module, stage: "_Stage", y: View) -> None:
         """Add ``y`` to the tile's sums; finished sums go to the other memory, where they can be read."""
         slot = stage.slot
         group = Signal(4 - self.tile_bits)
@@ -184,11 +184,11 @@ class Lane(Component):
 class _Stage:
     """A slot in one stage of the lane."""
 
-    def __init__(self, valid, slot):
+    def __init__(self, valid: Value, slot: Slot) -> None:
         self.valid = valid
         self.slot = slot
 
     @property
-    def present(self):
+    def present(self) -> Value:
         """There is a tile."""
         return self.valid & self.slot.present

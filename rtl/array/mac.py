@@ -1,9 +1,12 @@
 """The multiply-accumulate unit: sequencer, activation buffer, input transform, clusters of lanes, finished sums."""
 
+from collections.abc import Sequence
+
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.wiring import Component, In, Out, Signature, connect, flipped
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import InputTransform
 from tilewright.rtl.array.cluster import Cluster
 from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
@@ -15,7 +18,7 @@ from tilewright.rtl.stream.pipeline import Pipeline
 __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signature"]
 
 
-def sums_request_signature(machine):
+def sums_request_signature(machine: Machine) -> Signature:
     """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or with a dot product of a tile.
 
     Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
@@ -29,7 +32,7 @@ def sums_request_signature(machine):
     })
 
 
-def sums_response_signature(machine):
+def sums_response_signature(machine: Machine) -> Signature:
     """Return the answer: ``post_lanes`` signed 32-bit sums."""
     return Signature({"valid": Out(1), "values": Out(ArrayLayout(SUM, machine.post_lanes))})
 
@@ -66,7 +69,7 @@ class MacUnit(Component):
     LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY + InputTransform.LATENCY + Lane.LATENCY + 1
     SUMS_LATENCY = 5
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.sequencer = Sequencer(machine)
         own = {
@@ -82,7 +85,7 @@ class MacUnit(Component):
                   if name not in ("request", "fetch")}
         super().__init__(shared | own)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.sequencer = sequencer = self.sequencer
         m.submodules.buffer = buffer = ActivationBuffer(self.machine, Slot)
@@ -117,14 +120,14 @@ class MacUnit(Component):
         self._report(m, sequencer)
         return m
 
-    def _connect_sequencer(self, m, sequencer):
+    def _connect_sequencer(self, m: Module, sequencer: Sequencer) -> None:
         connect(m, flipped(self.commands), sequencer.commands)
         for name, member in sequencer.signature.members.items():
             if member.is_port and name != "busy":
                 inner, outer = getattr(sequencer, name), getattr(self, name)
                 m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
 
-    def _serve_sums(self, m, clusters):
+    def _serve_sums(self, m: Module, clusters: Sequence[Cluster]) -> None:
         """Read finished sums of the oldest group."""
         machine = self.machine
         groups = DEPTH // machine.tiles
@@ -163,7 +166,7 @@ class MacUnit(Component):
             *(self.sums_response.values[lane].eq(getattr(pipe, f"sum_{lane}")) for lane in every),
         ]
 
-    def _report(self, m, sequencer):
+    def _report(self, m: Module, sequencer: Sequencer) -> None:
         """Count what is written, and how long slots are under way after they have left the sequencer."""
         longest = self.LATENCY - Sequencer.LATENCY + self.machine.lanes_per_cluster
         left = Signal(range(longest + 1))

@@ -16,7 +16,7 @@ from tilewright.rtl.stream.pipeline import Pipeline, flow
 KERNEL_BYTES = 9
 
 
-class MacState(enum.Enum, shape=3):
+class MacState(enum.Enum, shape=3):  # type: ignore[call-arg]  # Amaranth's keyword
     """What the array did in a cycle; each is a counter of `isa.counters`, ``mac_`` and the name."""
 
     IDLE = 0

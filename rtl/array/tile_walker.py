@@ -5,6 +5,8 @@ from amaranth.lib.data import Struct
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.isa.machine import Machine
+
 RING = 16
 """Tiles kept: what a LUT RAM holds."""
 
@@ -105,7 +107,7 @@ class TileWalker(Component):
         The tile of the oldest group in ``slot``, without delay.
     """
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.tiles = machine.tiles
         self.least_slots = machine.lanes_per_cluster
         self.tile_bits = (machine.tiles - 1).bit_length()
@@ -120,7 +122,7 @@ class TileWalker(Component):
             "tile": Out(TileLocation),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         tile, group = Signal(TileLocation), Signal(TileGroup)  # now listed; complete with this tile
         advance, complete = Signal(), Signal()
@@ -138,7 +140,7 @@ class TileWalker(Component):
         self._keep(m, tile, group, advance, complete, slot)
         return m
 
-    def _walk(self, m, tile, advance, slot):
+    def _walk(self, m: Module, tile: TileLocation, advance: Value, slot: Value) -> tuple[Value, Value]:
         """Make ``tile``, and step it with ``advance``; return whether it ends its lane group, its command."""
         walk = Signal(TileWalk, reset_less=True)
         columns, rows, groups = LoopCounter("columns", 12), LoopCounter("rows", 10), LoopCounter("groups", 12)
@@ -192,7 +194,8 @@ class TileWalker(Component):
                 m.d.sync += self.busy.eq(0)
         return ends_lanes, ends_command
 
-    def _keep(self, m, tile, group, advance, complete, slot):
+    def _keep(self, m: Module, tile: TileLocation, group: TileGroup, advance: Signal, complete: Value,
+              slot: Value) -> None:
         """Write tiles and groups to rings; the oldest group is in a register."""
         rings = RING // self.tiles
         m.submodules.tiles = tiles = Memory(shape=TileLocation, depth=RING, init=[])

@@ -5,21 +5,22 @@ Layouts (docs/datapath.md): linear, byte address a in bank a % 16; blocked, byte
 half of it in two, a patch in the four blocks around its corner.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
 
-from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 BANKS = TILE_BYTES
 
 
-def activation_write_signature(machine):
+def activation_write_signature(machine: Machine) -> Signature:
     """Return the write port: up to a bus word per cycle, always accepted.
 
     Byte i < ``count`` of ``data`` goes to byte ``address + i``; with ``blocked`` to bank ``(address + i) % 16``,
@@ -34,7 +35,7 @@ def activation_write_signature(machine):
     })
 
 
-def read_request(machine, meta_shape):
+def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
     """Return the layout of a read request.
 
     ``word`` (of the first byte; of a patch's block) and ``rotation`` (bank of the first byte; of a patch's block,
@@ -74,7 +75,7 @@ class ActivationBuffer(Component):
     LATENCY = 6
     READ_LATENCY = 3
 
-    def __init__(self, machine, meta_shape):
+    def __init__(self, machine: Machine, meta_shape: ShapeLike) -> None:
         self.machine = machine
         super().__init__({
             "write": In(activation_write_signature(machine)),
@@ -83,7 +84,7 @@ class ActivationBuffer(Component):
                 "patch": ArrayLayout(VALUE, 16), "present": 1, "meta": meta_shape}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         banks = [Memory(shape=8, depth=self.machine.activation_bytes // BANKS, init=[]) for _ in range(BANKS)]
         for number, bank in enumerate(banks):
@@ -108,7 +109,7 @@ class ActivationBuffer(Component):
         ]
         return m
 
-    def _awake(self, m):
+    def _awake(self, m: Module) -> list[Signal]:
         """Return whether the banks of each residue modulo 4 are read, in the stages after the request.
 
         Banks alike modulo 4 hold the same column of a patch, and with ``reuse`` two columns rest.
@@ -122,7 +123,7 @@ class ActivationBuffer(Component):
         m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
         return stages
 
-    def _read(self, m, pipe, banks, awake):
+    def _read(self, m: Module, pipe: Pipeline, banks: Sequence[Memory], awake: Sequence[Signal]) -> Signal:
         """Return the banks' bytes, registered, four stages after the request."""
         request = self.i.payload
         wraps = [Signal(name=f"wraps_{b}", reset_less=True) for b in range(BANKS)]
@@ -156,7 +157,7 @@ class ActivationBuffer(Component):
         pipe.step()
         return raw
 
-    def _place(self, m, pipe, rotated):
+    def _place(self, m: Module, pipe: Pipeline, rotated: Value) -> None:
         """Register the patch: its half blocks put in order, its left half perhaps from the patch before."""
         patch = self.o.payload.patch
         reuse, half_x, half_y = pipe.reuse, pipe.half_x, pipe.half_y
@@ -167,7 +168,7 @@ class ActivationBuffer(Component):
                     m.d.sync += patch[4 * y + x].eq(
                         Mux(reuse, patch[4 * y + x + 2], here) if x < 2 else here)
 
-    def _write(self, m, banks):
+    def _write(self, m: Module, banks: Sequence[Memory]) -> None:
         """Register each bank's byte, and write it a cycle later."""
         write = self.write
         data = [write.data.word_select(i, 8) for i in range(self.machine.bus_bytes)]
@@ -194,7 +195,7 @@ class ActivationBuffer(Component):
                 ]
 
 
-def _rotate(m, raw, rotation):
+def _rotate(m: Module, raw: Value, rotation: Value) -> Value:
     """Return the bytes of ``raw`` from number ``rotation`` on, around the end, in four levels."""
     for level in range(4):
         shift = 8 << level
@@ -204,9 +205,9 @@ def _rotate(m, raw, rotation):
     return raw
 
 
-def _choose(rotated, x, y, half_x, half_y):
+def _choose(rotated: Value, x: int, y: int, half_x: Value, half_y: Value) -> Value:
     """Return byte (x, y) of a patch, which is at ((x + 2 half_x) % 4, (y + 2 half_y) % 4) of the blocks."""
-    def at(dx, dy):
+    def at(dx: int, dy: int) -> Value:
         return rotated.word_select((y + dy) % 4 * 4 + (x + dx) % 4, 8)
 
     return Mux(half_y, Mux(half_x, at(2, 2), at(0, 2)), Mux(half_x, at(2, 0), at(0, 0)))

@@ -5,10 +5,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 
 
-def activation_write_stream(machine):
+def activation_write_stream(machine: Machine) -> stream.Signature:
     """Return the stream form of the write port, for a writer that can be held back."""
     return stream.Signature(StructLayout({
         "blocked": 1, "address": 20, "count": 5, "data": 8 * machine.bus_bytes,
@@ -33,14 +34,14 @@ class ActivationPort(wiring.Component):
         To the buffer, which takes a write in every cycle.
     """
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         super().__init__({
             "load": In(activation_write_signature(machine)),
             "store": In(activation_write_stream(machine)),
             "o": Out(activation_write_signature(machine)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         load, store, o = self.load, self.store, self.o
         m.d.comb += [

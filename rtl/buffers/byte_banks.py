@@ -1,9 +1,9 @@
 """A buffer of byte-wide banks: any run of bytes, at any byte address, read and written in every cycle."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, PureInterface
 from amaranth.utils import exact_log2
 
 from tilewright.rtl.stream.pipeline import Pipeline, flow
@@ -38,7 +38,7 @@ class ByteBanks(Component):
 
     READ_LATENCY = 5
 
-    def __init__(self, banks, depth):
+    def __init__(self, banks: int, depth: int) -> None:
         self.banks = banks
         self.depth = depth
         self.address_width = exact_log2(banks) + exact_log2(depth)
@@ -49,7 +49,7 @@ class ByteBanks(Component):
             "write": In(flow(StructLayout(window | {"data": ArrayLayout(8, banks)}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         write, written = self._spread(m, "write_", self.write)
         read, wanted = self._spread(m, "read_", self.read)
@@ -78,7 +78,7 @@ class ByteBanks(Component):
         m.d.comb += self.data.eq(read.data)
         return m
 
-    def _spread(self, m, prefix, port):
+    def _spread(self, m: Module, prefix: str, port: PureInterface) -> tuple[Pipeline, list[Value]]:
         """Append the two stages that find each bank's word.
 
         Returns the pipeline, before it steps into the second of them, and per bank the register of (use, word).
@@ -100,7 +100,7 @@ class ByteBanks(Component):
         return pipe, chosen
 
 
-def _rotate_right(word, places):
+def _rotate_right(word: ValueLike, places: Value) -> Value:
     """Return ``word`` with byte ``i + places`` (modulo its bytes) at place ``i``."""
     word = Cat(word)
     return (Cat(word, word) >> Cat(0, 0, 0, places[: exact_log2(len(word) // 8)]))[: len(word)]

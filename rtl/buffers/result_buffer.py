@@ -6,6 +6,7 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.byte_banks import ByteBanks
 from tilewright.rtl.stream.pipeline import flow
 
@@ -44,7 +45,7 @@ class ResultBuffer(Component):
 
     READ_LATENCY = ByteBanks.READ_LATENCY
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.banks = max(machine.bus_bytes, machine.post_lanes)
         self.address_width = exact_log2(machine.result_bytes)
@@ -64,7 +65,7 @@ class ResultBuffer(Component):
             "bytes_written": Out(6),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.banks = banks = ByteBanks(self.banks, self.machine.result_bytes // self.banks)
         post, store = self.post_read, self.store_read

@@ -1,11 +1,11 @@
 """The weight memory of a cluster: main words, ninth weights, and the weights of one lane fetched per cycle."""
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
-from amaranth.lib.memory import Memory
+from amaranth.lib.memory import Memory, ReadPort
 from amaranth.lib.wiring import Component, In, Out, Signature
 
-from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
@@ -18,7 +18,7 @@ array, and zeros, whatever the memory holds.
 """
 
 
-def weight_write_signature(machine):
+def weight_write_signature(machine: Machine) -> Signature:
     """Return the write port: one bus word per cycle, always accepted, numbered as `ldw` numbers them."""
     return Signature({
         "valid": Out(1),
@@ -53,7 +53,7 @@ class WeightBuffer(Component):
 
     LATENCY = 4
 
-    def __init__(self, machine, cluster):
+    def __init__(self, machine: Machine, cluster: int) -> None:
         self.machine = machine
         self.cluster = cluster
         super().__init__({
@@ -62,7 +62,7 @@ class WeightBuffer(Component):
             "o": Out(flow(StructLayout({"weights": ArrayLayout(VALUE, TILE_BYTES), "dot": 1}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         words = self.machine.weight_words
         m.submodules.low = low = Memory(shape=64, depth=words, init=[])
@@ -93,7 +93,7 @@ class WeightBuffer(Component):
         self._select(m, pipe, *registers)
         return m
 
-    def _connect_write(self, m, low, high, ninths):
+    def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory) -> None:
         """Keep the bus words of this cluster."""
         write, bus_bytes = self.write, self.machine.bus_bytes
         parts = TILE_BYTES // bus_bytes
@@ -116,12 +116,12 @@ class WeightBuffer(Component):
         m.d.comb += [port.addr.eq(word), port.data.eq(data), port.en.eq(Mux(write.ninth, selected, 0))]
 
     @staticmethod
-    def _read(m, memory, address, enable):
+    def _read(m: Module, memory: Memory, address: Value, enable: Value) -> ReadPort:
         port = memory.read_port()
         m.d.comb += [port.addr.eq(address), port.en.eq(enable)]
         return port
 
-    def _select(self, m, pipe, low, high, ninth):
+    def _select(self, m: Module, pipe: Pipeline, low: Value, high: Value, ninth: Value) -> None:
         """Register what the lane multiplies with; bytes that do not count stay as they were."""
         o = self.o.payload
         weights = o.weights.as_value()

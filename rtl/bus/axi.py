@@ -11,7 +11,7 @@ more than 64 cycles.
 ``outstanding * b >= latency + b + 1``. The default of 16 covers 20 cycles down to bursts of 2 beats.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect
@@ -32,17 +32,17 @@ class BusRequest(data.Struct):
     beats: 16
 
 
-def read_beat(data_bytes):
+def read_beat(data_bytes: int) -> data.StructLayout:
     """Return the layout of a word read: ``last`` marks the last word of its request."""
     return data.StructLayout({"data": 8 * data_bytes, "last": 1})
 
 
-def write_beat(data_bytes):
+def write_beat(data_bytes: int) -> data.StructLayout:
     """Return the layout of a word to write: bit ``k`` of ``strobe`` stands for byte ``k``."""
     return data.StructLayout({"data": 8 * data_bytes, "strobe": data_bytes})
 
 
-def axi4_read_signature(data_bytes):
+def axi4_read_signature(data_bytes: int) -> wiring.Signature:
     """Return the AXI4 channels AR and R as seen by the master; members are named like the signals."""
     _check_data_bytes(data_bytes)
     return wiring.Signature({
@@ -56,7 +56,7 @@ def axi4_read_signature(data_bytes):
     })
 
 
-def axi4_write_signature(data_bytes):
+def axi4_write_signature(data_bytes: int) -> wiring.Signature:
     """Return the AXI4 channels AW, W and B as seen by the master; members are named like the signals."""
     _check_data_bytes(data_bytes)
     return wiring.Signature({
@@ -73,7 +73,7 @@ def axi4_write_signature(data_bytes):
     })
 
 
-def axi4_signature(data_bytes):
+def axi4_signature(data_bytes: int) -> wiring.Signature:
     """Return all five AXI4 channels as seen by the master.
 
     A port ``m_axi`` of this signature becomes ``m_axi__araddr`` and so on in Verilog.
@@ -97,7 +97,7 @@ class BurstSplitter(wiring.Component):
         Bursts: ``address``; ``length``, beats less one as in AxLEN; ``last``, the last burst of its request.
     """
 
-    def __init__(self, data_bytes, max_burst):
+    def __init__(self, data_bytes: int, max_burst: int) -> None:
         _check_data_bytes(data_bytes)
         if max_burst not in (2, 4, 8, 16, 32, 64, 128, 256):
             raise ValueError(f"AXI max_burst must be a power of two in 2..256, not {max_burst!r}")
@@ -108,7 +108,7 @@ class BurstSplitter(wiring.Component):
             "o": Out(stream.Signature(data.StructLayout({"address": 32, "length": 8, "last": 1}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         word = Signal(32 - self.offset_bits)  # address of the next burst in bus words
         left = Signal(16)                     # beats of this request still to be asked for, less one
@@ -164,7 +164,7 @@ class AxiReader(wiring.Component):
         The bus.
     """
 
-    def __init__(self, data_bytes, *, max_burst=MAX_BURST, outstanding=OUTSTANDING):
+    def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
         _check_burst_bytes(data_bytes, max_burst)
         self.data_bytes = data_bytes
         self.max_burst = max_burst
@@ -177,7 +177,7 @@ class AxiReader(wiring.Component):
             "m_axi": Out(axi4_read_signature(data_bytes)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         axi = self.m_axi
         m.submodules.splitter = splitter = BurstSplitter(self.data_bytes, self.max_burst)
@@ -236,7 +236,7 @@ class AxiWriter(wiring.Component):
         The bus.
     """
 
-    def __init__(self, data_bytes, *, max_burst=MAX_BURST, outstanding=OUTSTANDING):
+    def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
         _check_burst_bytes(data_bytes, max_burst)
         self.data_bytes = data_bytes
         self.max_burst = max_burst
@@ -250,7 +250,7 @@ class AxiWriter(wiring.Component):
             "m_axi": Out(axi4_write_signature(data_bytes)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         axi = self.m_axi
         m.submodules.splitter = splitter = BurstSplitter(self.data_bytes, self.max_burst)
@@ -312,7 +312,7 @@ class AxiMaster(wiring.Component):
         The bus.
     """
 
-    def __init__(self, data_bytes, *, max_burst=MAX_BURST, outstanding=OUTSTANDING):
+    def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
         _check_burst_bytes(data_bytes, max_burst)
         self.data_bytes = data_bytes
         self.options = {"max_burst": max_burst, "outstanding": outstanding}
@@ -329,7 +329,7 @@ class AxiMaster(wiring.Component):
             "m_axi":                Out(axi4_signature(data_bytes)),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.reader = reader = AxiReader(self.data_bytes, **self.options)
         m.submodules.writer = writer = AxiWriter(self.data_bytes, **self.options)
@@ -351,7 +351,7 @@ class AxiMaster(wiring.Component):
         return m
 
 
-def _address_members(prefix):
+def _address_members(prefix: str) -> dict[str, wiring.Member]:
     return {
         f"{prefix}id":    Out(1),
         f"{prefix}addr":  Out(32),
@@ -365,7 +365,7 @@ def _address_members(prefix):
     }
 
 
-def _drive_address(axi, prefix, burst, data_bytes):
+def _drive_address(axi: wiring.PureInterface, prefix: str, burst: Value, data_bytes: int) -> list[object]:
     return [
         getattr(axi, f"{prefix}addr").eq(burst.address),
         getattr(axi, f"{prefix}len").eq(burst.length),
@@ -375,12 +375,12 @@ def _drive_address(axi, prefix, burst, data_bytes):
     ]
 
 
-def _check_data_bytes(data_bytes):
+def _check_data_bytes(data_bytes: int) -> None:
     if data_bytes not in DATA_BYTES:
         raise ValueError(f"AXI data_bytes must be 4, 8 or 16, not {data_bytes!r}")
 
 
-def _check_burst_bytes(data_bytes, max_burst):
+def _check_burst_bytes(data_bytes: int, max_burst: int) -> None:
     _check_data_bytes(data_bytes)
     if max_burst * data_bytes > 4096:
         raise ValueError(f"AXI max_burst must be at most {4096 // data_bytes} beats of {data_bytes} bytes, "

@@ -5,7 +5,7 @@ interconnect in standard (classic) mode is connected as its section 5.2 says: ``
 word is taken when it is answered; this bridge accepts an answer in the cycle of its request.
 """
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -18,7 +18,7 @@ SLVERR = 0b10
 OUTSTANDING = 32
 
 
-def wishbone_signature(data_bytes):
+def wishbone_signature(data_bytes: int) -> wiring.Signature:
     """Return a Wishbone B4 bus as seen by the master; members are named as in the specification, without _O and _I.
 
     ``adr`` is the address of a byte, a multiple of ``data_bytes``; bit ``k`` of ``sel`` stands for byte ``k``.
@@ -67,11 +67,11 @@ class WishboneBridge(wiring.Component):
         The bus.
     """
 
-    def __init__(self, data_bytes):
+    def __init__(self, data_bytes: int) -> None:
         self.data_bytes = data_bytes
         super().__init__({"s_axi": In(axi4_signature(data_bytes)), "m_wb": Out(wishbone_signature(data_bytes))})
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.pending = self._pending = SyncFIFO(width=2, depth=OUTSTANDING)  # what each answer will be for
         m.submodules.words = self._words = SyncFIFO(width=8 * self.data_bytes + 2, depth=OUTSTANDING)
@@ -85,7 +85,7 @@ class WishboneBridge(wiring.Component):
         self._answer(m)
         return m
 
-    def _ask(self, m, read, write):
+    def _ask(self, m: Module, read: "_Burst", write: "_Burst") -> None:
         """Offer a word of one of the bursts on the bus."""
         axi, bus, pending = self.s_axi, self.m_wb, self._pending
         writes = Signal()       # the turn
@@ -112,7 +112,7 @@ class WishboneBridge(wiring.Component):
         with m.If(taken & Mux(write_now, write.last, read.last)):
             m.d.sync += writes.eq(~write_now)
 
-    def _answer(self, m):
+    def _answer(self, m: Module) -> None:
         """Pass answers on to R and B, each through a queue that has room for all that was asked for."""
         axi, bus, pending = self.s_axi, self.m_wb, self._pending
         answered, failed, data = Signal(), Signal(), Signal(8 * self.data_bytes)
@@ -149,7 +149,8 @@ class _Burst:
     The next burst is accepted in the cycle in which the last word of one is ``taken``.
     """
 
-    def __init__(self, m, data_bytes, offered, ready, address, length):
+    def __init__(self, m: Module, data_bytes: int, offered: Value, ready: Signal, address: Value,
+                 length: Value) -> None:
         self.valid, self.last, self.taken = Signal(), Signal(), Signal()
         self.address, left = Signal(32), Signal(8)
         m.d.comb += [self.last.eq(left == 0), ready.eq(~self.valid | (self.taken & self.last))]

@@ -5,13 +5,14 @@ runs ahead of the data by as many segments as the queue holds. The *back*, a `Ro
 into writes. Semaphores are waited for in the front and signalled by the back.
 """
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
 from tilewright.rtl.bus.axi import BusRequest, read_beat
@@ -74,7 +75,7 @@ class LoadUnit(wiring.Component):
 
     SEGMENTS = 16
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         bus = machine.bus_bytes
         super().__init__({
@@ -95,7 +96,7 @@ class LoadUnit(wiring.Component):
             "weight_written_bytes": Out(5),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
         until_halt = ResetInserter(self.halt)
@@ -135,7 +136,7 @@ class LoadUnit(wiring.Component):
         m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
         return m
 
-    def _residuals(self, m, until_halt):
+    def _residuals(self, m: Module, until_halt: ResetInserter) -> Value:
         """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
         kept = StructLayout({"address": 20, "count": 5, "data": 8 * self.machine.bus_bytes, "signals": 1})
         m.submodules.residuals = queue = until_halt(SyncFIFO(width=kept.size, depth=RESIDUALS))
@@ -151,7 +152,7 @@ class LoadUnit(wiring.Component):
             queue.r_rdy & self.residual_write.ready & head.signals & ~self.halt)
         return queue.r_rdy
 
-    def _deliver(self, m, writes):
+    def _deliver(self, m: Module, writes: wiring.PureInterface) -> Value:
         """Pass each write to its target; return whether a signal leaves in this cycle."""
         write = writes.payload
         target = write.tag.target

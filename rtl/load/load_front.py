@@ -15,7 +15,7 @@ from tilewright.rtl.stream.turn_counter import TurnCounter
 WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
 
-class LoadTarget(Enum, shape=3):
+class LoadTarget(Enum, shape=3):  # type: ignore[call-arg]  # Amaranth's keyword
     """Where the bytes of a segment go."""
 
     ACTIVATIONS = 0
@@ -38,7 +38,7 @@ TAG = StructLayout({"target": LoadTarget, "signals": 1})
 """What rides with a segment: its target, and whether its end is the end of a command that signals."""
 
 
-class RowPhase(Enum, shape=2):
+class RowPhase(Enum, shape=2):  # type: ignore[call-arg]
     """What of a row is due: the padding before it, its runs, the padding behind it."""
 
     LEFT = 0

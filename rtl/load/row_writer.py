@@ -8,7 +8,7 @@ Two stages, and a register behind each. *Plan* decides lanes and size of a part 
 data. *Place* adds up the address and shifts the word down.
 """
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
@@ -18,7 +18,7 @@ LINEAR = 0
 BLOCKED = 1
 
 
-def segment_layout(bus_bytes, tag):
+def segment_layout(bus_bytes: int, tag: ShapeLike) -> StructLayout:
     """Return the layout of a segment.
 
     ``fresh``: it starts at ``address``, else where the segment before it ended. Blocked: ``address`` is 16 times
@@ -33,7 +33,7 @@ def segment_layout(bus_bytes, tag):
     })
 
 
-def write_layout(bus_bytes, tag):
+def write_layout(bus_bytes: int, tag: ShapeLike) -> StructLayout:
     """Return the layout of a write: ``count`` bytes for ``address``; ``last`` ends its segment."""
     return StructLayout({
         "layout": 1, "address": 20, "count": 5, "data": 8 * bus_bytes, "last": 1, "tag": tag,
@@ -68,7 +68,7 @@ class RowWriter(wiring.Component):
 
     LATENCY = 3
 
-    def __init__(self, bus_bytes, *, tag=0, splits=True):
+    def __init__(self, bus_bytes: int, *, tag: ShapeLike = 0, splits: bool = True) -> None:
         self.bus_bytes = bus_bytes
         self.tag = tag
         self.splits = splits
@@ -79,7 +79,7 @@ class RowWriter(wiring.Component):
             "busy": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         part = Signal(StructLayout({
             "address": 20, "lane": range(self.bus_bytes), "less_one": range(self.bus_bytes), "takes_word": 1,
@@ -94,7 +94,7 @@ class RowWriter(wiring.Component):
         m.d.comb += self.busy.eq(active | planned | self.o.valid)
         return m
 
-    def _plan(self, m, part, planned, room):
+    def _plan(self, m: Module, part: Signal, planned: Signal, room: Value) -> Signal:
         """Cut the segment at hand into parts; return whether there is one."""
         segment = Signal(segment_layout(self.bus_bytes, self.tag), reset_less=True)
         lanes = exact_log2(self.bus_bytes)
@@ -154,7 +154,7 @@ class RowWriter(wiring.Component):
                     m.d.sync += pixel_rest.eq(taken.pixel)
         return active
 
-    def _place(self, m, part, planned, placed):
+    def _place(self, m: Module, part: Signal, planned: Value, placed: Signal) -> None:
         """Give each part its address and its bytes."""
         o = self.o.payload
         free = Signal()

@@ -1,16 +1,17 @@
 """The command port: each command goes to its unit's queue, and a fence waits until all is quiet."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.isa.encoding import INSTRUCTIONS
+from tilewright.isa.encoding import INSTRUCTIONS, Variant
+from tilewright.isa.machine import Machine
 from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command
 
 QUEUED_UNITS = ("load", "mac", "post", "store")
 
 
-def legal(funct3, funct7):
+def legal(funct3: Value, funct7: Value) -> Value:
     """Return a value that is high if the table has such a variant and the variant all of these flags.
 
     Parameters
@@ -23,12 +24,12 @@ def legal(funct3, funct7):
     return Cat(rows).any()
 
 
-def _funct7_pattern(variant):
+def _funct7_pattern(variant: Variant) -> str:
     flags = "".join("-" if flag is not None else "0" for flag in reversed(variant.flags))
     return f"{variant.code:03b}{flags}"
 
 
-def belongs_to(command, unit):
+def belongs_to(command: Command, unit: str) -> Value:
     """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command``."""
     code = Cat(command.variant, command.funct3)
     return code.matches(*(funct3 << 3 | variant for funct3, variant in codes_of(unit)))
@@ -64,7 +65,7 @@ class Dispatcher(wiring.Component):
 
     QUIET_CYCLES = 4
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.depth = machine.queue_depth
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -75,7 +76,7 @@ class Dispatcher(wiring.Component):
             "taken": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         command = self.commands.payload
         free, waiting = [], []

@@ -7,14 +7,14 @@ cycle, and then the copies are added to the words, one counter per cycle.
 
 from math import gcd
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import COUNTERS
-from tilewright.isa.machine import TILE_BYTES
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.sequencer import KERNEL_BYTES, MacState
 from tilewright.rtl.stream.counter_walk import walk_signature
 
@@ -37,7 +37,7 @@ EVENTS = tuple(counter.name for counter in COUNTERS
 """Counters that step by as much as somebody says."""
 
 
-def event_steps(machine):
+def event_steps(machine: Machine) -> dict[str, range]:
     """Return by how much each of ``EVENTS`` may step in a cycle, as a range from 0 on in steps of a power of two."""
     values, word = range(machine.post_lanes + 1), range(machine.bus_bytes + 1)
     result = range(max(machine.bus_bytes, machine.post_lanes) + 1)
@@ -84,7 +84,7 @@ class Counters(wiring.Component):
         All counts up to the last walk, in the order of the table.
     """
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self._event_steps = event_steps(machine)
         self.totals = Memory(shape=32, depth=len(COUNTERS), init=[])
         super().__init__({
@@ -94,7 +94,7 @@ class Counters(wiring.Component):
             "walk": In(walk_signature()),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         # Reset is like the beginning of a walk.
         walking, cycle, following = Signal(init=1), Signal(range(INTERVAL)), Signal(range(INTERVAL + 1))
@@ -110,7 +110,7 @@ class Counters(wiring.Component):
         self._add_up(m, walking, cycle, self._copies(m, following))
         return m
 
-    def _copies(self, m, cycles):
+    def _copies(self, m: Module, cycles: Value) -> list[Value]:
         """Count; return what there was of each counter before the last walk began."""
         copies = []
         for name, step in self._steps(m).items():
@@ -130,7 +130,7 @@ class Counters(wiring.Component):
             copies.append(copy << exact_log2(steps.step))
         return copies
 
-    def _add_up(self, m, walking, cycle, copies):
+    def _add_up(self, m: Module, walking: Value, cycle: Value, copies: list[Value]) -> None:
         """Add the copies to the sums, each in two cycles, one after the other."""
         m.submodules.totals = self.totals
         read, write = self.totals.read_port(domain="comb"), self.totals.write_port()
@@ -149,7 +149,7 @@ class Counters(wiring.Component):
             write.en.eq(sums.valid),
         ]
 
-    def _steps(self, m):
+    def _steps(self, m: Module) -> dict[str, ValueLike]:
         """Return the step of every counter in this cycle, in the order of the table, divided by its unit."""
         idle = self.state == MacState.IDLE
         behind = self.post_busy | self.store_busy
@@ -172,7 +172,7 @@ class Counters(wiring.Component):
         return {counter.name: steps[counter.name] for counter in COUNTERS}
 
 
-def _at(values, index):
+def _at(values: list[Value], index: Value) -> Value:
     """Return the value at ``index``: multiplexers in a tree, a fifth smaller than synthesis makes of an `Array`."""
     if len(values) == 1:
         return values[0]

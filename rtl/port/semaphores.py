@@ -9,7 +9,7 @@ from tilewright.isa.encoding import INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, U
 NAMES = tuple(semaphore.name for semaphore in SEMAPHORES)
 
 
-def _units(action, name):
+def _units(action: str, name: str) -> tuple[str, ...]:
     """Return the units that have a variant with the flag ``action`` on the semaphore ``name``."""
     found = {variant.unit for instruction in INSTRUCTIONS for variant in instruction.variants
              for flag in variant.flags if flag is not None and (flag.action, flag.semaphore) == (action, name)}
@@ -46,7 +46,7 @@ class Semaphores(wiring.Component):
         Index of the semaphore that lost it first, in the order of `isa.encoding.SEMAPHORES`.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         members = {"overflow": Out(1), "overflow_index": Out(4)}
         for name in NAMES:
             members[f"{name}_signal"] = In(len(SIGNALLERS[name]))
@@ -54,7 +54,7 @@ class Semaphores(wiring.Component):
             members[f"{name}_available"] = Out(1)
         super().__init__(members)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         losing, lost = Signal(len(NAMES)), Signal(len(NAMES))
         m.d.sync += lost.eq(losing)

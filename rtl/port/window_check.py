@@ -56,7 +56,7 @@ class WindowCheck(wiring.Component):
 
     LATENCY = 1
 
-    def __init__(self, data_bytes, *, is_write, windows=4):
+    def __init__(self, data_bytes: int, *, is_write: bool, windows: int = 4) -> None:
         if data_bytes not in DATA_BYTES:
             raise ValueError(f"WindowCheck data_bytes must be 4, 8 or 16, not {data_bytes!r}")
         if not isinstance(windows, int) or windows < 1:
@@ -73,7 +73,7 @@ class WindowCheck(wiring.Component):
             "fault_address": Out(32),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         offset_bits = self.data_bytes.bit_length() - 1
         held = Signal()

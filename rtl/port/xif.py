@@ -3,7 +3,7 @@
 The interface is the draft that CV32E40X 0.6.0 implements (OpenHW CV-X-IF, signals of its ``if_xif.sv``).
 """
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -15,6 +15,17 @@ from tilewright.rtl.stream.commands import Command, is_command
 ID_WIDTH = 4
 
 _Entry = data.StructLayout({"id": ID_WIDTH, "ours": 1, "command": Command})
+
+
+class _Uncommitted:
+    """The last two instructions issued, those we did not accept among them: their ids tell about the others."""
+
+    def __init__(self) -> None:
+        self.newer = Signal(_Entry)
+        self.newer_valid = Signal()
+        self.newer_lives = Signal()  # and is in EX, as another instruction is in ID
+        self.older = Signal(_Entry)
+        self.older_valid = Signal()
 
 
 class XifAdapter(wiring.Component):
@@ -69,19 +80,29 @@ class XifAdapter(wiring.Component):
     commands: Out(stream.Signature(Command))
     idle: In(1)
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
-        width = Command.as_shape().size
-        m.submodules.committed = committed = SyncFIFO(width=width, depth=self.DEPTH)
+        m.submodules.committed = committed = SyncFIFO(width=Command.as_shape().size, depth=self.DEPTH)
         m.submodules.answers = answers = SyncFIFO(width=ID_WIDTH, depth=self.DEPTH)
-        newer, older = Signal(_Entry), Signal(_Entry)
-        newer_valid, older_valid = Signal(), Signal()
+        uncommitted = _Uncommitted()
+        offered, issue = self._issue(m, uncommitted, committed, answers)
+        self._commit(m, uncommitted, offered, issue, committed, answers)
+        m.d.comb += [
+            self.commands.payload.eq(committed.r_data),
+            self.commands.valid.eq(committed.r_rdy),
+            committed.r_en.eq(self.commands.ready),
+            self.result_id.eq(answers.r_data),
+            self.result_valid.eq(answers.r_rdy),
+            answers.r_en.eq(self.result_ready),
+        ]
+        return m
 
-        # Issue. Three instructions may follow a full level into the queues: two uncommitted and this one.
+    def _issue(self, m: Module, uncommitted: _Uncommitted, committed: SyncFIFO,
+               answers: SyncFIFO) -> tuple[Signal, Signal]:
+        """Answer the core's offer; return the command that is offered, and whether an instruction is issued."""
         instr = self.issue_instr
-        offered = Signal(Command)
-        newer_lives = Signal()  # and is in EX, as another instruction is in ID
-        room, nothing_before, issue = Signal(), Signal(), Signal()
+        offered, issue = Signal(Command), Signal()
+        room, nothing_before = Signal(), Signal()
         m.d.comb += [
             offered.funct3.eq(instr[12:15]),
             offered.variant.eq(instr[29:32]),
@@ -89,15 +110,21 @@ class XifAdapter(wiring.Component):
             offered.rs1.eq(self.issue_rs1),
             offered.rs2.eq(self.issue_rs2),
             self.accept.eq((instr[0:7] == CUSTOM_0) & (instr[7:12] == 0) & legal(instr[12:15], instr[25:32])),
+            # Three instructions may follow a full level into the queues: two uncommitted and this one.
             room.eq((committed.w_level <= self.DEPTH - 3) & (answers.w_level <= self.DEPTH - 3)),
-            newer_lives.eq(newer_valid & (newer.id != self.issue_id)),
-            nothing_before.eq(~committed.r_rdy & ~newer_lives & ~older_valid & self.idle),
+            uncommitted.newer_lives.eq(uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)),
+            nothing_before.eq(~committed.r_rdy & ~uncommitted.newer_lives & ~uncommitted.older_valid & self.idle),
             self.issue_ready.eq(~self.accept | (self.issue_rs_valid.all() & room
                                                 & (nothing_before | ~is_command(offered, "sta", "fence")))),
             issue.eq(self.issue_valid & self.issue_ready),
         ]
+        return offered, issue
 
-        # Uncommitted instructions, those we did not accept among them: their ids tell about the others.
+    def _commit(self, m: Module, uncommitted: _Uncommitted, offered: Signal, issue: Value, committed: SyncFIFO,
+                answers: SyncFIFO) -> None:
+        """Keep what is issued until it is committed; then queue it, and its answer."""
+        newer, older = uncommitted.newer, uncommitted.older
+        newer_valid, older_valid = uncommitted.newer_valid, uncommitted.older_valid
         commits_newer, commits_older = Signal(), Signal()
         m.d.comb += [
             commits_newer.eq(self.commit_valid & newer_valid & (newer.id == self.commit_id)),
@@ -118,15 +145,5 @@ class XifAdapter(wiring.Component):
                 newer.command.eq(offered),
                 newer_valid.eq(1),
             ]
-            with m.If(newer_lives):
+            with m.If(uncommitted.newer_lives):
                 m.d.sync += [older.eq(newer), older_valid.eq(~commits_newer)]
-
-        m.d.comb += [
-            self.commands.payload.eq(committed.r_data),
-            self.commands.valid.eq(committed.r_rdy),
-            committed.r_en.eq(self.commands.ready),
-            self.result_id.eq(answers.r_data),
-            self.result_valid.eq(answers.r_rdy),
-            answers.r_en.eq(self.result_ready),
-        ]
-        return m

@@ -6,6 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS
 from tilewright.rtl.stream.pipeline import flow
 
@@ -32,7 +33,7 @@ class ParameterBuffer(Component):
 
     LATENCY = 2
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         bus = 8 * machine.bus_bytes
         super().__init__({
@@ -41,7 +42,7 @@ class ParameterBuffer(Component):
             "write": In(flow(StructLayout({"index": 16, "data": bus}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         machine, bus = self.machine, 8 * self.machine.bus_bytes
         vector = CHANNEL.size * machine.post_lanes

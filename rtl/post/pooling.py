@@ -1,18 +1,21 @@
 """Max pooling in place: each value meets every window that covers it, one read, compare and write per cycle."""
 
-from amaranth import Cat, Module, Mux, Signal
+from collections.abc import Iterator, Mapping
+
+from amaranth import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import stream
-from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.data import ArrayLayout, StructLayout, View
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.axis_cursor import WindowAxis
 from tilewright.rtl.post.output_walker import OutputSteps, vector_layout
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
 
-def step_layout(machine):
+def step_layout(machine: Machine) -> StructLayout:
     """Return the layout of a vector's meeting with one window."""
     vector = vector_layout(machine).members
     address_width = exact_log2(machine.result_bytes)
@@ -26,7 +29,7 @@ def step_layout(machine):
     })
 
 
-def slot_layout(machine):
+def slot_layout(machine: Machine) -> StructLayout:
     """Return the layout of what follows a step down the pipeline.
 
     ``address`` and ``count``: the bytes it is about; ``read``: what they hold is wanted; ``merge``: their maximum
@@ -68,7 +71,7 @@ class WindowSteps(Component):
 
     LATENCY = 1
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         super().__init__({
             "i": In(stream.Signature(vector_layout(machine))),
@@ -78,7 +81,7 @@ class WindowSteps(Component):
             "busy": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         axis_y, axis_x = self.axes
         vector = Signal.like(self.i.payload)
@@ -113,7 +116,7 @@ class WindowSteps(Component):
         return m
 
     @staticmethod
-    def _before(place, axis, step):
+    def _before(place: View, axis: WindowAxis, step: Value) -> list[object]:
         """Go to the window before."""
         return [
             place.window.eq(place.window - 1),
@@ -153,7 +156,7 @@ class MaxPoolUnit(Component):
     LATENCY = VALUE + 2
     WINDOW = LATENCY - 1
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         slot = slot_layout(machine)
         values = ArrayLayout(8, machine.post_lanes)
         self.lanes = machine.post_lanes
@@ -166,7 +169,7 @@ class MaxPoolUnit(Component):
             "o": Out(flow(StructLayout({"slot": slot, "data": values}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         outcome = Signal(self.value.shape(), reset_less=True)
 
@@ -219,14 +222,14 @@ class MaxPoolUnit(Component):
         return m
 
     @staticmethod
-    def _delay(m, flags, stage):
+    def _delay(m: Module, flags: Mapping[int, Signal], stage: int) -> dict[int, Signal]:
         delayed = {}
         for distance, flag in flags.items():
             delayed[distance] = Signal(name=f"same_{distance}_{stage}")
             m.d.sync += delayed[distance].eq(flag)
         return delayed
 
-    def _maximum(self, target, first, second, enable):
+    def _maximum(self, target: View, first: ValueLike, second: ValueLike, enable: Value) -> Iterator[object]:
         """Set each byte of ``target`` to the greater one, or to ``first``'s without ``enable``."""
         for lane in range(self.lanes):
             a, b = (Cat(word)[8 * lane : 8 * lane + 8].as_signed() for word in (first, second))

@@ -9,13 +9,16 @@ What is issued is never held up: the issue alone waits, for sums.  The slot, whi
 beside it.  A value table takes values before the pool, or sums behind the residual add, and their slots wait for it.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
+from collections.abc import Iterator
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import stream
-from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.data import ArrayLayout, StructLayout, View
 from amaranth.lib.fifo import SyncFIFO
-from amaranth.lib.wiring import Component, In, Out, connect, flipped
+from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.array.mac import MacUnit
@@ -86,7 +89,7 @@ class PostUnit(Component):
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
 
-    def __init__(self, machine, *, sums_latency=MacUnit.SUMS_LATENCY):
+    def __init__(self, machine: Machine, *, sums_latency: int = MacUnit.SUMS_LATENCY) -> None:
         if sums_latency < ParameterBuffer.LATENCY:
             raise ValueError(f"PostUnit sums_latency must be at least {ParameterBuffer.LATENCY}, not {sums_latency!r}")
         self.machine = machine
@@ -126,7 +129,7 @@ class PostUnit(Component):
             "result_written_bytes": Out(6),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         machine = self.machine
         m.submodules.walker = walker = OutputWalker(machine)
@@ -135,19 +138,7 @@ class PostUnit(Component):
         m.submodules.pool = pool = MaxPoolUnit(machine)
         m.submodules.residual = residual = self._residual
         m.submodules.buffer = buffer = self._buffer
-        # Two vectors, so that whether there are sums is no part of a path through the walker.
-        m.submodules.vectors = vectors = SyncFIFO(width=vector_layout(machine).size, depth=2)
-        walking = Signal()
-        m.d.comb += [
-            vectors.w_data.eq(walker.o.payload),
-            vectors.w_en.eq(walker.o.valid),
-            walker.o.ready.eq(vectors.w_rdy),
-            windows.i.payload.as_value().eq(vectors.r_data),
-            windows.i.valid.eq(vectors.r_rdy),
-            vectors.r_en.eq(windows.i.ready),
-            windows.axes.eq(walker.axes),
-            walking.eq(~walker.idle | vectors.r_rdy | windows.busy),
-        ]
+        walking = self._connect_walk(m, walker, windows)
         for name in ("residual_write", "store_read", "store_data"):
             connect(m, flipped(getattr(self, name)), getattr(buffer, name))
         connect(m, flipped(self.parameter_write), parameters.write)
@@ -159,7 +150,7 @@ class PostUnit(Component):
         m.d.sync += in_flight.eq(in_flight + issue - finished)
 
         count = self._slot(m, issue, walker, windows, parameters, pool)
-        value, comes = self._requantize(m, parameters, clamp, count)
+        value, comes = self._requantise(m, parameters, clamp, count)
         tables, added = self._map(m, walker, value, comes, residual.o)
         m.d.comb += [
             Cat(pool.value).eq(Mux(walker.table, Cat(tables.o), value)),
@@ -171,6 +162,31 @@ class PostUnit(Component):
             buffer.post_read.valid.eq(pool.read.valid),
             buffer.post_read.payload.eq(pool.read.payload),
         ]
+        self._write(m, walker, pool, added, finished)
+        m.d.comb += self.busy.eq(walking | in_flight.any() | self.out_ready_signal | self.par_free_signal)
+        return m
+
+    def _connect_walk(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Signal:
+        """Pass the walker's vectors to the window steps; return whether any are yet to be issued."""
+        # Two vectors, so that whether there are sums is no part of a path through the walker.
+        m.submodules.vectors = vectors = SyncFIFO(width=vector_layout(self.machine).size, depth=2)
+        walking = Signal()
+        m.d.comb += [
+            vectors.w_data.eq(walker.o.payload),
+            vectors.w_en.eq(walker.o.valid),
+            walker.o.ready.eq(vectors.w_rdy),
+            windows.i.payload.as_value().eq(vectors.r_data),
+            windows.i.valid.eq(vectors.r_rdy),
+            vectors.r_en.eq(windows.i.ready),
+            windows.axes.eq(walker.axes),
+            walking.eq(~walker.idle | vectors.r_rdy | windows.busy),
+        ]
+        return walking
+
+    def _write(self, m: Module, walker: OutputWalker, pool: MaxPoolUnit, added: PureInterface,
+               finished: Signal) -> None:
+        """Write what comes out of the pool or the residual add to the result buffer, count and signal it."""
+        buffer = self._buffer
         # Never both at once: nothing is on its way when a run is of the other kind than the one before it.
         pooled = pool.o.valid & ~pool.o.payload.slot.residual
         written = Signal.like(pool.o.payload)
@@ -189,10 +205,9 @@ class PostUnit(Component):
         # One cycle after the write was handed over, so that any read is behind it.
         signals = Cat(self.out_ready_signal, self.par_free_signal)
         m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
-        m.d.comb += self.busy.eq(walking | in_flight.any() | signals.any())
-        return m
 
-    def _commands(self, m, walker, windows, residual, walking, in_flight):
+    def _commands(self, m: Module, walker: OutputWalker, windows: WindowSteps, residual: ResidualStage, walking: Value,
+                  in_flight: Value) -> Signal:
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
         drained = in_flight == 0
@@ -246,7 +261,7 @@ class PostUnit(Component):
             m.d.comb += self.commands.ready.eq(1)
         return clamp
 
-    def _issue(self, m, walker, windows):
+    def _issue(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Value:
         """Let steps go, fresh ones when there are sums; return a value that is high when one does."""
         step, request = windows.o.payload, self.sums_request
         issue = windows.o.valid & windows.o.ready
@@ -267,7 +282,8 @@ class PostUnit(Component):
         ]
         return issue
 
-    def _slot(self, m, issue, walker, windows, parameters, pool):
+    def _slot(self, m: Module, issue: Value, walker: OutputWalker, windows: WindowSteps, parameters: ParameterBuffer,
+              pool: MaxPoolUnit) -> Value:
         """Send the slot of each step on its way to the pool, behind the table if that maps the values before it.
 
         Ask for its parameters in time.
@@ -309,7 +325,7 @@ class PostUnit(Component):
         ]
         return sums
 
-    def _requantize(self, m, parameters, clamp, count):
+    def _requantise(self, m: Module, parameters: ParameterBuffer, clamp: Signal, count: Value) -> tuple[Value, Signal]:
         """Requantise the ``count`` first of the sums; return the values, which stay, and when the next have come."""
         response = self.sums_response
         value = Signal(ArrayLayout(signed(8), self.machine.post_lanes), reset_less=True)
@@ -331,7 +347,8 @@ class PostUnit(Component):
         m.d.sync += comes.eq(m.submodules.requantize_0.o.valid)  # there is always a first
         return Cat(value), comes
 
-    def _map(self, m, walker, value, comes, sums):
+    def _map(self, m: Module, walker: OutputWalker, value: Value, comes: Value,
+             sums: PureInterface) -> tuple[ValueTables, PureInterface]:
         """Map values, or sums of the residual add, by the table; return the tables, and the sums that go on."""
         m.submodules.tables = tables = self._tables
         connect(m, flipped(self.table_write), tables.write)
@@ -350,7 +367,7 @@ class PostUnit(Component):
         return tables, added
 
 
-def _assign(target, command, mnemonic, variant):
+def _assign(target: View, command: Command, mnemonic: str, variant: str) -> Iterator[object]:
     """Return the assignments of the operands of ``command`` to the members of ``target`` named like them."""
     for operand, layout in zip((command.rs1, command.rs2), operands(mnemonic, variant), strict=True):
         view = layout(operand)

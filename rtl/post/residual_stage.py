@@ -5,6 +5,7 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.residual_add import SETTINGS, ResidualAdd
 from tilewright.rtl.post.pooling import slot_layout
 from tilewright.rtl.stream.pipeline import flow
@@ -31,7 +32,7 @@ class ResidualStage(Component):
         ``slot``, ``data``: the sums; those beyond the slot's count mean nothing.
     """
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.lanes = machine.post_lanes
         self.adders = max(1, machine.post_lanes // 4)
         self.interval = self.lanes // self.adders
@@ -45,7 +46,7 @@ class ResidualStage(Component):
             "o": Out(flow(StructLayout({"slot": self.slot, "data": values}))),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         bits = 8 * self.adders
         request = self.i.payload

@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
 from tilewright.rtl.stream.pipeline import flow
 
 
@@ -35,7 +35,7 @@ class ValueTables(Component):
 
     LATENCY = 3
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         values = ArrayLayout(8, machine.post_lanes)
         super().__init__({
@@ -45,7 +45,7 @@ class ValueTables(Component):
             "o": Out(values),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
         bits = exact_log2(bus)

@@ -1,6 +1,8 @@
 """The record that sta.status stores: the counters of one cycle, and the fault, as bus words."""
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from collections.abc import Iterator
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -42,7 +44,7 @@ class StatusRecord(wiring.Component):
         The counts; one for each 32 bits of a word.
     """
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes: int) -> None:
         self.bus_bytes = bus_bytes
         self.words = 4 * RECORD_WORDS // bus_bytes
         self.banks = [Memory(shape=32, depth=self.words, init=[]) for _ in range(bus_bytes // 4)]
@@ -55,7 +57,7 @@ class StatusRecord(wiring.Component):
             "busy": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         counters, count = self.counters, self.counters.sums.payload
         recording, there, word = Signal(), Signal(), Signal(range(self.words))
@@ -80,7 +82,7 @@ class StatusRecord(wiring.Component):
         ]
         return m
 
-    def _keep(self, m, keeps, word):
+    def _keep(self, m: Module, keeps: Value, word: Value) -> Iterator[Value]:
         """Keep the counts in the banks; return each bank's part of ``word``: a count, or what follows them."""
         each = len(self.banks)
         bits = exact_log2(each)

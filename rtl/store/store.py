@@ -5,14 +5,15 @@ where memory wants them, and notes what they are for; the words that come back p
 to a `RowWriter`. The reader asks only for what the queue has room for.
 """
 
-from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal
+from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
-from amaranth.lib.data import StructLayout
+from amaranth.lib.data import StructLayout, View
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import FAULTS
+from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_port import activation_write_stream
 from tilewright.rtl.bus.axi import BusRequest, write_beat
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
@@ -81,7 +82,7 @@ class StoreUnit(wiring.Component):
     WORDS = 16
     SEGMENTS = 16
 
-    def __init__(self, machine):
+    def __init__(self, machine: Machine) -> None:
         self.machine = machine
         bus = machine.bus_bytes
         super().__init__({
@@ -107,7 +108,7 @@ class StoreUnit(wiring.Component):
             "memory_written_bytes": Out(5),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
         until_halt = ResetInserter(self.halt)
@@ -164,7 +165,8 @@ class StoreUnit(wiring.Component):
         ]
         return m
 
-    def _begin(self, m, front, runs, reader, requests, writer, *, record_beats):
+    def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: "_ResultReader", requests: SyncFIFO,
+               writer: "_LocalWriter", *, record_beats: int) -> None:
         """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
         bits = exact_log2(self.machine.bus_bytes)
         run = run_layout(self.machine.bus_bytes)(runs.r_data)
@@ -193,7 +195,7 @@ class StoreUnit(wiring.Component):
             requests.r_en.eq(self.write_request.ready),
         ]
 
-    def _send(self, m, head, valid, record):
+    def _send(self, m: Module, head: View, valid: Value, record: StatusRecord) -> Signal:
         """Register words for the bus; return whether it takes the head of the queue.
 
         The register outlives a halt: a word offered must stay. Then come words without any byte, without end; the
@@ -234,7 +236,7 @@ class _ResultReader(wiring.Component):
         A run is being read, or words have not been returned.
     """
 
-    def __init__(self, bus_bytes, room):
+    def __init__(self, bus_bytes: int, room: int) -> None:
         self.bus_bytes = bus_bytes
         self.room = room
         super().__init__({
@@ -248,7 +250,7 @@ class _ResultReader(wiring.Component):
             "busy": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         run = Signal(run_layout(self.bus_bytes), reset_less=True)  # source and words count on
         active, on_first, on_last, asks = Signal(), Signal(), Signal(), Signal()
@@ -318,7 +320,7 @@ class _LocalWriter(wiring.Component):
     busy : ``Out(1)``
     """
 
-    def __init__(self, bus_bytes, depth):
+    def __init__(self, bus_bytes: int, depth: int) -> None:
         self.bus_bytes = bus_bytes
         self.depth = depth
         super().__init__({
@@ -330,7 +332,7 @@ class _LocalWriter(wiring.Component):
             "busy": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         kept = StructLayout({
             "target": 20, "words": 16, "last_lane": range(self.bus_bytes), "layout": 1, "act_ready": 1})

@@ -1,6 +1,6 @@
 """The front of the store unit: commands to runs of bytes in the result buffer and where each of them goes."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
@@ -21,7 +21,7 @@ COMPLETE = flag("sta", "memory", "signal_mem_ready")
 assert COMPLETE == flag("sta", "linear", "signal_act_ready") == flag("sta", "blocked", "signal_act_ready")
 
 
-def run_layout(bus_bytes):
+def run_layout(bus_bytes: int) -> StructLayout:
     """Return the layout of a run.
 
     ``words`` of the bus, or writes to the activation buffer; ``source`` is the place in the result buffer of the
@@ -51,7 +51,7 @@ class StoreFront(wiring.Component):
         A command is being worked on.
     """
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes: int) -> None:
         self.bus_bytes = bus_bytes
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -87,7 +87,7 @@ class StoreFront(wiring.Component):
         self.source, self.target = Signal(20), Signal(32)
         self.is_end = Signal()
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         leaves, step, free, waits = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -107,7 +107,7 @@ class StoreFront(wiring.Component):
         self._configure(m, free)
         return m
 
-    def _send(self, m):
+    def _send(self, m: Module) -> None:
         """Sum up the size of a run."""
         bits = exact_log2(self.bus_bytes)
         run = self.runs.payload
@@ -125,7 +125,7 @@ class StoreFront(wiring.Component):
             *[run[name].eq(self.signals[name] & self.is_end) for name in ("res_free", "out_free", "act_ready")],
         ]
 
-    def _step(self, m, step):
+    def _step(self, m: Module, step: Value) -> None:
         """Hand one run over, and move on to the next of the row, or to the next row."""
         is_blocked = self.layout == BLOCKED
         next_row_source, next_row_target = Signal(20), Signal(32)
@@ -164,7 +164,7 @@ class StoreFront(wiring.Component):
                 ]
                 self.row_runs.step(m)
 
-    def _settle(self, m):
+    def _settle(self, m: Module) -> None:
         """End a command that waits for memory: signal, or have the record stored."""
         settled = Signal()
         m.d.comb += [
@@ -176,7 +176,7 @@ class StoreFront(wiring.Component):
         with m.If(settled):
             m.d.sync += [self.acknowledges.eq(0), self.records.eq(0)]
 
-    def _take(self, m, free):
+    def _take(self, m: Module, free: Value) -> None:
         """Start a command that moves data once the semaphore it waits for is available."""
         command = self.commands.payload
         is_memory = is_command(command, "sta", "memory")
@@ -217,7 +217,7 @@ class StoreFront(wiring.Component):
             status, _ = views(command, "sta", "status")
             m.d.sync += [self.records.eq(1), self.row_target.eq(status.address)]
 
-    def _configure(self, m, free):
+    def _configure(self, m: Module, free: Value) -> None:
         """Carry out the set variants."""
         command = self.commands.payload
         with m.If(self.commands.valid & free & is_command(command, "sta", "set_row")):

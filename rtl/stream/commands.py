@@ -3,12 +3,14 @@
 Everything is made from `isa.encoding`; nobody writes a bit position down a second time.
 """
 
-from amaranth import Module, signed, unsigned
+from collections.abc import Sequence
+
+from amaranth import Module, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError
+from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError, Field
 
 FUNCT3 = {instruction.mnemonic: instruction.funct3 for instruction in INSTRUCTIONS}
 """funct3 by mnemonic."""
@@ -28,7 +30,7 @@ class Command(data.Struct):
     rs2: 32
 
 
-def operands(mnemonic, variant):
+def operands(mnemonic: str, variant: str) -> tuple[data.StructLayout, data.StructLayout]:
     """Return the layouts of rs1 and rs2, 32 bits each, members named like the operand fields.
 
     Examples
@@ -46,7 +48,7 @@ def views(command: Command, mnemonic: str, variant: str) -> tuple[data.View, dat
     return rs1(command.rs1), rs2(command.rs2)
 
 
-def flag(mnemonic, variant, name):
+def flag(mnemonic: str, variant: str, name: str) -> int:
     """Return the index in ``Command.flags`` of the flag called ``name``, as in ``wait_act_ready``."""
     for index, each in enumerate(BY_MNEMONIC[mnemonic].variant(variant).flags):
         if each is not None and each.name == name:
@@ -54,7 +56,7 @@ def flag(mnemonic, variant, name):
     raise EncodingError(f"{mnemonic}.{variant} must have the flag {name!r}, and has it not")
 
 
-def is_command(command, mnemonic, *variants):
+def is_command(command: Command, mnemonic: str, *variants: str) -> Value:
     """Return a value that is high if ``command`` is the instruction, in one of ``variants`` where given."""
     matches = command.funct3 == FUNCT3[mnemonic]
     if not variants:
@@ -62,7 +64,7 @@ def is_command(command, mnemonic, *variants):
     return matches & command.variant.matches(*(VARIANT[mnemonic, variant] for variant in variants))
 
 
-def codes_of(unit):
+def codes_of(unit: str) -> list[tuple[int, int]]:
     """Return the pairs (funct3, variant) that ``unit`` of `isa.encoding.UNITS` takes."""
     if unit not in UNITS:
         raise EncodingError(f"Unit must be one of {', '.join(UNITS)}, not {unit!r}")
@@ -90,7 +92,7 @@ class CommandQueue(wiring.Component):
 
     LATENCY = 2
 
-    def __init__(self, depth):
+    def __init__(self, depth: int) -> None:
         self.depth = depth
         super().__init__({
             "i": In(stream.Signature(Command)),
@@ -98,7 +100,7 @@ class CommandQueue(wiring.Component):
             "empty": Out(1),
         })
 
-    def elaborate(self, platform):
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=Command.as_shape().size, depth=self.depth)
         m.d.comb += [
@@ -113,7 +115,7 @@ class CommandQueue(wiring.Component):
         return m
 
 
-def _operand(fields):
+def _operand(fields: Sequence[Field]) -> data.StructLayout:
     members = {field.name: signed(field.width) if field.signed else unsigned(field.width) for field in fields}
     rest = 32 - sum(field.width for field in fields)
     return data.StructLayout(members | ({"_unused": rest} if rest else {}))

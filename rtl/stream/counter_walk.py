@@ -7,7 +7,7 @@ from tilewright.isa.counters import COUNTERS
 from tilewright.rtl.stream.pipeline import flow
 
 
-def walk_signature():
+def walk_signature() -> Signature:
     """Return the signature with which one asks for the counts.
 
     Members

@@ -29,7 +29,7 @@ class Pipeline:
         Named values of the first stage.
     """
 
-    def __init__(self, m: Module, valid: Value, *, prefix: str = "", **inputs: ValueLike):
+    def __init__(self, m: Module, valid: Value, *, prefix: str = "", **inputs: ValueLike) -> None:
         self._m = m
         self._prefix = prefix
         self._valids = [valid]
