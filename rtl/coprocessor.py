@@ -8,7 +8,8 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import MacState
 from tilewright.rtl.buffers.activation_port import ActivationPort
-from tilewright.rtl.bus.axi import AxiMaster, axi4_signature
+from tilewright.rtl.bus.axi import AxiMaster
+from tilewright.rtl.bus.axi_channels import axi4_signature
 from tilewright.rtl.load.load import LoadUnit
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher
 from tilewright.rtl.port.performance_counters import Counters

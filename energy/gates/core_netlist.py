@@ -13,11 +13,14 @@ from pathlib import Path
 
 from tilewright.energy.gates.mapping import MappingError, plain_verilog
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
-from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
+from tilewright.sim.verilog.core_sources import (
+    bare_core_sources,
+    core_sources,
+    xpulp_core_sources,
+    xpulp_wrapper_sources,
+)
 from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
-
-_SOURCES = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +29,12 @@ class BareCore:
 
     top: str
     files: Callable[[], list[Path]]
-    ours: tuple[str, ...]
+    ours: Callable[[], list[Path]]
 
 
 CORES: Mapping[CoreName, BareCore] = {
-    HOST_CORE: BareCore("bare_core", core_sources,
-                         ("sim/verilator/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/bare_core.sv")),
-    XPULP_CORE: BareCore("xpulp_core", xpulp_core_sources,
-                         ("sim/verilator/harness/clock_gate.sv", "rtl/soc/xpulp_core.sv")),
+    HOST_CORE: BareCore("bare_core", core_sources, bare_core_sources),
+    XPULP_CORE: BareCore("xpulp_core", xpulp_core_sources, xpulp_wrapper_sources),
 }
 """The scalar baseline's, and that of the baseline with XPULP's SIMD instructions."""
 
@@ -72,7 +73,7 @@ def core_verilog(name: CoreName) -> str:
         If Yosys cannot read it.
     """
     core = CORES[name]
-    files = [*core.files(), *(_SOURCES / ours for ours in core.ours)]
+    files = [*core.files(), *core.ours()]
     script = SCRIPT.format(top=core.top, files=" ".join(file.name for file in files))
     texts = (script.encode(), SYNCHRONOUS.encode(), *(file.read_bytes() for file in files))
     key = hashlib.sha256(b"".join(texts)).hexdigest()

@@ -12,8 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tilewright.errors import SimulationError
-from tilewright.hardware.board.design import INCLUDES, RTL, TOP, BoardDesign, sources
+from tilewright.hardware.board.design import INCLUDES, TOP, BoardDesign, board_sources, sources
 from tilewright.sim.verilator.build import COMPILER_FLAGS, FLAGS, BuildError
+from tilewright.sim.verilog.core_sources import VERILATOR_HINTS, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
@@ -123,7 +124,7 @@ def build_board_simulator(design: BoardDesign) -> Path:
 def _build(design: BoardDesign, folder: Path) -> None:
     command = ["verilator", *FLAGS, "--top-module", TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
                *(f"-G{name}={value}" for name, value in design.parameters.items()),
-               "-CFLAGS", COMPILER_FLAGS, f"+incdir+{INCLUDES}", str(RTL / "soc" / "cv32e40x.vlt"),
+               "-CFLAGS", COMPILER_FLAGS, f"+incdir+{INCLUDES}", str(VERILATOR_HINTS),
                *map(str, sources()), str(folder / "coprocessor.v"), str(_HARNESS)]
     log = folder / "build.log"
     with log.open("w") as output:
@@ -139,9 +140,7 @@ def _key(design: BoardDesign, coprocessor: str) -> str:
     versions = [f"{package} {version(package)}" for package in ("verilator", "pythondata-cpu-cv32e40x")]
     digest = hashlib.sha256(repr((design, FLAGS, COMPILER_FLAGS, versions, TOP)).encode())
     digest.update(coprocessor.encode())
-    ours = {RTL, _HARNESS.parents[1]}
-    own = [*(path for path in sources() if ours & {*path.parents}), RTL / "soc" / "cv32e40x.vlt", _HARNESS]
-    for path in own:
+    for path in (*system_sources(), *board_sources(), VERILATOR_HINTS, _HARNESS):
         digest.update(f"\n{path.name}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pythondata_cpu_cv32e40x
 
 from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.core_sources import core_sources, system_sources
 
 CLOCK_HZ = 25_000_000
 """The ULX3S' oscillator, which clocks everything."""
@@ -24,7 +25,8 @@ MAIN_MEMORY_STEP = 16 * 1024
 INCLUDES = Path(pythondata_cpu_cv32e40x.data_location) / "rtl" / "include"
 """Include folder of the host core."""
 
-RTL = Path(__file__).parents[2] / "rtl"
+RTL = Path(__file__).parent / "rtl"
+"""Folder of the board's own files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,14 @@ def design_for(machine: Machine, ram_bytes: int, model_bytes: int) -> BoardDesig
 
 def sources() -> Iterator[Path]:
     """Yield the SystemVerilog files, packages and interfaces first; `sim.verilog.elaborate` adds the coprocessor."""
-    core = Path(pythondata_cpu_cv32e40x.data_location) / "rtl"
-    yield from (INCLUDES / "cv32e40x_pkg.sv", core / "if_c_obi.sv", core / "if_xif.sv")
-    yield from sorted(core.glob("cv32e40x_*.sv"))
-    yield from (RTL / "soc" / "host_core.sv", RTL / "soc" / "tilewright_soc.sv")
-    yield from sorted((Path(__file__).parent / "rtl").glob("*.sv"))
+    yield from core_sources()
+    yield from system_sources()
+    yield from board_sources()
+
+
+def board_sources() -> list[Path]:
+    """Return the SystemVerilog files of the board alone."""
+    return sorted(RTL.glob("*.sv"))
 
 
 def contents(design: BoardDesign, ram: bytes, main: bytes) -> dict[str, str]:

@@ -3,13 +3,7 @@
 The core's files are under the licence that lies beside them; they are copied, and not changed.
 """
 
-from pathlib import Path
-
-from tilewright.sim.verilog.core_sources import core_license, core_sources
-
-_RTL = Path(__file__).parents[2] / "rtl"
-_OWN = (Path(__file__).parent / "templates" / "clock_gate.sv", _RTL / "soc" / "host_core.sv",
-        _RTL / "soc" / "tilewright_soc.sv")
+from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
 
 SYSTEM = "tilewright_soc"
 FILE_LIST = f"{SYSTEM}.f"
@@ -21,9 +15,7 @@ def core_files(coprocessor: str) -> dict[str, str]:
 
     ``coprocessor`` is the path of the coprocessor's Verilog there. The top module is `SYSTEM`.
     """
-    theirs = {f"{FOLDER}/{path.name}": path.read_text() for path in core_sources()}
-    ours = {f"rtl/{path.name}": path.read_text() for path in _OWN}
     theirs = {f"{FOLDER}/{path.name}": path.read_text(encoding="utf-8") for path in core_sources()}
-    ours = {f"rtl/{Path(name).name}": (_RTL / name).read_text(encoding="utf-8") for name in _OWN}
+    ours = {f"rtl/{path.name}": path.read_text(encoding="utf-8") for path in system_sources()}
     listed = "".join(f"{name}\n" for name in (*theirs, *ours, coprocessor))
     return {**theirs, f"{FOLDER}/LICENSE": core_license().read_text(encoding="utf-8"), **ours, FILE_LIST: listed}

@@ -1,9 +1,12 @@
-// tilewright.rtl.array.lane.Multipliers on Lattice ECP5: each product in one MULT18X18D with its own registers.
+// Multipliers of the gateware on Lattice ECP5: products in MULT18X18D blocks with the blocks' own registers.
 //
 // Yosys does not pack registers into the block when it infers one, and the wires from flip-flops to the block and back
-// are then the longest paths of the array.  Ports are those of the module made from `Multipliers`; the synthesis
-// script puts this in its place (`chtype -set ecp5_multipliers t:*multipliers`).  Parameters and ports:
-// Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and nextpnr's names for them.
+// are then the longest paths of the array.  Two modules here take the place of modules of the gateware: their ports are
+// those of the modules made from `Multipliers` and `Product`, and the synthesis script exchanges them by name
+// (`chtype -set ecp5_multipliers t:*multipliers`, `chtype -set ecp5_product t:*_product`).  Parameters and ports of the
+// block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and nextpnr's names for them.
+
+// tilewright.rtl.array.lane.Multipliers.
 module ecp5_multipliers (
     input                clk,
     input                rst,  // a port of every module of Amaranth's; nothing here is reset
@@ -23,35 +26,70 @@ module ecp5_multipliers (
     genvar k;
     generate
         for (k = 0; k < 16; k = k + 1) begin : lane_product
-            wire [17:0] left = {{8{a[10*k+9]}}, a[10*k +: 10]};
-            wire [17:0] right = {{6{b[12*k+11]}}, b[12*k +: 12]};
-            wire [20:0] product;
-            assign products[21*k +: 21] = product;
-            MULT18X18D #(
-                .REG_INPUTA_CLK("CLK0"), .REG_INPUTA_CE("CE0"), .REG_INPUTA_RST("RST0"),
-                .REG_INPUTB_CLK("CLK0"), .REG_INPUTB_CE("CE1"), .REG_INPUTB_RST("RST0"),
-                .REG_OUTPUT_CLK("CLK0"), .REG_OUTPUT_CE("CE2"), .REG_OUTPUT_RST("RST0"),
-                .REG_PIPELINE_CLK("NONE"), .REG_INPUTC_CLK("NONE"),
-                .GSR("DISABLED"), .RESETMODE("SYNC")
-            ) block (
-                .CLK0(clk), .CLK1(1'b0), .CLK2(1'b0), .CLK3(1'b0),
-                .CE0(a_enable), .CE1(b_enable), .CE2(products_enable), .CE3(1'b0),
-                .RST0(1'b0), .RST1(1'b0), .RST2(1'b0), .RST3(1'b0),
-                .SIGNEDA(1'b1), .SIGNEDB(1'b1), .SOURCEA(1'b0), .SOURCEB(1'b0),
-                .A0(left[0]), .A1(left[1]), .A2(left[2]), .A3(left[3]), .A4(left[4]), .A5(left[5]),
-                .A6(left[6]), .A7(left[7]), .A8(left[8]), .A9(left[9]), .A10(left[10]), .A11(left[11]),
-                .A12(left[12]), .A13(left[13]), .A14(left[14]), .A15(left[15]), .A16(left[16]), .A17(left[17]),
-                .B0(right[0]), .B1(right[1]), .B2(right[2]), .B3(right[3]), .B4(right[4]), .B5(right[5]),
-                .B6(right[6]), .B7(right[7]), .B8(right[8]), .B9(right[9]), .B10(right[10]), .B11(right[11]),
-                .B12(right[12]), .B13(right[13]), .B14(right[14]), .B15(right[15]), .B16(right[16]), .B17(right[17]),
-                .C0(1'b0), .C1(1'b0), .C2(1'b0), .C3(1'b0), .C4(1'b0), .C5(1'b0),
-                .C6(1'b0), .C7(1'b0), .C8(1'b0), .C9(1'b0), .C10(1'b0), .C11(1'b0),
-                .C12(1'b0), .C13(1'b0), .C14(1'b0), .C15(1'b0), .C16(1'b0), .C17(1'b0),
-                .P0(product[0]), .P1(product[1]), .P2(product[2]), .P3(product[3]), .P4(product[4]), .P5(product[5]),
-                .P6(product[6]), .P7(product[7]), .P8(product[8]), .P9(product[9]), .P10(product[10]), .P11(product[11]),
-                .P12(product[12]), .P13(product[13]), .P14(product[14]), .P15(product[15]), .P16(product[16]), .P17(product[17]),
-                .P18(product[18]), .P19(product[19]), .P20(product[20])
+            wire [35:0] product;
+            assign products[21*k +: 21] = product[20:0];
+            ecp5_block #(.SIGNED(1'b1)) place (
+                .clk(clk), .rst(1'b0), .a_enable(a_enable), .b_enable(b_enable), .product_enable(products_enable),
+                .a({{8{a[10*k+9]}}, a[10*k +: 10]}), .b({{6{b[12*k+11]}}, b[12*k +: 12]}), .product(product)
             );
         end
     endgenerate
+endmodule
+
+// tilewright.rtl.arithmetic.product.Product.  Narrower factors are extended by zeros when Yosys connects them.
+module ecp5_product (
+    input         clk,
+    input         rst,
+    input  [17:0] a,
+    input  [17:0] b,
+    input         enable,
+    output [35:0] product,
+    input         product_enable
+);
+    ecp5_block #(.SIGNED(1'b0)) place (
+        .clk(clk), .rst(rst), .a_enable(enable), .b_enable(enable), .product_enable(product_enable),
+        .a(a), .b(b), .product(product)
+    );
+endmodule
+
+// A block with registers before and after the product; rst resets the one after it.
+module ecp5_block #(
+    parameter SIGNED = 1'b0
+) (
+    input         clk,
+    input         rst,
+    input         a_enable,
+    input         b_enable,
+    input         product_enable,
+    input  [17:0] a,
+    input  [17:0] b,
+    output [35:0] product
+);
+    MULT18X18D #(
+        .REG_INPUTA_CLK("CLK0"), .REG_INPUTA_CE("CE0"), .REG_INPUTA_RST("RST0"),
+        .REG_INPUTB_CLK("CLK0"), .REG_INPUTB_CE("CE1"), .REG_INPUTB_RST("RST0"),
+        .REG_OUTPUT_CLK("CLK0"), .REG_OUTPUT_CE("CE2"), .REG_OUTPUT_RST("RST1"),
+        .REG_PIPELINE_CLK("NONE"), .REG_INPUTC_CLK("NONE"),
+        .GSR("DISABLED"), .RESETMODE("SYNC")
+    ) block (
+        .CLK0(clk), .CLK1(1'b0), .CLK2(1'b0), .CLK3(1'b0),
+        .CE0(a_enable), .CE1(b_enable), .CE2(product_enable), .CE3(1'b0),
+        .RST0(1'b0), .RST1(rst), .RST2(1'b0), .RST3(1'b0),
+        .SIGNEDA(SIGNED), .SIGNEDB(SIGNED), .SOURCEA(1'b0), .SOURCEB(1'b0),
+        .A0(a[0]), .A1(a[1]), .A2(a[2]), .A3(a[3]), .A4(a[4]), .A5(a[5]),
+        .A6(a[6]), .A7(a[7]), .A8(a[8]), .A9(a[9]), .A10(a[10]), .A11(a[11]),
+        .A12(a[12]), .A13(a[13]), .A14(a[14]), .A15(a[15]), .A16(a[16]), .A17(a[17]),
+        .B0(b[0]), .B1(b[1]), .B2(b[2]), .B3(b[3]), .B4(b[4]), .B5(b[5]),
+        .B6(b[6]), .B7(b[7]), .B8(b[8]), .B9(b[9]), .B10(b[10]), .B11(b[11]),
+        .B12(b[12]), .B13(b[13]), .B14(b[14]), .B15(b[15]), .B16(b[16]), .B17(b[17]),
+        .C0(1'b0), .C1(1'b0), .C2(1'b0), .C3(1'b0), .C4(1'b0), .C5(1'b0),
+        .C6(1'b0), .C7(1'b0), .C8(1'b0), .C9(1'b0), .C10(1'b0), .C11(1'b0),
+        .C12(1'b0), .C13(1'b0), .C14(1'b0), .C15(1'b0), .C16(1'b0), .C17(1'b0),
+        .P0(product[0]), .P1(product[1]), .P2(product[2]), .P3(product[3]), .P4(product[4]), .P5(product[5]),
+        .P6(product[6]), .P7(product[7]), .P8(product[8]), .P9(product[9]), .P10(product[10]), .P11(product[11]),
+        .P12(product[12]), .P13(product[13]), .P14(product[14]), .P15(product[15]), .P16(product[16]), .P17(product[17]),
+        .P18(product[18]), .P19(product[19]), .P20(product[20]), .P21(product[21]), .P22(product[22]), .P23(product[23]),
+        .P24(product[24]), .P25(product[25]), .P26(product[26]), .P27(product[27]), .P28(product[28]), .P29(product[29]),
+        .P30(product[30]), .P31(product[31]), .P32(product[32]), .P33(product[33]), .P34(product[34]), .P35(product[35])
+    );
 endmodule

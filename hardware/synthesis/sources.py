@@ -7,18 +7,18 @@ from pathlib import Path
 
 from tilewright.hardware.synthesis.area_blocks import SourceLines
 from tilewright.isa.machine import Machine
-from tilewright.sim.verilog.core_sources import core_sources
+from tilewright.sim.verilog.core_sources import core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 
 _HERE = Path(__file__).parent
-_SOURCES = _HERE.parents[1]
 
 VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
 
+ECP5_MULTIPLIERS = "ecp5_multipliers.v"
 ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
-"""Verilog files and modules of DSP blocks with their registers, and which modules of the gateware give way to them."""
+"""Modules of that file, DSP blocks with their registers, and which modules of the gateware give way to them."""
 
 CORE_REGISTERS = "cv32e40x_register_file"
 ECP5_REGISTERS = "ecp5_register_file"
@@ -68,9 +68,7 @@ def machine_design(machine: Machine, *, with_core: bool) -> Design:
     alone = verilog_design(machine.name, coprocessor_verilog(machine), "coprocessor")
     if not with_core:
         return alone
-    ours = [_SOURCES / name
-            for name in ("sim/verilator/harness/clock_gate.sv", "rtl/soc/host_core.sv", "rtl/soc/tilewright_soc.sv")]
-    sources = [*core_sources(), *ours]
+    sources = [*core_sources(), *system_sources()]
     read = (f"read_slang -j 1 --top tilewright_soc -G BUS_BYTES={machine.bus_bytes} "
             f"{' '.join(path.name for path in sources)} ports.v\n")
     ports = ports_only(str(alone.files[VERILOG]), alone.top)
@@ -93,8 +91,9 @@ def ecp5_design(design: Design) -> Design:
 
     A core's registers go to LUT RAM.
     """
-    files = {f"{module}.v": _HERE / f"{module}.v" for module in ECP5_MODULES}
-    read = "".join(f"read_verilog {module}.v\nchtype -set {module} t:{ours}\n" for module, ours in ECP5_MODULES.items())
+    files = {ECP5_MULTIPLIERS: _HERE / ECP5_MULTIPLIERS}
+    read = "".join((f"read_verilog {ECP5_MULTIPLIERS}\n",
+                    *(f"chtype -set {module} t:{ours}\n" for module, ours in ECP5_MODULES.items())))
     registers: dict[str, str | Path] = {}
     if f"{CORE_REGISTERS}.sv" in design.files:
         text = (_HERE / f"{ECP5_REGISTERS}.sv").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ class Product(Component):
     """``product`` is ``a * b`` as they were two cycles ago; each bank of registers loads only where it is enabled.
 
     Behaviour and timing are those of ECP5's MULT18X18D with input and output registers, the latter with reset: for
-    that family synthesis puts hardware/synthesis/ecp5_product.v in the place of this module, by its name and ports.
+    that family synthesis puts `ecp5_product` (hardware/synthesis/ecp5_multipliers.v) in the place of this module.
 
     Parameters
     ----------

@@ -66,6 +66,8 @@ class Sequencer(Component):
     """
 
     LATENCY = 2
+    FREE_LATENCY = LATENCY + ActivationBuffer.READ_LATENCY
+    """From the issue of a command's last slot to ``act_free_signal`` and ``wgt_free_signal``."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

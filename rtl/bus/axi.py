@@ -11,19 +11,23 @@ more than 64 cycles.
 ``outstanding * b >= latency + b + 1``. The default of 16 covers 20 cycles down to bursts of 2 beats.
 """
 
+from collections.abc import Mapping
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect
 
-DATA_BYTES = (4, 8, 16)
+from tilewright.rtl.bus.axi_channels import (
+    axi4_read_signature,
+    axi4_signature,
+    axi4_write_signature,
+    check_data_bytes,
+    drive_address,
+)
+
 MAX_BURST = 64
 OUTSTANDING = 16
-
-INCR = 0b01
-NORMAL_BUFFERABLE = 0b0011
-"""AxCACHE: ordinary memory, which interconnects may merge and buffer, but not cache."""
-
 
 class BusRequest(data.Struct):
     """A run of bus words: ``beats`` (1 to 65535) of them from ``address``, a multiple of the bus width."""
@@ -42,52 +46,10 @@ def write_beat(data_bytes: int) -> data.StructLayout:
     return data.StructLayout({"data": 8 * data_bytes, "strobe": data_bytes})
 
 
-def axi4_read_signature(data_bytes: int) -> wiring.Signature:
-    """Return the AXI4 channels AR and R as seen by the master; members are named like the signals."""
-    _check_data_bytes(data_bytes)
-    return wiring.Signature({
-        **_address_members("ar"),
-        "rid":     In(1),
-        "rdata":   In(8 * data_bytes),
-        "rresp":   In(2),
-        "rlast":   In(1),
-        "rvalid":  In(1),
-        "rready":  Out(1),
-    })
-
-
-def axi4_write_signature(data_bytes: int) -> wiring.Signature:
-    """Return the AXI4 channels AW, W and B as seen by the master; members are named like the signals."""
-    _check_data_bytes(data_bytes)
-    return wiring.Signature({
-        **_address_members("aw"),
-        "wdata":   Out(8 * data_bytes),
-        "wstrb":   Out(data_bytes),
-        "wlast":   Out(1),
-        "wvalid":  Out(1),
-        "wready":  In(1),
-        "bid":     In(1),
-        "bresp":   In(2),
-        "bvalid":  In(1),
-        "bready":  Out(1),
-    })
-
-
-def axi4_signature(data_bytes: int) -> wiring.Signature:
-    """Return all five AXI4 channels as seen by the master.
-
-    A port ``m_axi`` of this signature becomes ``m_axi__araddr`` and so on in Verilog.
-    """
-    return wiring.Signature({
-        **dict(axi4_read_signature(data_bytes).members.items()),
-        **dict(axi4_write_signature(data_bytes).members.items()),
-    })
-
-
 class BurstSplitter(wiring.Component):
     """Cut requests into bursts that cross no multiple of ``max_burst`` words.
 
-    One burst per cycle, also across requests; the first leaves one cycle after its request has come.
+    One burst per cycle, also across requests; the first leaves ``LATENCY`` cycles after its request has come.
 
     Members
     -------
@@ -97,8 +59,10 @@ class BurstSplitter(wiring.Component):
         Bursts: ``address``; ``length``, beats less one as in AxLEN; ``last``, the last burst of its request.
     """
 
+    LATENCY = 1
+
     def __init__(self, data_bytes: int, max_burst: int) -> None:
-        _check_data_bytes(data_bytes)
+        check_data_bytes(data_bytes)
         if max_burst not in (2, 4, 8, 16, 32, 64, 128, 256):
             raise ValueError(f"AXI max_burst must be a power of two in 2..256, not {max_burst!r}")
         self.offset_bits = data_bytes.bit_length() - 1
@@ -134,11 +98,50 @@ class BurstSplitter(wiring.Component):
         return m
 
 
-class AxiReader(wiring.Component):
+class _BurstMaster(wiring.Component):
+    """A master of one direction: requests in, bursts out, and the first burst that memory answered with an error.
+
+    Parameters
+    ----------
+    data_bytes, max_burst, outstanding
+        As for `AxiReader`.
+    members : mapping of str to Member
+        What there is besides ``i``, ``error`` and ``error_address``.
+    bus : Signature
+        Of ``m_axi``.
+    """
+
+    def __init__(self, data_bytes: int, members: Mapping[str, wiring.Member], bus: wiring.Signature, *, max_burst: int,
+                 outstanding: int) -> None:
+        _check_burst_bytes(data_bytes, max_burst)
+        self.data_bytes = data_bytes
+        self.max_burst = max_burst
+        self.outstanding = outstanding
+        super().__init__({
+            "i": In(stream.Signature(BusRequest)),
+            **members,
+            "error": Out(1),
+            "error_address": Out(32),
+            "m_axi": Out(bus),
+        })
+
+    def _split(self, m: Module) -> BurstSplitter:
+        """Cut the requests into bursts."""
+        m.submodules.splitter = splitter = BurstSplitter(self.data_bytes, self.max_burst)
+        connect(m, wiring.flipped(self.i), splitter.i)
+        return splitter
+
+    def _note_error(self, m: Module, failed: Value, address: Value) -> None:
+        """Keep the address of the first burst that ``failed``."""
+        with m.If(failed & ~self.error):
+            m.d.sync += [self.error.eq(1), self.error_address.eq(address)]
+
+
+class AxiReader(_BurstMaster):
     """Read runs of words: requests in, words out in order.
 
     The R channel passes straight to ``o``, and a full ``o`` holds it up: ask only for what will be taken.
-    ARVALID follows a request by one cycle; words are not delayed. A memory of 20 cycles latency and one
+    ARVALID follows a request by ``LATENCY`` cycles; words are not delayed. A memory of 20 cycles latency and one
     word per cycle is saturated (see above) by long requests and by back-to-back requests of 2 beats or more.
 
     Parameters
@@ -164,29 +167,21 @@ class AxiReader(wiring.Component):
         The bus.
     """
 
+    LATENCY = BurstSplitter.LATENCY
+
     def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
-        _check_burst_bytes(data_bytes, max_burst)
-        self.data_bytes = data_bytes
-        self.max_burst = max_burst
-        self.outstanding = outstanding
-        super().__init__({
-            "i": In(stream.Signature(BusRequest)),
-            "o": Out(stream.Signature(read_beat(data_bytes))),
-            "error": Out(1),
-            "error_address": Out(32),
-            "m_axi": Out(axi4_read_signature(data_bytes)),
-        })
+        super().__init__(data_bytes, {"o": Out(stream.Signature(read_beat(data_bytes)))},
+                         axi4_read_signature(data_bytes), max_burst=max_burst, outstanding=outstanding)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         axi = self.m_axi
-        m.submodules.splitter = splitter = BurstSplitter(self.data_bytes, self.max_burst)
+        splitter = self._split(m)
         m.submodules.pending = pending = SyncFIFO(width=33, depth=self.outstanding)
-        connect(m, wiring.flipped(self.i), splitter.i)
 
         burst = splitter.o.payload
         m.d.comb += [
-            *_drive_address(axi, "ar", burst, self.data_bytes),
+            *drive_address(axi, "ar", burst, self.data_bytes),
             axi.arvalid.eq(splitter.o.valid & pending.w_rdy),
             splitter.o.ready.eq(axi.arready & pending.w_rdy),
             pending.w_en.eq(splitter.o.valid & axi.arready),
@@ -201,15 +196,14 @@ class AxiReader(wiring.Component):
             axi.rready.eq(self.o.ready),
             pending.r_en.eq(axi.rvalid & axi.rready & axi.rlast),
         ]
-        with m.If(axi.rvalid & axi.rready & axi.rresp[1] & ~self.error):
-            m.d.sync += [self.error.eq(1), self.error_address.eq(address)]
+        self._note_error(m, axi.rvalid & axi.rready & axi.rresp[1], address)
         return m
 
 
-class AxiWriter(wiring.Component):
+class AxiWriter(_BurstMaster):
     """Write runs of words: requests and words in, in the same order.
 
-    AWVALID follows a request by two cycles, and so does the first word; words pass straight through, one
+    AWVALID follows a request by ``LATENCY`` cycles, and so does the first word; words pass straight through, one
     per cycle, also from request to request, as long as ``outstanding`` bursts cover the time to a response.
     Neither AW nor W waits for the other to be taken, as AXI demands: a memory may wait for both.
 
@@ -236,27 +230,18 @@ class AxiWriter(wiring.Component):
         The bus.
     """
 
+    LATENCY = BurstSplitter.LATENCY + 1
+
     def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
-        _check_burst_bytes(data_bytes, max_burst)
-        self.data_bytes = data_bytes
-        self.max_burst = max_burst
-        self.outstanding = outstanding
-        super().__init__({
-            "i": In(stream.Signature(BusRequest)),
-            "data": In(stream.Signature(write_beat(data_bytes))),
-            "idle": Out(1),
-            "error": Out(1),
-            "error_address": Out(32),
-            "m_axi": Out(axi4_write_signature(data_bytes)),
-        })
+        super().__init__(data_bytes, {"data": In(stream.Signature(write_beat(data_bytes))), "idle": Out(1)},
+                         axi4_write_signature(data_bytes), max_burst=max_burst, outstanding=outstanding)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         axi = self.m_axi
-        m.submodules.splitter = splitter = BurstSplitter(self.data_bytes, self.max_burst)
+        splitter = self._split(m)
         m.submodules.lengths = lengths = SyncFIFO(width=8, depth=self.outstanding)
         m.submodules.pending = pending = SyncFIFO(width=32, depth=self.outstanding)
-        connect(m, wiring.flipped(self.i), splitter.i)
 
         # A burst enters the AW register, the queue for W and the queue for B at once. It leaves the queue for
         # B last: while that has room, the other has.
@@ -275,7 +260,7 @@ class AxiWriter(wiring.Component):
             m.d.sync += [address.eq(burst), axi.awvalid.eq(1)]
         with m.Elif(axi.awready):
             m.d.sync += axi.awvalid.eq(0)
-        m.d.comb += _drive_address(axi, "aw", address, self.data_bytes)
+        m.d.comb += drive_address(axi, "aw", address, self.data_bytes)
 
         sent = Signal(8)  # beats of this burst
         m.d.comb += [
@@ -294,8 +279,7 @@ class AxiWriter(wiring.Component):
             pending.r_en.eq(axi.bvalid),
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
-        with m.If(axi.bvalid & axi.bresp[1] & ~self.error):
-            m.d.sync += [self.error.eq(1), self.error_address.eq(pending.r_data)]
+        self._note_error(m, axi.bvalid & axi.bresp[1], pending.r_data)
         return m
 
 
@@ -351,37 +335,8 @@ class AxiMaster(wiring.Component):
         return m
 
 
-def _address_members(prefix: str) -> dict[str, wiring.Member]:
-    return {
-        f"{prefix}id":    Out(1),
-        f"{prefix}addr":  Out(32),
-        f"{prefix}len":   Out(8),
-        f"{prefix}size":  Out(3),
-        f"{prefix}burst": Out(2),
-        f"{prefix}cache": Out(4),
-        f"{prefix}prot":  Out(3),
-        f"{prefix}valid": Out(1),
-        f"{prefix}ready": In(1),
-    }
-
-
-def _drive_address(axi: wiring.PureInterface, prefix: str, burst: Value, data_bytes: int) -> list[object]:
-    return [
-        getattr(axi, f"{prefix}addr").eq(burst.address),
-        getattr(axi, f"{prefix}len").eq(burst.length),
-        getattr(axi, f"{prefix}size").eq(data_bytes.bit_length() - 1),
-        getattr(axi, f"{prefix}burst").eq(INCR),
-        getattr(axi, f"{prefix}cache").eq(NORMAL_BUFFERABLE),
-    ]
-
-
-def _check_data_bytes(data_bytes: int) -> None:
-    if data_bytes not in DATA_BYTES:
-        raise ValueError(f"AXI data_bytes must be 4, 8 or 16, not {data_bytes!r}")
-
-
 def _check_burst_bytes(data_bytes: int, max_burst: int) -> None:
-    _check_data_bytes(data_bytes)
+    check_data_bytes(data_bytes)
     if max_burst * data_bytes > 4096:
         raise ValueError(f"AXI max_burst must be at most {4096 // data_bytes} beats of {data_bytes} bytes, "
                          f"not {max_burst!r}")

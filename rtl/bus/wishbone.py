@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from tilewright.rtl.bus.axi import axi4_signature
+from tilewright.rtl.bus.axi_channels import axi4_signature
 
 SLVERR = 0b10
 """xRESP: the slave answered with an error."""

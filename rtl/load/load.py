@@ -20,6 +20,7 @@ from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, LoadTarget
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
 
 SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 REQUESTS = 2
@@ -74,6 +75,10 @@ class LoadUnit(wiring.Component):
     """
 
     SEGMENTS = 16
+    REQUEST_LATENCY = LoadFront.LATENCY + QUEUE_LATENCY
+    """From a command's start to its first request."""
+    SIGNAL_LATENCY = RowWriter.WORD_LATENCY + 1
+    """From a command's last bus word to its signal, but for residuals, which pass through a queue."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -106,27 +111,14 @@ class LoadUnit(wiring.Component):
         m.submodules.segments = segments = until_halt(SyncFIFO(width=segment.size, depth=self.SEGMENTS))
         m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG))
 
+        pass_until(m, self.halt, self.commands, front.commands)
+        enqueue(m, front.requests, requests)
+        dequeue(m, requests, self.read_request)
+        enqueue(m, front.segments, segments)
+        dequeue(m, segments, writer.segments)
         m.d.comb += [
-            front.commands.payload.eq(self.commands.payload),
-            front.commands.valid.eq(self.commands.valid & ~self.halt),
-            self.commands.ready.eq(front.commands.ready | self.halt),
             *[getattr(front, f"{name}_available").eq(getattr(self, f"{name}_available")) for name in WAITS],
             *[getattr(self, f"{name}_take").eq(getattr(front, f"{name}_take")) for name in WAITS],
-
-            requests.w_data.eq(front.requests.payload),
-            requests.w_en.eq(front.requests.valid),
-            front.requests.ready.eq(requests.w_rdy),
-            self.read_request.payload.as_value().eq(requests.r_data),
-            self.read_request.valid.eq(requests.r_rdy),
-            requests.r_en.eq(self.read_request.ready),
-
-            segments.w_data.eq(front.segments.payload),
-            segments.w_en.eq(front.segments.valid),
-            front.segments.ready.eq(segments.w_rdy),
-            writer.segments.payload.as_value().eq(segments.r_data),
-            writer.segments.valid.eq(segments.r_rdy),
-            segments.r_en.eq(writer.segments.ready),
-
             writer.words.payload.eq(self.read_data.payload.data),
             writer.words.valid.eq(self.read_data.valid),
             self.read_data.ready.eq(writer.words.ready | self.halt),

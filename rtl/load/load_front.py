@@ -49,8 +49,12 @@ class RowPhase(Enum, shape=2):  # type: ignore[call-arg]
 class LoadFront(wiring.Component):
     """Commands in; requests and segments out, a segment per cycle, one more cycle for each command.
 
+    The first segment leaves ``LATENCY`` cycles after its command has been taken.
+
     Members are those of `LoadUnit`, and ``segments``, which go to its back.
     """
+
+    LATENCY = 2
 
     def __init__(self, bus_bytes: int) -> None:
         self.bus_bytes = bus_bytes

@@ -67,6 +67,8 @@ class RowWriter(wiring.Component):
     """
 
     LATENCY = 3
+    WORD_LATENCY = 1
+    """From a word to the first write with bytes of it, if its segment is there before."""
 
     def __init__(self, bus_bytes: int, *, tag: ShapeLike = 0, splits: bool = True) -> None:
         self.bus_bytes = bus_bytes

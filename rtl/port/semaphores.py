@@ -28,7 +28,7 @@ assert all(len(units) == 1 for units in WAITERS.values())
 class Semaphores(wiring.Component):
     """Count events: every signal adds one, every take subtracts one; zero after reset.
 
-    Any number of signals and a take may come in one cycle; they show in ``available`` in the next. A take
+    Any number of signals and a take may come in one cycle; they show in ``available`` ``LATENCY`` cycles later. A take
     while the semaphore is not available does nothing. A count that would pass its maximum stays there, and
     ``overflow`` tells the host that the program is not one the compiler could have made.
 
@@ -45,6 +45,8 @@ class Semaphores(wiring.Component):
     overflow_index : ``Out(4)``
         Index of the semaphore that lost it first, in the order of `isa.encoding.SEMAPHORES`.
     """
+
+    LATENCY = 1
 
     def __init__(self) -> None:
         members = {"overflow": Out(1), "overflow_index": Out(4)}

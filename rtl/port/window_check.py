@@ -4,7 +4,8 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.rtl.bus.axi import DATA_BYTES, BusRequest
+from tilewright.rtl.bus.axi import BusRequest
+from tilewright.rtl.bus.axi_channels import DATA_BYTES
 
 
 class MemoryWindow(data.Struct):

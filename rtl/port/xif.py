@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.isa.encoding import CUSTOM_0
 from tilewright.rtl.port.dispatcher import legal
 from tilewright.rtl.stream.commands import Command, is_command
+from tilewright.rtl.stream.queues import dequeue
 
 ID_WIDTH = 4
 
@@ -87,10 +88,8 @@ class XifAdapter(wiring.Component):
         uncommitted = _Uncommitted()
         offered, issue = self._issue(m, uncommitted, committed, answers)
         self._commit(m, uncommitted, offered, issue, committed, answers)
+        dequeue(m, committed, self.commands)
         m.d.comb += [
-            self.commands.payload.eq(committed.r_data),
-            self.commands.valid.eq(committed.r_rdy),
-            committed.r_en.eq(self.commands.ready),
             self.result_id.eq(answers.r_data),
             self.result_valid.eq(answers.r_rdy),
             answers.r_en.eq(self.result_ready),

@@ -30,6 +30,7 @@ from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command, operands
 from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.queues import dequeue, enqueue
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
@@ -86,6 +87,7 @@ class PostUnit(Component):
     """
 
     COMMAND_GAP = OutputWalker.LATENCY + 1 + WindowSteps.LATENCY  # and the queue between them
+    SIGNAL_LATENCY = 1  # from a vector's bytes handed to the buffer to a run's signals
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
 
@@ -171,13 +173,9 @@ class PostUnit(Component):
         # Two vectors, so that whether there are sums is no part of a path through the walker.
         m.submodules.vectors = vectors = SyncFIFO(width=vector_layout(self.machine).size, depth=2)
         walking = Signal()
+        enqueue(m, walker.o, vectors)
+        dequeue(m, vectors, windows.i)
         m.d.comb += [
-            vectors.w_data.eq(walker.o.payload),
-            vectors.w_en.eq(walker.o.valid),
-            walker.o.ready.eq(vectors.w_rdy),
-            windows.i.payload.as_value().eq(vectors.r_data),
-            windows.i.valid.eq(vectors.r_rdy),
-            vectors.r_en.eq(windows.i.ready),
             windows.axes.eq(walker.axes),
             walking.eq(~walker.idle | vectors.r_rdy | windows.busy),
         ]

@@ -39,3 +39,13 @@ module xpulp_core (
   assign retired = core.mhpmevent_minstret;
   assign pc      = core.pc_id;
 endmodule
+
+// Its clock gate, always open, as that of the host core (clock_gate.sv).
+module cv32e40p_clock_gate (
+  input  logic clk_i,
+  input  logic en_i,
+  input  logic scan_cg_en_i,
+  output logic clk_o
+);
+  assign clk_o = clk_i;
+endmodule

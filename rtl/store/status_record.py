@@ -44,6 +44,11 @@ class StatusRecord(wiring.Component):
         The counts; one for each 32 bits of a word.
     """
 
+    REQUEST_LATENCY = 1
+    """From ``start`` until the counters are asked for."""
+    WALK_LATENCY = 2
+    """From the beginning of a walk to the first word, less the cycles in which its counters come."""
+
     def __init__(self, bus_bytes: int) -> None:
         self.bus_bytes = bus_bytes
         self.words = 4 * RECORD_WORDS // bus_bytes

@@ -22,203 +22,13 @@ from tilewright.rtl.store.store_front import StoreFront, run_layout
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.counter_walk import walk_signature
 from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
 
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""
 
 RUNS = 2
 """Runs queued behind the front, for the same reason."""
-
-
-class StoreUnit(wiring.Component):
-    """Carry out `sta` commands in order.
-
-    A command takes one cycle of the front and one more per run. A run takes as many cycles as it touches bus words
-    (`sta.memory`), or as it has bus words (`sta.linear`, `sta.blocked`), without a gap between runs; so also runs of
-    8 bytes are stored at one per cycle if memory takes them. A command with ``mem_ready``, and `sta.status`,
-    are followed by the next only when memory has acknowledged everything.
-
-    Counts (rows, chunks, bytes) must not be zero. The address of `sta.status` is a multiple of the bus width: lower
-    bits are ignored.
-
-    Parameters
-    ----------
-    machine : Machine
-
-    Members
-    -------
-    commands : ``In(stream.Signature(Command))``
-        The commands of `isa.encoding` whose unit is ``store``.
-    store_read : ``Out(stream.Signature(20))``
-        Address of ``bus_bytes`` bytes of the result buffer.
-    store_data : ``In(flow(8 * bus_bytes))``
-        Those bytes, in order; after any latency, up to ``WORDS`` - 3 cycles without loss of rate.
-    write_request : ``Out(stream.Signature(BusRequest))``
-        Runs of aligned bus words to write.
-    write_data : ``Out(stream.Signature(write_beat(bus_bytes)))``
-        Those words, in order.
-    writer_idle : ``In(1)``
-        Memory has acknowledged all words of all requests taken.
-    activation_write : ``Out(activation_write_stream(machine))``
-    out_ready_available : ``In(1)``, out_ready_take : ``Out(1)``
-        Taken in the cycle a command starts.
-    out_free_signal, res_free_signal : ``Out(1)``
-        The cycle after a command's last byte came out of the result buffer.
-    act_ready_signal : ``Out(1)``
-        The cycle after a command's last byte was written to the activation buffer.
-    mem_ready_signal : ``Out(1)``
-        Memory has acknowledged all that was stored.
-    counters, fault, fault_address
-        As of `StatusRecord`.
-    halt : ``In(1)``
-        Stop for good: commands are taken and dropped. Bursts that the bus has begun get the words they lack, with
-        no byte of them enabled.
-    busy : ``Out(1)``
-        A command is under way, up to the cycle of its signals; acknowledgements may be outstanding.
-    activation_written_bytes, memory_written_bytes : ``Out(5)``
-        Bytes written in this cycle.
-    """
-
-    WORDS = 16
-    SEGMENTS = 16
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        bus = machine.bus_bytes
-        super().__init__({
-            "commands": In(stream.Signature(Command)),
-            "store_read": Out(stream.Signature(20)),
-            "store_data": In(flow(8 * bus)),
-            "write_request": Out(stream.Signature(BusRequest)),
-            "write_data": Out(stream.Signature(write_beat(bus))),
-            "writer_idle": In(1),
-            "activation_write": Out(activation_write_stream(machine)),
-            "out_ready_available": In(1),
-            "out_ready_take": Out(1),
-            "out_free_signal": Out(1),
-            "res_free_signal": Out(1),
-            "act_ready_signal": Out(1),
-            "mem_ready_signal": Out(1),
-            "counters": Out(walk_signature()),
-            "fault": In(range(max(FAULTS) + 1)),
-            "fault_address": In(32),
-            "halt": In(1),
-            "busy": Out(1),
-            "activation_written_bytes": Out(5),
-            "memory_written_bytes": Out(5),
-        })
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        bus = self.machine.bus_bytes
-        until_halt = ResetInserter(self.halt)
-        word = StructLayout({"data": 8 * bus, "strobe": bus, "to_memory": 1})
-        m.submodules.front = front = until_halt(StoreFront(bus))
-        m.submodules.record = record = until_halt(StatusRecord(bus))
-        m.submodules.reader = reader = until_halt(_ResultReader(bus, self.WORDS))
-        m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
-        m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
-        m.submodules.writer = writer = until_halt(_LocalWriter(bus, self.SEGMENTS))
-
-        m.d.comb += [
-            front.commands.payload.eq(self.commands.payload),
-            front.commands.valid.eq(self.commands.valid & ~self.halt),
-            self.commands.ready.eq(front.commands.ready | self.halt),
-            front.out_ready_available.eq(self.out_ready_available),
-            self.out_ready_take.eq(front.out_ready_take),
-            self.mem_ready_signal.eq(front.mem_ready_signal),
-            record.fault.eq(self.fault),
-            record.fault_address.eq(self.fault_address),
-            record.start.eq(front.record),
-        ]
-        connect(m, record.counters, wiring.flipped(self.counters))
-        runs = until_halt(SyncFIFO(width=run_layout(bus).size, depth=RUNS))
-        m.submodules.runs = runs
-        self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
-
-        connect(m, reader.read, wiring.flipped(self.store_read))
-        connect(m, wiring.flipped(self.store_data), reader.data)
-        head = word(words.r_data)
-        bus_takes = self._send(m, head, words.r_rdy, record)
-        m.d.comb += [
-            words.w_data.eq(reader.o.payload),
-            words.w_en.eq(reader.o.valid),
-            words.r_en.eq(Mux(head.to_memory, bus_takes, writer.words.ready)),
-            reader.returned.eq(words.r_en & words.r_rdy),
-            writer.words.payload.eq(head.data),
-            writer.words.valid.eq(words.r_rdy & ~head.to_memory),
-        ]
-        connect(m, writer.o, wiring.flipped(self.activation_write))
-
-        empty, signals = Signal(), Signal()
-        m.d.comb += [
-            empty.eq(~(runs.r_rdy | reader.busy | writer.busy
-                       | requests.r_rdy | record.busy | self.write_data.valid)),
-            front.settled.eq(empty & self.writer_idle),
-            self.out_free_signal.eq(reader.out_free_signal),
-            self.res_free_signal.eq(reader.res_free_signal),
-            self.act_ready_signal.eq(writer.act_ready_signal),
-            signals.eq(self.out_free_signal | self.res_free_signal | self.act_ready_signal),
-            self.busy.eq((front.busy | ~empty | signals) & ~self.halt),
-            self.activation_written_bytes.eq(
-                Mux(self.activation_write.valid & self.activation_write.ready, writer.o.payload.count, 0)),
-        ]
-        return m
-
-    def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: "_ResultReader", requests: SyncFIFO,
-               writer: "_LocalWriter", *, record_beats: int) -> None:
-        """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
-        bits = exact_log2(self.machine.bus_bytes)
-        run = run_layout(self.machine.bus_bytes)(runs.r_data)
-        has_room, passes = Signal(), Signal()
-        asked, request = Signal(BusRequest), Signal(BusRequest)
-        m.d.comb += [
-            has_room.eq(Mux(run.to_memory, requests.w_rdy, writer.runs.ready)),
-            runs.w_data.eq(front.runs.payload),
-            runs.w_en.eq(front.runs.valid),
-            front.runs.ready.eq(runs.w_rdy),
-            passes.eq(runs.r_rdy & has_room & reader.runs.ready),
-            runs.r_en.eq(has_room & reader.runs.ready),
-            reader.runs.payload.eq(run),
-            reader.runs.valid.eq(runs.r_rdy & has_room),
-            writer.runs.payload.eq(run),
-            writer.runs.valid.eq(passes & ~run.to_memory),
-
-            asked.address.eq(Mux(front.record, front.record_address, run.target)),
-            asked.beats.eq(Mux(front.record, record_beats, run.words)),
-            request.address.eq(Cat(Const(0, bits), asked.address[bits:])),
-            request.beats.eq(asked.beats),
-            requests.w_data.eq(request),
-            requests.w_en.eq(front.record | (passes & run.to_memory)),
-            self.write_request.payload.as_value().eq(requests.r_data),
-            self.write_request.valid.eq(requests.r_rdy),
-            requests.r_en.eq(self.write_request.ready),
-        ]
-
-    def _send(self, m: Module, head: View, valid: Value, record: StatusRecord) -> Signal:
-        """Register words for the bus; return whether it takes the head of the queue.
-
-        The register outlives a halt: a word offered must stay. Then come words without any byte, without end; the
-        bus takes those that its bursts lack.
-        """
-        bus = self.machine.bus_bytes
-        free, takes = Signal(), Signal()
-        count = Signal(range(bus + 1))  # of the bytes in the register
-        m.d.comb += [
-            free.eq(~self.write_data.valid | self.write_data.ready),
-            takes.eq(free & ~record.busy),
-            record.o.ready.eq(free),
-            self.memory_written_bytes.eq(Mux(self.write_data.valid & self.write_data.ready, count, 0)),
-        ]
-        with m.If(free):
-            strobe = Mux(self.halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
-            m.d.sync += [
-                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & head.to_memory) | self.halt),
-                self.write_data.payload.data.eq(Mux(record.busy, record.o.payload, head.data)),
-                self.write_data.payload.strobe.eq(strobe),
-                count.eq(sum(strobe[k] for k in range(bus))),
-            ]
-        return takes
 
 
 class _ResultReader(wiring.Component):
@@ -235,6 +45,9 @@ class _ResultReader(wiring.Component):
     busy : ``Out(1)``
         A run is being read, or words have not been returned.
     """
+
+    LATENCY = 1
+    """From a run to its first read."""
 
     def __init__(self, bus_bytes: int, room: int) -> None:
         self.bus_bytes = bus_bytes
@@ -364,3 +177,198 @@ class _LocalWriter(wiring.Component):
         connect(m, wiring.flipped(self.words), writer.words)
         m.d.sync += self.act_ready_signal.eq(self.o.valid & self.o.ready & write.last & write.tag)
         return m
+
+
+class StoreUnit(wiring.Component):
+    """Carry out `sta` commands in order.
+
+    A command takes one cycle of the front and one more per run. A run takes as many cycles as it touches bus words
+    (`sta.memory`), or as it has bus words (`sta.linear`, `sta.blocked`), without a gap between runs; so also runs of
+    8 bytes are stored at one per cycle if memory takes them. A command with ``mem_ready``, and `sta.status`,
+    are followed by the next only when memory has acknowledged everything.
+
+    Counts (rows, chunks, bytes) must not be zero. The address of `sta.status` is a multiple of the bus width: lower
+    bits are ignored.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Members
+    -------
+    commands : ``In(stream.Signature(Command))``
+        The commands of `isa.encoding` whose unit is ``store``.
+    store_read : ``Out(stream.Signature(20))``
+        Address of ``bus_bytes`` bytes of the result buffer.
+    store_data : ``In(flow(8 * bus_bytes))``
+        Those bytes, in order; after any latency, up to ``WORDS`` - 3 cycles without loss of rate.
+    write_request : ``Out(stream.Signature(BusRequest))``
+        Runs of aligned bus words to write.
+    write_data : ``Out(stream.Signature(write_beat(bus_bytes)))``
+        Those words, in order.
+    writer_idle : ``In(1)``
+        Memory has acknowledged all words of all requests taken.
+    activation_write : ``Out(activation_write_stream(machine))``
+    out_ready_available : ``In(1)``, out_ready_take : ``Out(1)``
+        Taken in the cycle a command starts.
+    out_free_signal, res_free_signal : ``Out(1)``
+        The cycle after a command's last byte came out of the result buffer.
+    act_ready_signal : ``Out(1)``
+        The cycle after a command's last byte was written to the activation buffer.
+    mem_ready_signal : ``Out(1)``
+        Memory has acknowledged all that was stored.
+    counters, fault, fault_address
+        As of `StatusRecord`.
+    halt : ``In(1)``
+        Stop for good: commands are taken and dropped. Bursts that the bus has begun get the words they lack, with
+        no byte of them enabled.
+    busy : ``Out(1)``
+        A command is under way, up to the cycle of its signals; acknowledgements may be outstanding.
+    activation_written_bytes, memory_written_bytes : ``Out(5)``
+        Bytes written in this cycle.
+    """
+
+    WORDS = 16
+    SEGMENTS = 16
+    READ_LATENCY = StoreFront.LATENCY + QUEUE_LATENCY + _ResultReader.LATENCY
+    """From a command's start to its first read of the result buffer."""
+    BUS_LATENCY = QUEUE_LATENCY + 1
+    """From bytes that came out of the result buffer to ``write_data``: the queue of words and a register."""
+    FREE_LATENCY = 1
+    """From a command's last bytes out of the result buffer to ``out_free_signal`` and ``res_free_signal``."""
+    LOCAL_LATENCY = QUEUE_LATENCY + RowWriter.WORD_LATENCY + 1
+    """From a command's last bytes out of the result buffer to ``act_ready_signal``."""
+    RECORD_LATENCY = StatusRecord.WALK_LATENCY + 1
+    """From the beginning of a walk to a record's first ``write_data``, less the cycles in which its counters come."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        bus = machine.bus_bytes
+        super().__init__({
+            "commands": In(stream.Signature(Command)),
+            "store_read": Out(stream.Signature(20)),
+            "store_data": In(flow(8 * bus)),
+            "write_request": Out(stream.Signature(BusRequest)),
+            "write_data": Out(stream.Signature(write_beat(bus))),
+            "writer_idle": In(1),
+            "activation_write": Out(activation_write_stream(machine)),
+            "out_ready_available": In(1),
+            "out_ready_take": Out(1),
+            "out_free_signal": Out(1),
+            "res_free_signal": Out(1),
+            "act_ready_signal": Out(1),
+            "mem_ready_signal": Out(1),
+            "counters": Out(walk_signature()),
+            "fault": In(range(max(FAULTS) + 1)),
+            "fault_address": In(32),
+            "halt": In(1),
+            "busy": Out(1),
+            "activation_written_bytes": Out(5),
+            "memory_written_bytes": Out(5),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bus = self.machine.bus_bytes
+        until_halt = ResetInserter(self.halt)
+        word = StructLayout({"data": 8 * bus, "strobe": bus, "to_memory": 1})
+        m.submodules.front = front = until_halt(StoreFront(bus))
+        m.submodules.record = record = until_halt(StatusRecord(bus))
+        m.submodules.reader = reader = until_halt(_ResultReader(bus, self.WORDS))
+        m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
+        m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
+        m.submodules.writer = writer = until_halt(_LocalWriter(bus, self.SEGMENTS))
+
+        pass_until(m, self.halt, self.commands, front.commands)
+        m.d.comb += [
+            front.out_ready_available.eq(self.out_ready_available),
+            self.out_ready_take.eq(front.out_ready_take),
+            self.mem_ready_signal.eq(front.mem_ready_signal),
+            record.fault.eq(self.fault),
+            record.fault_address.eq(self.fault_address),
+            record.start.eq(front.record),
+        ]
+        connect(m, record.counters, wiring.flipped(self.counters))
+        runs = until_halt(SyncFIFO(width=run_layout(bus).size, depth=RUNS))
+        m.submodules.runs = runs
+        self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
+
+        connect(m, reader.read, wiring.flipped(self.store_read))
+        connect(m, wiring.flipped(self.store_data), reader.data)
+        head = word(words.r_data)
+        bus_takes = self._send(m, head, words.r_rdy, record)
+        m.d.comb += [
+            words.w_data.eq(reader.o.payload),
+            words.w_en.eq(reader.o.valid),
+            words.r_en.eq(Mux(head.to_memory, bus_takes, writer.words.ready)),
+            reader.returned.eq(words.r_en & words.r_rdy),
+            writer.words.payload.eq(head.data),
+            writer.words.valid.eq(words.r_rdy & ~head.to_memory),
+        ]
+        connect(m, writer.o, wiring.flipped(self.activation_write))
+
+        empty, signals = Signal(), Signal()
+        m.d.comb += [
+            empty.eq(~(runs.r_rdy | reader.busy | writer.busy
+                       | requests.r_rdy | record.busy | self.write_data.valid)),
+            front.settled.eq(empty & self.writer_idle),
+            self.out_free_signal.eq(reader.out_free_signal),
+            self.res_free_signal.eq(reader.res_free_signal),
+            self.act_ready_signal.eq(writer.act_ready_signal),
+            signals.eq(self.out_free_signal | self.res_free_signal | self.act_ready_signal),
+            self.busy.eq((front.busy | ~empty | signals) & ~self.halt),
+            self.activation_written_bytes.eq(
+                Mux(self.activation_write.valid & self.activation_write.ready, writer.o.payload.count, 0)),
+        ]
+        return m
+
+    def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: _ResultReader, requests: SyncFIFO,
+               writer: _LocalWriter, *, record_beats: int) -> None:
+        """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
+        bits = exact_log2(self.machine.bus_bytes)
+        run = run_layout(self.machine.bus_bytes)(runs.r_data)
+        has_room, passes = Signal(), Signal()
+        asked, request = Signal(BusRequest), Signal(BusRequest)
+        enqueue(m, front.runs, runs)
+        m.d.comb += [
+            has_room.eq(Mux(run.to_memory, requests.w_rdy, writer.runs.ready)),
+            passes.eq(runs.r_rdy & has_room & reader.runs.ready),
+            runs.r_en.eq(has_room & reader.runs.ready),
+            reader.runs.payload.eq(run),
+            reader.runs.valid.eq(runs.r_rdy & has_room),
+            writer.runs.payload.eq(run),
+            writer.runs.valid.eq(passes & ~run.to_memory),
+
+            asked.address.eq(Mux(front.record, front.record_address, run.target)),
+            asked.beats.eq(Mux(front.record, record_beats, run.words)),
+            request.address.eq(Cat(Const(0, bits), asked.address[bits:])),
+            request.beats.eq(asked.beats),
+            requests.w_data.eq(request),
+            requests.w_en.eq(front.record | (passes & run.to_memory)),
+        ]
+        dequeue(m, requests, self.write_request)
+
+    def _send(self, m: Module, head: View, valid: Value, record: StatusRecord) -> Signal:
+        """Register words for the bus; return whether it takes the head of the queue.
+
+        The register outlives a halt: a word offered must stay. Then come words without any byte, without end; the
+        bus takes those that its bursts lack.
+        """
+        bus = self.machine.bus_bytes
+        free, takes = Signal(), Signal()
+        count = Signal(range(bus + 1))  # of the bytes in the register
+        m.d.comb += [
+            free.eq(~self.write_data.valid | self.write_data.ready),
+            takes.eq(free & ~record.busy),
+            record.o.ready.eq(free),
+            self.memory_written_bytes.eq(Mux(self.write_data.valid & self.write_data.ready, count, 0)),
+        ]
+        with m.If(free):
+            strobe = Mux(self.halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
+            m.d.sync += [
+                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & head.to_memory) | self.halt),
+                self.write_data.payload.data.eq(Mux(record.busy, record.o.payload, head.data)),
+                self.write_data.payload.strobe.eq(strobe),
+                count.eq(sum(strobe[k] for k in range(bus))),
+            ]
+        return takes

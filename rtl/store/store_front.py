@@ -38,6 +38,8 @@ def run_layout(bus_bytes: int) -> StructLayout:
 class StoreFront(wiring.Component):
     """Commands in, runs out, a run per cycle, one more cycle for each command.
 
+    The first run leaves ``LATENCY`` cycles after its command has been taken.
+
     Members
     -------
     commands, out_ready_available, out_ready_take, mem_ready_signal
@@ -50,6 +52,8 @@ class StoreFront(wiring.Component):
     busy : ``Out(1)``
         A command is being worked on.
     """
+
+    LATENCY = 2
 
     def __init__(self, bus_bytes: int) -> None:
         self.bus_bytes = bus_bytes

@@ -11,6 +11,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError, Field
+from tilewright.rtl.stream.queues import dequeue, enqueue
 
 FUNCT3 = {instruction.mnemonic: instruction.funct3 for instruction in INSTRUCTIONS}
 """funct3 by mnemonic."""
@@ -103,15 +104,9 @@ class CommandQueue(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=Command.as_shape().size, depth=self.depth)
-        m.d.comb += [
-            fifo.w_data.eq(self.i.payload.as_value()),
-            fifo.w_en.eq(self.i.valid),
-            self.i.ready.eq(fifo.w_rdy),
-            self.o.payload.eq(fifo.r_data),
-            self.o.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.o.ready),
-            self.empty.eq(fifo.level == 0),
-        ]
+        enqueue(m, self.i, fifo)
+        dequeue(m, fifo, self.o)
+        m.d.comb += self.empty.eq(fifo.level == 0)
         return m
 
 

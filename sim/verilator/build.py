@@ -14,7 +14,14 @@ import pythondata_cpu_cv32e40x
 from tilewright.errors import ToolError
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import Machine
-from tilewright.sim.verilog.core_sources import core_sources, xpulp_core_sources
+from tilewright.sim.verilog.core_sources import (
+    VERILATOR_HINTS,
+    bare_core_sources,
+    core_sources,
+    system_sources,
+    xpulp_core_sources,
+    xpulp_wrapper_sources,
+)
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
@@ -27,7 +34,6 @@ COMPILER_FLAGS = "-std=c++17"
 
 _SOURCES = Path(__file__).parents[2]
 _THIS_FILE = Path(__file__).read_bytes()  # as this process runs it, whatever the file has become since
-_CLOCK_GATE = _SOURCES / "sim/verilator/harness/clock_gate.sv"
 _CORE = Path(pythondata_cpu_cv32e40x.data_location)
 _XPULP_CORE = Path(pythondata_cpu_cv32e40p.data_location)
 
@@ -87,19 +93,19 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
 
 def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
     xpulp = core == XPULP_CORE
-    sources = [*(xpulp_core_sources() if xpulp else core_sources()), _CLOCK_GATE]
-    if not xpulp:
-        sources.append(_SOURCES / "rtl" / "soc" / "host_core.sv")
+    sources = xpulp_core_sources() if xpulp else core_sources()
+    inner = "xpulp_core" if xpulp else "bare_core"
     if machine is None:
-        top, inner, bus_bytes, title = "simulated_core", "xpulp_core" if xpulp else "bare_core", 0, f"core {core!r}"
+        sources += xpulp_wrapper_sources() if xpulp else bare_core_sources()
+        top, bus_bytes, title = "simulated_core", 0, f"core {core!r}"
     else:
-        top, inner = "simulated_soc", "tilewright_soc"
-        bus_bytes, title = machine.bus_bytes, f"machine {machine.name!r}"
+        sources += system_sources()
+        top, bus_bytes, title = "simulated_soc", machine.bus_bytes, f"machine {machine.name!r}"
         coprocessor = folder / "coprocessor.v"
         coprocessor.write_text(coprocessor_verilog(machine, probes=activity))
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"
-    sources += [_SOURCES / "rtl" / "soc" / f"{inner}.sv", harness / f"{top}.sv", *sorted(harness.glob("*.cpp"))]
+    sources += [harness / f"{top}.sv", *sorted(harness.glob("*.cpp"))]
     if activity:
         sources.append(harness / "activity.sv")
     command = [
@@ -108,7 +114,7 @@ def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bo
         "--top-module", top, "-Mdir", str(folder / "model"), "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",
         f"+incdir+{(_XPULP_CORE if xpulp else _CORE) / 'rtl' / 'include'}",
-        *([] if xpulp else [str(_SOURCES / "rtl" / "soc" / "cv32e40x.vlt")]), *map(str, sources),
+        *([] if xpulp else [str(VERILATOR_HINTS)]), *map(str, sources),
     ]
     log = folder / "build.log"
     with open(log, "w") as output:

@@ -52,4 +52,4 @@ def test_the_array_s_multipliers():
 def test_the_products_of_post_processing(a_bits, b_bits):
     run_bench(SideBySide(Product(a_bits, b_bits), "ecp5_product"), module="tests.cocotb.bench_product",
               toplevel="product_side_by_side", environment={"A_BITS": a_bits, "B_BITS": b_bits},
-              sources=(SYNTHESIS / "ecp5_product.v", BLOCK))
+              sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))

@@ -27,10 +27,10 @@ PINS = {
 
 
 def test_every_port_has_its_pin_and_a_voltage():
-    text = (RTL / "board" / "ulx3s.lpf").read_text()
+    text = (RTL / "ulx3s.lpf").read_text()
     assert dict(re.findall(r'LOCATE COMP "([^"]+)" SITE "(\w+)";', text)) == PINS
     assert set(re.findall(r'IOBUF PORT "([^"]+)" .*IO_TYPE=LVCMOS33', text)) == PINS.keys()
-    ports = re.search(r"\) \((.*?)\);", (RTL / "board" / f"{TOP}.sv").read_text(), re.DOTALL)[1]
+    ports = re.search(r"\) \((.*?)\);", (RTL / f"{TOP}.sv").read_text(), re.DOTALL)[1]
     assert set(re.findall(r"(\w+)(?:,|\s*//|\s*$)", re.sub(r"//.*", "", ports), re.MULTILINE)) == {
         name.partition("[")[0] for name in PINS}
 

@@ -1,4 +1,4 @@
-// The core's clock gate for an FPGA: always open, so that core and coprocessor share one clock net.
+// The core's clock gate, always open: core and coprocessor share one clock, and an FPGA's clocks have wires of their own.
 // Replace it by a clock buffer with enable (BUFGCE, DCCA) or a library's cell if the core is to save power asleep.
 module cv32e40x_clock_gate #(
   parameter int LIB = 0
