@@ -64,6 +64,8 @@ class Dispatcher(wiring.Component):
     """
 
     QUIET_CYCLES = 4
+    FENCE_CYCLES = QUIET_CYCLES + 1
+    """From the last sign of life to the end of the fence, with the cycle in which it is taken."""
 
     def __init__(self, machine: Machine) -> None:
         self.depth = machine.queue_depth

@@ -84,6 +84,9 @@ class Counters(wiring.Component):
         All counts up to the last walk, in the order of the table.
     """
 
+    WALK_CYCLES = 1 + len(COUNTERS)
+    """From the beginning of a walk until another can begin."""
+
     def __init__(self, machine: Machine) -> None:
         self._event_steps = event_steps(machine)
         self.totals = Memory(shape=32, depth=len(COUNTERS), init=[])

@@ -87,6 +87,10 @@ class PostUnit(Component):
     """
 
     COMMAND_GAP = OutputWalker.LATENCY + 1 + WindowSteps.LATENCY  # and the queue between them
+    VALUE_LATENCY = Requantise.LATENCY + 1  # from the sums to the register of values
+    POOL_LATENCY = MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE  # from there to the result buffer
+    LATENCY = MacUnit.SUMS_LATENCY + VALUE_LATENCY + POOL_LATENCY  # `latency`, with the sums of `MacUnit`
+    RESIDUAL_LATENCY = MacUnit.SUMS_LATENCY + VALUE_LATENCY + ResidualStage.LATENCY  # likewise, less ``interval``
     SIGNAL_LATENCY = 1  # from a vector's bytes handed to the buffer to a run's signals
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
@@ -96,8 +100,8 @@ class PostUnit(Component):
             raise ValueError(f"PostUnit sums_latency must be at least {ParameterBuffer.LATENCY}, not {sums_latency!r}")
         self.machine = machine
         self.sums_latency = sums_latency
-        self.value_latency = sums_latency + Requantise.LATENCY + 1
-        self.latency = self.value_latency + MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE
+        self.value_latency = sums_latency + self.VALUE_LATENCY
+        self.latency = self.value_latency + self.POOL_LATENCY
         self._residual = ResidualStage(machine)
         self.interval = self._residual.interval
         self.residual_latency = self.value_latency + self._residual.latency

@@ -32,11 +32,14 @@ class ResidualStage(Component):
         ``slot``, ``data``: the sums; those beyond the slot's count mean nothing.
     """
 
+    LATENCY = ResidualAdd.LATENCY + 1
+    """Of a vector, less the interval."""
+
     def __init__(self, machine: Machine) -> None:
         self.lanes = machine.post_lanes
         self.adders = max(1, machine.post_lanes // 4)
         self.interval = self.lanes // self.adders
-        self.latency = self.interval + ResidualAdd.LATENCY + 1
+        self.latency = self.interval + self.LATENCY
         self.slot = slot_layout(machine)
         values = ArrayLayout(8, self.lanes)
         super().__init__({

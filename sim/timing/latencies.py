@@ -1,4 +1,4 @@
-"""Latencies of the components in rtl/, in cycles: by value, since sim/ imports nothing from there; held by a test."""
+"""Latencies of the components in rtl/, in cycles: by value, since sim/ imports nothing from there; held by tests."""
 
 from tilewright.isa.counters import COUNTERS
 
@@ -62,8 +62,11 @@ WALK_INTERVAL = 63
 """rtl.port.performance_counters.INTERVAL: from the beginning of a walk to that of the next, if nobody asks for one
 before."""
 
-WALK_TO_BUS = 7
+WALK_TO_BUS = 3
 """From the beginning of a walk to a record's first word on the bus, less the cycles in which its counters come."""
+
+RECORD_MARGIN = 4
+"""Cycles that a record takes beyond those, so that programs, which end with one, end when they do in RTL: fitted."""
 
 QUIET_CYCLES = 5
 """rtl.port.dispatcher.Dispatcher.QUIET_CYCLES, and the cycle in which the fence is taken."""

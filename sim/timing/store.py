@@ -8,6 +8,7 @@ from tilewright.sim.timing.latencies import (
     READ_TO_BUS,
     READ_TO_LOCAL,
     READ_TO_SIGNAL,
+    RECORD_MARGIN,
     RECORD_TO_WALK,
     STORE_TO_BUS,
     STORE_WORDS,
@@ -131,6 +132,6 @@ class StoreTiming:
         size = 4 * RECORD_WORDS
         each = self.shared.machine.bus_bytes // 4       # counters per word; they come one per cycle
         words, counted = size // (4 * each), -(-len(COUNTERS) // each)
-        yield start + WALK_TO_BUS + each
+        yield start + WALK_TO_BUS + RECORD_MARGIN + each
         yield self.shared.bus.move(self.shared.bus.write, words, each * (counted - 1) + 1 + words - counted)
         self._sent(TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=size), done)

@@ -1,4 +1,4 @@
-"""The fast engine: its values are the functional engine's, its records add up, its latencies are the RTL's."""
+"""The fast engine: its values are the functional engine's, and its records add up."""
 
 import numpy as np
 import pytest
@@ -10,22 +10,7 @@ from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Fault, Permission
 from tilewright.isa.program import Function, Program, issue
-from tilewright.rtl.arithmetic.requantise import Requantise
-from tilewright.rtl.arithmetic.residual_add import ResidualAdd
-from tilewright.rtl.array.lane import DEPTH
-from tilewright.rtl.array.mac import MacUnit
-from tilewright.rtl.array.sequencer import Sequencer
-from tilewright.rtl.buffers.activation_buffer import ActivationBuffer
-from tilewright.rtl.load.load import LoadUnit
-from tilewright.rtl.load.row_writer import RowWriter
-from tilewright.rtl.port.dispatcher import Dispatcher
-from tilewright.rtl.port.performance_counters import INTERVAL
-from tilewright.rtl.post.pooling import MaxPoolUnit
-from tilewright.rtl.post.post import PostUnit
-from tilewright.rtl.store.store import StoreUnit
-from tilewright.rtl.stream.commands import CommandQueue
 from tilewright.sim.fast_engine import run_fast
-from tilewright.sim.timing import latencies as timing_latencies
 from tilewright.sim.values.executor import ExecutionError
 
 NAMES = tuple(counter.name for counter in COUNTERS)
@@ -121,26 +106,3 @@ def test_sums_that_nobody_drains_block_the_fence():
 def test_images_and_dumps_must_fit_memory():
     with pytest.raises(ValueError, match=r"^Memory has 1024 bytes from 0x80000000, not the 8 at 0x800003fc$"):
         run_fast(preset("base"), program_of(), [(MAIN_BASE + 1020, bytes(8))], memory_bytes=1024)
-
-
-def test_latencies_are_those_of_the_rtl():
-    # As PostUnit and ResidualStage add them up; then a register for the signal, and the semaphore.
-    value = MacUnit.SUMS_LATENCY + Requantise.LATENCY + 1
-    expected = {
-        "QUEUE_LATENCY": CommandQueue.LATENCY,
-        "RING_SUMS": DEPTH,
-        "MAC_LATENCY": MacUnit.LATENCY,
-        "READS_MADE": Sequencer.LATENCY + ActivationBuffer.READ_LATENCY + 1,
-        "COMMAND_GAP": PostUnit.COMMAND_GAP,
-        "POST_LATENCY": value + MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE + 2,
-        "RESIDUAL_LATENCY": value + ResidualAdd.LATENCY + 1 + 2,
-        "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
-        "WORD_TO_SIGNAL": RowWriter.LATENCY,
-        "SEGMENTS": LoadUnit.SEGMENTS,
-        "STORE_WORDS": StoreUnit.WORDS,
-        "READ_TO_SIGNAL": PostUnit.STORE_READ_LATENCY + 2,
-        "QUIET_CYCLES": Dispatcher.QUIET_CYCLES + 1,
-        "WALK_CYCLES": len(COUNTERS) + 1,
-        "WALK_INTERVAL": INTERVAL,
-    }
-    assert {name: getattr(timing_latencies, name) for name in expected} == expected

@@ -1,0 +1,50 @@
+"""Every latency of the cycle model follows from those that the components of the gateware state."""
+
+from tilewright.rtl.array.lane import DEPTH
+from tilewright.rtl.array.mac import MacUnit
+from tilewright.rtl.array.sequencer import Sequencer
+from tilewright.rtl.buffers.result_buffer import ResultBuffer
+from tilewright.rtl.bus.axi import AxiReader
+from tilewright.rtl.load.load import LoadUnit
+from tilewright.rtl.port.dispatcher import Dispatcher
+from tilewright.rtl.port.performance_counters import INTERVAL, Counters
+from tilewright.rtl.port.semaphores import Semaphores
+from tilewright.rtl.port.window_check import WindowCheck
+from tilewright.rtl.post.post import PostUnit
+from tilewright.rtl.store.status_record import StatusRecord
+from tilewright.rtl.store.store import StoreUnit
+from tilewright.rtl.stream.commands import CommandQueue
+from tilewright.sim.timing import latencies
+
+FITTED = {"RECORD_MARGIN"}
+"""Values of the model that are no component's."""
+
+
+def test_latencies_are_those_of_the_components():
+    signal = PostUnit.SIGNAL_LATENCY + Semaphores.LATENCY
+    read = ResultBuffer.READ_LATENCY
+    expected = {
+        "QUEUE_LATENCY": CommandQueue.LATENCY,
+        "RING_SUMS": DEPTH,
+        "MAC_LATENCY": MacUnit.LATENCY,
+        "READS_MADE": Sequencer.FREE_LATENCY + Semaphores.LATENCY,
+        "COMMAND_GAP": PostUnit.COMMAND_GAP,
+        "POST_LATENCY": PostUnit.LATENCY + signal,
+        "RESIDUAL_LATENCY": PostUnit.RESIDUAL_LATENCY + signal,
+        "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
+        "FRONT_TO_BUS": LoadUnit.REQUEST_LATENCY + WindowCheck.LATENCY + AxiReader.LATENCY,
+        "WORD_TO_SIGNAL": LoadUnit.SIGNAL_LATENCY + Semaphores.LATENCY,
+        "SEGMENTS": LoadUnit.SEGMENTS,
+        "STORE_TO_BUS": StoreUnit.READ_LATENCY + read + StoreUnit.BUS_LATENCY,
+        "STORE_WORDS": StoreUnit.WORDS,
+        "READ_TO_BUS": read + StoreUnit.BUS_LATENCY,
+        "READ_TO_SIGNAL": read + StoreUnit.FREE_LATENCY + Semaphores.LATENCY,
+        "READ_TO_LOCAL": read + StoreUnit.LOCAL_LATENCY + Semaphores.LATENCY,
+        "RECORD_TO_WALK": StatusRecord.REQUEST_LATENCY,
+        "WALK_CYCLES": Counters.WALK_CYCLES,
+        "WALK_INTERVAL": INTERVAL,
+        "WALK_TO_BUS": StoreUnit.RECORD_LATENCY,
+        "QUIET_CYCLES": Dispatcher.FENCE_CYCLES,
+    }
+    stated = {name: value for name, value in vars(latencies).items() if isinstance(value, int)}
+    assert {name: value for name, value in stated.items() if name not in FITTED} == expected
