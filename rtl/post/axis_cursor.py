@@ -7,7 +7,7 @@ KERNEL_WIDTH = 4
 STRIDE_WIDTH = 3
 
 
-class WindowAxis(Struct):
+class PoolingAxis(Struct):
     """The windows along one axis: ``reach`` is kernel - stride, or 0 if that is negative."""
 
     kernel: KERNEL_WIDTH
@@ -38,7 +38,7 @@ class AxisCursor:
         self.m = m
         layout = StructLayout({**place_layout(address_width).members, "left": index_width, "more": 1,
                                "here": 1, "behind": 1})
-        self.axis = Signal(WindowAxis, name=f"{name}_axis")
+        self.axis = Signal(PoolingAxis, name=f"{name}_axis")
         self.now = Signal(layout, name=f"{name}_now")
         self.tile = Signal(layout, name=f"{name}_tile")
         self.start = Signal(layout, name=f"{name}_start")

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_SLOTS, Machine
-from tilewright.rtl.post.axis_cursor import KERNEL_WIDTH, STRIDE_WIDTH, AxisCursor, Countdown, WindowAxis, place_layout
+from tilewright.rtl.post.axis_cursor import KERNEL_WIDTH, STRIDE_WIDTH, AxisCursor, Countdown, PoolingAxis, place_layout
 
 
 class PoolingWindow(Struct):
@@ -120,7 +120,7 @@ class OutputWalker(Component):
             "output": In(OutputSteps),
             "pool": In(PoolingWindow),
             "o": Out(stream.Signature(vector_layout(machine))),
-            "axes": Out(ArrayLayout(WindowAxis, 2)),
+            "axes": Out(ArrayLayout(PoolingAxis, 2)),
             "winograd": Out(1),
             "residual": Out(1),
             "table": Out(1),

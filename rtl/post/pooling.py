@@ -10,7 +10,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.axis_cursor import WindowAxis
+from tilewright.rtl.post.axis_cursor import PoolingAxis
 from tilewright.rtl.post.output_walker import OutputSteps, vector_layout
 from tilewright.rtl.stream.pipeline import Pipeline, flow
 
@@ -75,7 +75,7 @@ class WindowSteps(Component):
         self.machine = machine
         super().__init__({
             "i": In(stream.Signature(vector_layout(machine))),
-            "axes": In(ArrayLayout(WindowAxis, 2)),
+            "axes": In(ArrayLayout(PoolingAxis, 2)),
             "output": In(OutputSteps),
             "o": Out(stream.Signature(step_layout(machine))),
             "busy": Out(1),
@@ -116,7 +116,7 @@ class WindowSteps(Component):
         return m
 
     @staticmethod
-    def _before(place: View, axis: WindowAxis, step: Value) -> list[object]:
+    def _before(place: View, axis: PoolingAxis, step: Value) -> list[object]:
         """Go to the window before."""
         return [
             place.window.eq(place.window - 1),
