@@ -1,15 +1,11 @@
 """Commands that no hardware could execute, each refused in a sentence and with a typed reason."""
 
-import re
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from tests.isa.semantics.test_execute_command import CLAMP, CONV, OUTPUT, SIZE, engine_of, run, set_conv, set_store
+from tests.support.coprocessor_state import CLAMP, CONV, OUTPUT, engine_of, run, set_conv, set_store
 from tilewright.isa.machine import preset
 from tilewright.isa.memory import MAIN_BASE
-from tilewright.isa.semantics import execute_command
 from tilewright.isa.semantics.command_errors import (
     OutsideBufferError,
     SettingMissingError,
@@ -19,7 +15,6 @@ from tilewright.isa.semantics.command_errors import (
     ZeroSettingError,
 )
 from tilewright.sim.values.executor import CommandFailedError, ExecutionError
-from tilewright.sim.values.main_memory import WindowError
 
 READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
          ("lda.set_layout", {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}))
@@ -105,16 +100,6 @@ def test_no_sums_are_a_reason_of_their_own():
     assert isinstance(caught.value.reason, SumsMissingError)
 
 
-@pytest.mark.parametrize("defect", [KeyError("rows"), IndexError("list index out of range")], ids=repr)
-def test_a_defect_of_the_engine_is_not_told_as_one_of_the_program(defect, monkeypatch):
-    def broken(state, memory, variant, operands):
-        raise defect
-    monkeypatch.setitem(execute_command.EFFECTS, "ldw", broken)
-    with pytest.raises(type(defect)) as caught:
-        run(engine_of(preset("base")), ("ldw.main", {"address": MAIN_BASE, "words": 1}))
-    assert caught.value is defect
-
-
 def test_a_semaphore_counts_to_63():
     engine = engine_of(preset("base"))
     signal = ("ldw.main", {"address": MAIN_BASE, "words": 1}, "signal_wgt_ready")
@@ -122,34 +107,3 @@ def test_a_semaphore_counts_to_63():
     message = r"^Command ldw\.main .* must keep the semaphore wgt_ready below 64, and overflows it$"
     with pytest.raises(ExecutionError, match=message):
         run(engine, signal)
-
-
-def test_waits_take_and_signals_add():
-    engine = engine_of(preset("base"))
-    fill = ("lda.fill_linear", {"rows": 1})
-    run(engine, *READY, (*fill, "signal_act_ready"), (*fill, "signal_act_ready"))
-    assert engine.state.semaphores["act_ready"] == 2
-    cfg = CONV | {"tiles_x": 1}
-    run(engine, *set_conv(cfg), ("conv.run", {"tiles_y": 1, "groups": 1}, "wait_act_ready", "signal_act_free"))
-    assert (engine.state.semaphores["act_ready"], engine.state.semaphores["act_free"]) == (1, 1)
-
-
-@pytest.mark.parametrize("commands", [
-    [*READY, ("lda.linear", {"address": MAIN_BASE + SIZE - 8, "rows": 1})],
-    [("ldw.main", {"address": MAIN_BASE + SIZE - 8, "words": 2})],
-    [*set_store(9, 100), ("sta.memory", {"rows": 1, "address": MAIN_BASE + SIZE - 10})],
-    [("sta.status", {"address": 0})],
-], ids=lambda commands: commands[-1][0])
-def test_a_breach_of_the_windows(commands):
-    message = "^" + re.escape("A DMA request must stay inside a window (0x80000000..0x80010000), not ")
-    with pytest.raises(WindowError, match=message):
-        run(engine_of(preset("base")), *commands)
-
-
-def test_a_run_may_reach_beyond_the_buffer_and_wraps():
-    machine = replace(preset("base"), activation_bytes=4096)
-    engine = engine_of(machine)
-    run(engine, *set_conv({"tiles_x": 1, "runs": 1, "kernel_x": 1, "kernel_y": 1}),
-        ("conv.run", {"base": 4090, "tiles_y": 1, "groups": 1}))
-    data = np.concatenate([engine.state.activations[4090:], engine.state.activations[:10]]).astype(int)
-    assert engine.state.sums[0].sums[0, 0, 0] == int(data @ engine.state.weight_words[0, 0].astype(int))

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.isa.semantics.test_execute_command import blocked, engine_of, run, set_conv
+from tests.support.coprocessor_state import blocked, engine_of, run, set_conv
 from tilewright.isa import numerics
 from tilewright.isa.assembler import command
 from tilewright.isa.machine import PRESETS, preset

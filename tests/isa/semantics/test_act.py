@@ -1,0 +1,77 @@
+"""act.run against isa.numerics, value by value: requantisation, residual, table."""
+
+import numpy as np
+import pytest
+
+from tests.support.coprocessor_state import CLAMP, MACHINES, OUTPUT, engine_of, run, set_parameters, sums_for
+from tilewright.isa import numerics
+from tilewright.isa.machine import preset
+from tilewright.isa.memory import MAIN_BASE
+
+
+@MACHINES
+@pytest.mark.parametrize("winograd", [0, 1])
+def test_act_requantises_and_drops_what_is_outside(machine, winograd):
+    engine = engine_of(machine)
+    parameters = set_parameters(engine, 64)
+    rows, channels, first = 3, 11, machine.lanes
+    sums = sums_for(engine, winograd, rows, channels)
+    expected = engine.state.results.copy()
+    for y in range(rows):
+        for x in range(5):
+            for n in range(channels):
+                expected[40 + 120 * y + 13 * x + n] = numerics.requantize(
+                    int(sums[y, x, n]), **parameters[first + n], **CLAMP)
+    run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP),
+        ("act.run", {"base": 40, "rows": rows, "winograd": winograd, "parameter_base": first, "channels": channels}))
+    np.testing.assert_array_equal(engine.state.results, expected)
+
+
+@pytest.mark.parametrize(("own_second", "unsigned"), [(0, 0), (1, 0), (0, 1)])
+def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
+    engine = engine_of(preset("base"))
+    parameters = set_parameters(engine, 8)
+    sums = sums_for(engine, 0, 2, 6)
+    scales = {"mantissa_a": 0xC00000, "shift_a": 24, "mantissa_b": 0x900001, "shift_b": 23}
+    offset = {"offset_mantissa": 0x900000, "offset_shift": 20, "offset_negative": 1, "unsigned": unsigned}
+    bounds = {"low": -90, "high": 120}
+    expected = engine.state.results.copy()
+    for y in range(2):
+        for x in range(5):
+            for n in range(6):
+                place = 40 + 120 * y + 13 * x + n
+                own = numerics.requantize(int(sums[y, x, n]), **parameters[n], **CLAMP)
+                operands = (int(expected[place]), own) if own_second else (own, int(expected[place]))
+                expected[place] = numerics.add_residual(*operands, **scales, **offset, **bounds)
+    run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),
+        ("act.set_residual_offset", offset | {"residual_low": -90, "residual_high": 120, "own_second": own_second}),
+        ("act.run", {"base": 40, "rows": 2, "channels": 6, "residual": 1}))
+    np.testing.assert_array_equal(engine.state.results, expected)
+
+
+@pytest.mark.parametrize(("residual", "pooled"), [(0, 0), (1, 0), (0, 1)])
+def test_a_table_maps_sums_behind_the_residual_and_before_the_pooling(residual, pooled):
+    machine = preset("base")
+    engine = engine_of(machine)
+    set_parameters(engine, 8)
+    table = np.random.default_rng(3).permutation(256).astype(np.uint8).view(np.int8)
+    engine.memory.bytes[256:512] = table
+    scales = {"mantissa_a": 0xC00000, "shift_a": 24, "mantissa_b": 0x900001, "shift_b": 23}
+    settings = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),
+                ("act.set_residual_offset", {"residual_low": -90, "residual_high": 120}),
+                ("pool.window", {"kernel_y": 1, "kernel_x": 1, "stride_y": 1, "stride_x": 1, "rows": 2, "width": 5}),
+                ("ldw.table", {"address": MAIN_BASE + 256, "base": 3 * 256 // machine.bus_bytes,
+                               "words": 256 // machine.bus_bytes}))
+    act = {"base": 40, "rows": 2, "channels": 6, "residual": residual, "pooled": pooled}
+    before = engine.state.results.copy()
+    sums_for(engine, 0, 2, 6)
+    run(engine, *settings, ("act.run", act))
+    unmapped, engine.state.results[:] = engine.state.results.copy(), before
+    sums_for(engine, 0, 2, 6)
+    run(engine, ("act.run", act | {"table": 1, "table_slot": 3}))
+    for y in range(2):
+        for x in range(5):
+            for n in range(6):
+                place = 40 + 120 * y + 13 * x + n
+                before[place] = table[int(unmapped[place]) + 128]
+    np.testing.assert_array_equal(engine.state.results, before)
