@@ -27,6 +27,7 @@ Arguments are Python integers: NumPy scalars would wrap silently.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 MANTISSA_BITS = 24
 """Significant bits of a float32, and width of a scale's mantissa."""
@@ -148,7 +149,7 @@ def residual_offset(
     Parameters
     ----------
     mantissa_a, shift_a, mantissa_b, shift_b : int
-        As for :func:`add_residual`.
+        As in :class:`ResidualSettings`.
     zero_a, zero_b, zero_out : int
         Zero points as the model has them: int8, or uint8 when the add is ``unsigned``.
 
@@ -179,47 +180,79 @@ def residual_offset(
     return value < 0, mantissa, point - excess
 
 
-def add_residual(
-    a: int,
-    b: int,
-    *,
-    mantissa_a: int,
-    shift_a: int,
-    mantissa_b: int,
-    shift_b: int,
-    offset_negative: bool,
-    offset_mantissa: int,
-    offset_shift: int,
-    unsigned: bool,
-    low: int,
-    high: int,
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidualSettings:
+    """Scales, zero points and bounds of a residual add, as the operands of ``act.set_residual_*`` hold them.
+
+    Attributes
+    ----------
+    mantissa_a, shift_a, mantissa_b, shift_b : int
+        The scales float32(a_scale / y_scale) and float32(b_scale / y_scale), as :func:`pack_scale` gives them.
+    offset_negative, offset_mantissa, offset_shift : bool, int, int
+        The zero points, as :func:`residual_offset` gives them.
+    unsigned : bool
+        The model's tensors are uint8, and the operands and the result here are 128 less than theirs.
+    low, high : int
+        int8 bounds of the output, ``low <= high``.
+    """
+
+    mantissa_a: int
+    shift_a: int
+    mantissa_b: int
+    shift_b: int
+    offset_negative: bool
+    offset_mantissa: int
+    offset_shift: int
+    unsigned: bool
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, scale_a: float, scale_b: float, zeros: tuple[int, int, int], *, unsigned: bool, low: int,
+           high: int) -> "ResidualSettings":
+        """Return the settings for two scales, and zero points of a, b and the output in int8.
+
+        Raises
+        ------
+        ValueError
+            If a scale or the offset is outside what a mantissa and a shift can express.
+        """
+        bias = 128 if unsigned else 0
+        (mantissa_a, shift_a), (mantissa_b, shift_b) = pack_scale(scale_a), pack_scale(scale_b)
+        zero_a, zero_b, zero_out = (zero + bias for zero in zeros)
+        negative, mantissa, shift = residual_offset(
+            mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b,
+            zero_a=zero_a, zero_b=zero_b, zero_out=zero_out)
+        return cls(mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b,
+                   offset_negative=negative, offset_mantissa=mantissa, offset_shift=shift, unsigned=unsigned,
+                   low=low, high=high)
+
+    @property
+    def signed_offset(self) -> int:
+        """The mantissa of the offset with its sign."""
+        return -self.offset_mantissa if self.offset_negative else self.offset_mantissa
+
+
+def add_residual(a: int, b: int, settings: ResidualSettings) -> int:
     """Add two quantised values, exactly as ONNX Runtime's QLinearAdd does on x86-64.
 
     Parameters
     ----------
     a, b : int
         int8: the first and the second operand of the operator; they are not interchangeable.
-    mantissa_a, shift_a, mantissa_b, shift_b : int
-        The scales float32(a_scale / y_scale) and float32(b_scale / y_scale), as :func:`pack_scale` gives
-        them.
-    offset_negative, offset_mantissa, offset_shift : bool, int, int
-        The zero points, as :func:`residual_offset` gives them.
-    unsigned : bool
-        The model's tensors are uint8, and ``a``, ``b`` and the result are 128 less than theirs.
-    low, high : int
-        int8 bounds of the output, ``low <= high``.
+    settings : ResidualSettings
+        What the operator's scales and zero points come to.
 
     Returns
     -------
     int
-        In ``low .. high``.
+        In ``settings.low .. settings.high``.
     """
-    bias = 128 if unsigned else 0
-    offset = -offset_mantissa if offset_negative else offset_mantissa
-    partial = multiply_add(b + bias, mantissa_b, shift_b, (offset, offset_shift))
-    total, shift = multiply_add(a + bias, mantissa_a, shift_a, partial)
-    return clamp(round_shift(total, shift) - bias, low, high)
+    bias = 128 if settings.unsigned else 0
+    offset = settings.signed_offset, settings.offset_shift
+    partial = multiply_add(b + bias, settings.mantissa_b, settings.shift_b, offset)
+    total, shift = multiply_add(a + bias, settings.mantissa_a, settings.shift_a, partial)
+    return clamp(round_shift(total, shift) - bias, settings.low, settings.high)
 
 
 def transform_input(patch: Rows) -> Matrix:

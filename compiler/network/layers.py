@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
 Shape = tuple[int, int, int]
@@ -52,8 +53,7 @@ class Residual:
     operand's product by itself and fuses the first's): own value and residual are its first and second operand, in
     this order, unless the two orders agree on all pairs of int8 values.
 
-    All values and zero points are int8. With ``unsigned`` the model's were uint8, 128 more each, and the
-    zero points to give ``isa.numerics.residual_offset`` are these plus 128.
+    All values and zero points are int8. With ``unsigned`` the model's were uint8, 128 more each.
     """
 
     tensor: str
@@ -65,6 +65,19 @@ class Residual:
     low: int = -128
     high: int = 127
     unsigned: bool = False
+
+    @property
+    def settings(self) -> ResidualSettings:
+        """The same in the numbers of the datapath.
+
+        Raises
+        ------
+        ValueError
+            If a scale or the offset is outside what they hold.
+        """
+        return ResidualSettings.of(float(self.scale_a), float(self.scale_b),
+                                   (self.zero_a, self.zero_b, self.zero_out),
+                                   unsigned=self.unsigned, low=self.low, high=self.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
 from tilewright.compiler.network.operands import Values
-from tilewright.isa.numerics import pack_scale, residual_offset
 
 _EXACT_TERMS = 1023
 _PATCH_BYTES = 1 << 25
@@ -137,17 +136,13 @@ def residual_table(residual: Residual) -> np.ndarray:
     ValueError
         If a scale or the offset is outside what the datapath's numbers hold.
     """
-    shift = 128 if residual.unsigned else 0
-    (mantissa_a, shift_a), (mantissa_b, shift_b) = (
-        pack_scale(float(scale)) for scale in (residual.scale_a, residual.scale_b))
-    negative, mantissa, point = residual_offset(
-        mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b,
-        zero_a=residual.zero_a + shift, zero_b=residual.zero_b + shift, zero_out=residual.zero_out + shift)
-    offset = np.float32((-mantissa if negative else mantissa) * 2.0**-point)
-    values = np.arange(-128, 128) + shift
+    bias = 128 if residual.unsigned else 0
+    settings = residual.settings
+    offset = np.float32(settings.signed_offset * 2.0**-settings.offset_shift)
+    values = np.arange(-128, 128) + bias
     partial = _multiply_add(values, residual.scale_b, offset)  # (256,)
     total = _multiply_add(values[:, None], residual.scale_a, partial)  # (256, 256)
-    table = np.clip(np.rint(total) - shift, residual.low, residual.high).astype(np.int8)
+    table = np.clip(np.rint(total) - bias, residual.low, residual.high).astype(np.int8)
     table.setflags(write=False)
     return table
 

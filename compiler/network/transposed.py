@@ -6,7 +6,7 @@ stride 1 with that part of the kernel, turned round. The same holds for columns.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,15 +39,14 @@ def phases(image: int, out: int, kernel: int, stride: int, pad: int) -> Iterator
         yield StridePhase(first, count, chosen, high - quotient, quotient + count - 1 - low - (image - 1))
 
 
-def transposed_convolution(*, name: str, onnx_nodes: tuple[str, ...], source: TensorInfo, output: TensorInfo,
-                           weights: np.ndarray, bias: np.ndarray, strides: Pair, pads: Pads,
-                           requantize: Requantize, dilations: Pair = (1, 1), groups: int = 1,
-                           table: np.ndarray | None = None,
-                           exact: bool = True) -> tuple[list[Layer], dict[str, TensorInfo]]:
-    """Return the layers that compute a ConvTranspose, and the parts of ``output`` that they write.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TransposedConvolution:
+    """A ConvTranspose between quantised tensors.
 
-    Parameters
+    Attributes
     ----------
+    name, onnx_nodes
+        Of its layers.
     source, output : TensorInfo
         Input and result; output padding is in the shape of ``output``.
     weights : ndarray
@@ -59,23 +58,55 @@ def transposed_convolution(*, name: str, onnx_nodes: tuple[str, ...], source: Te
     requantize, table, exact
         Of every phase, as in :class:`Layer`.
     """
-    kernels = _as_convolution(_dilated(weights, dilations), groups)
-    (_, height, width), (channels, out_height, out_width) = source.shape, output.shape
-    layers, parts = [], {}
-    for y in phases(height, out_height, kernels.shape[2], strides[0], pads[0]):
-        for x in phases(width, out_width, kernels.shape[3], strides[1], pads[1]):
-            suffix = f"[{y.first}::{strides[0]}, {x.first}::{strides[1]}]"
-            part = TensorInfo(name=f"{output.name}{suffix}", shape=(channels, y.count, x.count), scale=output.scale,
-                              zero_point=output.zero_point, unsigned=output.unsigned,
-                              place=TensorPart(output.name, (0, y.first, x.first), strides).place(output.shape))
-            layers.append(_phase_layer(
-                Layer(name=f"{name}{suffix}", kind="conv", onnx_nodes=onnx_nodes, input=source.name, output=part.name,
-                      in_shape=source.shape, conv_shape=part.shape, out_shape=part.shape,
-                      weights=_taken(kernels, y.taps, x.taps), bias=bias, kernel=(len(y.taps), len(x.taps)),
-                      pads=(y.before, x.before, y.after, x.after), groups=groups, pad_value=source.zero_point,
-                      requantize=requantize, table=table, exact=exact)))
-            parts[part.name] = part
-    return layers, parts
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    source: TensorInfo
+    output: TensorInfo
+    weights: np.ndarray
+    bias: np.ndarray
+    strides: Pair
+    pads: Pads
+    requantize: Requantize
+    dilations: Pair = (1, 1)
+    groups: int = 1
+    table: np.ndarray | None = None
+    exact: bool = True
+
+    def layers(self) -> tuple[list[Layer], dict[str, TensorInfo]]:
+        """Return the layers that compute it, one for each phase, and the parts of ``output`` that they write."""
+        kernels = _as_convolution(_dilated(self.weights, self.dilations), self.groups)
+        (_, height, width), (_, out_height, out_width) = self.source.shape, self.output.shape
+        layers, parts = [], {}
+        for y in phases(height, out_height, kernels.shape[2], self.strides[0], self.pads[0]):
+            for x in phases(width, out_width, kernels.shape[3], self.strides[1], self.pads[1]):
+                part = self._part(y, x)
+                layers.append(self._layer(kernels, y, x, part))
+                parts[part.name] = part
+        return layers, parts
+
+    def _suffix(self, y: StridePhase, x: StridePhase) -> str:
+        return f"[{y.first}::{self.strides[0]}, {x.first}::{self.strides[1]}]"
+
+    def _part(self, y: StridePhase, x: StridePhase) -> TensorInfo:
+        """Return the part of the output that a phase writes."""
+        output = self.output
+        place = TensorPart(output.name, (0, y.first, x.first), self.strides).place(output.shape)
+        return TensorInfo(name=f"{output.name}{self._suffix(y, x)}", shape=(output.shape[0], y.count, x.count),
+                          scale=output.scale, zero_point=output.zero_point, unsigned=output.unsigned, place=place)
+
+    def _layer(self, kernels: np.ndarray, y: StridePhase, x: StridePhase, part: TensorInfo) -> Layer:
+        """Return the layer of a phase, with the zero point of its input in the bias."""
+        weights = _taken(kernels, y.taps, x.taps)
+        sums = weights.sum(axis=(1, 2, 3), dtype=np.int64)
+        folded = self.bias.astype(np.int64) - self.source.zero_point * sums
+        return Layer(name=f"{self.name}{self._suffix(y, x)}", kind="conv", onnx_nodes=self.onnx_nodes,
+                     input=self.source.name, output=part.name, in_shape=self.source.shape, conv_shape=part.shape,
+                     out_shape=part.shape, weights=weights, kernel=(len(y.taps), len(x.taps)),
+                     bias=np.array([wrap(int(value), 32) for value in folded], np.int32),
+                     pads=(y.before, x.before, y.after, x.after), groups=self.groups,
+                     pad_value=self.source.zero_point, requantize=self.requantize, table=self.table,
+                     exact=self.exact)
 
 
 def transposed_shape(in_shape: Shape, outputs: int, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair = (1, 1),
@@ -85,14 +116,6 @@ def transposed_shape(in_shape: Shape, outputs: int, kernel: Pair, strides: Pair,
         strides[i] * (in_shape[1 + i] - 1) + output_padding[i] + (kernel[i] - 1) * dilations[i] + 1
         - pads[i] - pads[2 + i] for i in range(2))
     return outputs, height, width
-
-
-def _phase_layer(layer: Layer) -> Layer:
-    """Return ``layer`` with the zero point of its input in the bias."""
-    assert layer.weights is not None
-    sums = layer.weights.sum(axis=(1, 2, 3), dtype=np.int64)
-    folded = layer.bias.astype(np.int64) - layer.pad_value * sums
-    return replace(layer, bias=np.array([wrap(int(value), 32) for value in folded], np.int32))
 
 
 def _dilated(weights: np.ndarray, dilations: Pair) -> np.ndarray:

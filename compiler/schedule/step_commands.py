@@ -19,7 +19,6 @@ from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import Span
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
-from tilewright.isa.numerics import pack_scale, residual_offset
 
 
 def memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
@@ -270,20 +269,16 @@ def residual_settings(layer: Layer) -> Iterator[Draft]:
     """Yield the settings of the residual add."""
     add = layer.residual
     assert add is not None
-    bias = 128 if add.unsigned else 0
     try:
-        mantissa_a, shift_a = pack_scale(float(add.scale_a))
-        mantissa_b, shift_b = pack_scale(float(add.scale_b))
-        negative, mantissa, shift = residual_offset(
-            mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b,
-            zero_a=add.zero_a + bias, zero_b=add.zero_b + bias, zero_out=add.zero_out + bias)
+        settings = add.settings
     except ValueError as error:
         raise CompileError(f"Layer {layer.name!r}, residual: {error}") from error
-    yield Draft("act", "set_residual_scale", {"mantissa_a": mantissa_a, "shift_a": shift_a, "mantissa_b": mantissa_b,
-                                              "shift_b": shift_b})
+    yield Draft("act", "set_residual_scale", {"mantissa_a": settings.mantissa_a, "shift_a": settings.shift_a,
+                                              "mantissa_b": settings.mantissa_b, "shift_b": settings.shift_b})
     yield Draft("act", "set_residual_offset", {
-        "offset_mantissa": mantissa, "offset_shift": shift, "offset_negative": int(negative),
-        "residual_low": add.low, "residual_high": add.high, "unsigned": int(add.unsigned), "own_second": 0})
+        "offset_mantissa": settings.offset_mantissa, "offset_shift": settings.offset_shift,
+        "offset_negative": int(settings.offset_negative), "residual_low": settings.low,
+        "residual_high": settings.high, "unsigned": int(settings.unsigned), "own_second": 0})
 
 
 # ---- store

@@ -36,7 +36,7 @@ def residual_add_batches(rng: random.Random, count: int) -> Iterator[tuple[int, 
         config, pairs = test_residual_add.batch(rng.choice(test_residual_add.DRAWS), rng, PAIRS_EACH)
         pairs = pairs[:count]
         count -= len(pairs)
-        cases = [({"a": a, "b": b}, numerics.add_residual(a, b, **config)) for a, b in pairs]
+        cases = [({"a": a, "b": b}, numerics.add_residual(a, b, numerics.ResidualSettings(**config))) for a, b in pairs]
         yield pack(SETTINGS, config), cases
 
 

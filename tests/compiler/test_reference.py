@@ -239,8 +239,10 @@ def test_residual_table_is_the_datapaths_addition(zeros, unsigned, scales, seed)
     offset = numerics.residual_offset(**config, **dict(zip(
         ("zero_a", "zero_b", "zero_out"), (zero + shift for zero in zeros), strict=True)))
     config |= dict(zip(("offset_negative", "offset_mantissa", "offset_shift"), offset, strict=True))
+    expected = numerics.ResidualSettings(**config, unsigned=unsigned, low=-100, high=127)
+    assert residual.settings == expected
     for a, b in np.random.default_rng(seed).integers(-128, 128, (100, 2)).tolist():
-        assert table[a + 128, b + 128] == numerics.add_residual(a, b, **config, unsigned=unsigned, low=-100, high=127)
+        assert table[a + 128, b + 128] == numerics.add_residual(a, b, expected)
 
 
 def test_requantisation_is_the_datapaths():

@@ -141,19 +141,19 @@ def fma(x, y, addend):
 
 
 def configure(scale_a, scale_b, zeros, unsigned=False, low=-128, high=127):
-    """Return the keyword arguments of add_residual; ``zeros`` of a, b and the output are the model's."""
+    """Return the settings of add_residual; ``zeros`` of a, b and the output are the model's."""
     scales = dict(zip(("mantissa_a", "shift_a"), numerics.pack_scale(scale_a), strict=True))
     scales |= zip(("mantissa_b", "shift_b"), numerics.pack_scale(scale_b), strict=True)
     zeros = dict(zip(("zero_a", "zero_b", "zero_out"), zeros, strict=True))
     offset = numerics.residual_offset(**scales, **zeros)
     names = ("offset_negative", "offset_mantissa", "offset_shift")
     bounds = {"unsigned": unsigned, "low": low, "high": high}
-    return scales | dict(zip(names, offset, strict=True)) | bounds
+    return numerics.ResidualSettings(**scales, **dict(zip(names, offset, strict=True)), **bounds)
 
 
 def add_all(a, b, config):
     pairs = zip(np.asarray(a).tolist(), np.asarray(b).tolist(), strict=True)
-    return [numerics.add_residual(x, y, **config) for x, y in pairs]
+    return [numerics.add_residual(x, y, config) for x, y in pairs]
 
 
 @SEEDED
@@ -165,11 +165,10 @@ def test_multiply_adds_are_float32(a, b, mantissa_a, shift_a, mantissa_b, distan
     offset = scale_of(mantissa, shift) * (-1 if negative else 1)
     partial = fma(b, scale_of(mantissa_b, shift_b), offset)
     total = fma(a, scale_of(mantissa_a, shift_a), partial)
-    config = {
-        "mantissa_a": mantissa_a, "shift_a": shift_a, "mantissa_b": mantissa_b, "shift_b": shift_b,
-        "offset_mantissa": mantissa, "offset_shift": shift, "offset_negative": negative,
-    }  # fmt: skip
-    got = numerics.add_residual(a, b, **config, unsigned=False, low=-128, high=127)
+    config = numerics.ResidualSettings(
+        mantissa_a=mantissa_a, shift_a=shift_a, mantissa_b=mantissa_b, shift_b=shift_b, offset_mantissa=mantissa,
+        offset_shift=shift, offset_negative=negative, unsigned=False, low=-128, high=127)
+    got = numerics.add_residual(a, b, config)
     assert got == saturate(total, 0, -128, 127)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import TABLE_BYTES
-from tilewright.isa.numerics import add_residual, requantize
+from tilewright.isa.numerics import ResidualSettings, add_residual, requantize
 from tilewright.rtl.stream.commands import Command
 
 TABLES = 3  # tables that programs use; the last one is left for writes beside them
@@ -139,7 +139,7 @@ class Reference:
             if layer.residual is not None:
                 residual = dict(layer.residual)
                 own_second = residual.pop("own_second")
-                result = add_residual(old, q, **residual) if own_second else add_residual(q, old, **residual)
+                result = add_residual(*((old, q) if own_second else (q, old)), ResidualSettings(**residual))
                 result = self.mapped(layer, result)
             elif not first:
                 result = max(old, q)
@@ -170,7 +170,7 @@ class Program:
                 "shift": rng.randint(30, 33)}
 
     def _residual(self):
-        """Return settings of the residual add: arguments of add_residual, and the order of its operands."""
+        """Return settings of the residual add: those of ResidualSettings, and the order of its operands."""
         rng = self.rng
         low, high = sorted(rng.randint(-128, 127) for _ in range(2))
         return {"mantissa_a": rng.randrange(1 << 23, 1 << 24), "shift_a": rng.randint(22, 26),

@@ -20,7 +20,7 @@ from tilewright.compiler.network.places import (
     place_tensors,
 )
 from tilewright.compiler.network.reference import requantize, run_layer
-from tilewright.compiler.network.transposed import transposed_convolution, transposed_shape
+from tilewright.compiler.network.transposed import TransposedConvolution, transposed_shape
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,10 @@ class Sketch:
         scale = np.full(outputs, 50 / (74 * 74 * (info.shape[0] * kernel[0] * kernel[1]) ** 0.5), np.float32)
         parameters = Requantize(scale=scale, zero_point=3)
         output = self.tensor(shape)
-        layers, parts = transposed_convolution(
+        convolution = TransposedConvolution(
             name=f"transposed {output}", onnx_nodes=("transposed",), source=info, output=self.tensors[output],
             weights=weights, bias=bias, strides=strides, pads=pads, requantize=parameters)
+        layers, parts = convolution.layers()
         self.tensors |= parts
         self.steps += layers
         self.meaning.append(Transposed(source, output, weights, bias, strides, pads, info.zero_point, parameters))

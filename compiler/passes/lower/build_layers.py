@@ -43,7 +43,7 @@ from tilewright.compiler.network.places import (
     copy_layer,
     place_tensors,
 )
-from tilewright.compiler.network.transposed import transposed_convolution
+from tilewright.compiler.network.transposed import TransposedConvolution
 from tilewright.compiler.passes.lower.average_scale import average_scale
 from tilewright.compiler.passes.lower.build_core import (
     check_core,
@@ -222,12 +222,13 @@ class _Build:
         bias = self.graph.constants[node.inputs[3]] if node.inputs[3] else np.zeros(channels, np.int32)
         scale = x.scale * w_scale / own.scale
         _check_scales(node, scale)
-        layers, parts = transposed_convolution(
+        convolution = TransposedConvolution(
             name=name, onnx_nodes=node.onnx_nodes, source=x, output=self.info(node.output), weights=weights, bias=bias,
             strides=window.strides, pads=window.pads, dilations=window.dilations, groups=operator.groups,
             requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
                                   zero_point=own.zero_point, low=operator.low, high=operator.high),
             table=operator.table, exact=operator.exact)
+        layers, parts = convolution.layers()
         self.parts |= parts
         return list(layers)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.transposed import sums_by_definition
 from tilewright.compiler.network.layers import Requantize, TensorInfo
 from tilewright.compiler.network.reference import accumulate
-from tilewright.compiler.network.transposed import phases, transposed_convolution, transposed_shape
+from tilewright.compiler.network.transposed import TransposedConvolution, phases, transposed_shape
 
 CASES = [
     # channels, outputs, groups, height, width, kernel, strides, pads, dilations, output padding
@@ -32,10 +32,11 @@ def test_phases_make_up_the_definition(case, zero_point):
     weights = rng.integers(-128, 128, (channels, outputs // groups, *kernel), dtype=np.int8)
     bias = rng.integers(-1000, 1000, outputs).astype(np.int32)
     x = rng.integers(-128, 128, source.shape, dtype=np.int8)
-    layers, parts = transposed_convolution(
+    convolution = TransposedConvolution(
         name="up", onnx_nodes=("up",), source=source, output=output, weights=weights, bias=bias, strides=strides,
         pads=pads, dilations=dilations, groups=groups,
         requantize=Requantize(scale=np.ones(outputs, np.float32), zero_point=0))
+    layers, parts = convolution.layers()
     whole = np.full(outputs * shape[1] * shape[2], 1 << 40, np.int64)
     for layer in layers:
         place = parts[layer.output].place

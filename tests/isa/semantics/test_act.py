@@ -34,7 +34,7 @@ def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
     sums = sums_for(engine, 0, 2, 6)
     scales = {"mantissa_a": 0xC00000, "shift_a": 24, "mantissa_b": 0x900001, "shift_b": 23}
     offset = {"offset_mantissa": 0x900000, "offset_shift": 20, "offset_negative": 1, "unsigned": unsigned}
-    bounds = {"low": -90, "high": 120}
+    settings = numerics.ResidualSettings(**scales, **offset, low=-90, high=120)
     expected = engine.state.results.copy()
     for y in range(2):
         for x in range(5):
@@ -42,7 +42,7 @@ def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
                 place = 40 + 120 * y + 13 * x + n
                 own = numerics.requantize(int(sums[y, x, n]), **parameters[n], **CLAMP)
                 operands = (int(expected[place]), own) if own_second else (own, int(expected[place]))
-                expected[place] = numerics.add_residual(*operands, **scales, **offset, **bounds)
+                expected[place] = numerics.add_residual(*operands, settings)
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),
         ("act.set_residual_offset", offset | {"residual_low": -90, "residual_high": 120, "own_second": own_second}),
         ("act.run", {"base": 40, "rows": 2, "channels": 6, "residual": 1}))

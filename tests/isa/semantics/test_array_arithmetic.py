@@ -77,9 +77,10 @@ def test_add_residual_equals_numerics(seed):
     found = add_residual(own, residual, fields)
     names = ("mantissa_a", "shift_a", "mantissa_b", "shift_b", "offset_mantissa", "offset_shift")
     first, second = (residual, own) if fields["own_second"] else (own, residual)
-    expected = [numerics.add_residual(a, b, **{name: fields[name] for name in names},
-                                      offset_negative=bool(fields["offset_negative"]),
-                                      unsigned=bool(fields["unsigned"]),
-                                      low=fields["residual_low"], high=fields["residual_high"])
+    settings = numerics.ResidualSettings(**{name: fields[name] for name in names},
+                                         offset_negative=bool(fields["offset_negative"]),
+                                         unsigned=bool(fields["unsigned"]),
+                                         low=fields["residual_low"], high=fields["residual_high"])
+    expected = [numerics.add_residual(a, b, settings)
                 for a, b in zip(first.tolist(), second.tolist(), strict=True)]
     np.testing.assert_array_equal(found, expected)

@@ -115,6 +115,7 @@ def check(batches, gap, rng):
         cycle = 0
         for config, pairs in batches:
             ctx.set(dut.settings, config)
+            settings = numerics.ResidualSettings(**config)
             waiting = deque(pairs)
             due: deque[tuple[int, int, int, tuple[int, int]]] = deque()
             while waiting or due:
@@ -123,7 +124,7 @@ def check(batches, gap, rng):
                 if send:
                     (a, b), meta = waiting.popleft(), rng.randrange(64)
                     ctx.set(dut.i.payload, {"a": a, "b": b, "meta": meta})
-                    due.append((cycle + dut.LATENCY, numerics.add_residual(a, b, **config), meta, (a, b)))
+                    due.append((cycle + dut.LATENCY, numerics.add_residual(a, b, settings), meta, (a, b)))
                 arrives = bool(due) and due[0][0] == cycle
                 assert ctx.get(dut.o.valid) == arrives
                 if arrives:
