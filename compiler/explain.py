@@ -200,7 +200,7 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
 
 def fused(layer: Layer) -> tuple[str, ...]:
     """Return what a layer does besides its sums and their requantisation."""
-    bounds = layer.residual or layer.requantize
+    bounds = layer.residual or layer.requantisation
     found = []
     if layer.residual:
         found.append(f"add {layer.residual.tensor}")

@@ -28,7 +28,7 @@ from tilewright.compiler.emit.baseline_constants import (
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantize, Residual, Shape
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantisation, Residual, Shape
 from tilewright.compiler.network.layout import Layout, layout_of
 from tilewright.compiler.network.reference import residual_table
 from tilewright.isa.memory import MAIN_BASE
@@ -271,7 +271,7 @@ def _contiguous(layer: Layer, source: Offset, result: Offset, places: _Places) -
 def _sums(layer: Layer, source: Offset, target: Offset, places: _Places) -> Iterator[str]:
     """Yield the call that sums and requantises."""
     channels = f"(const struct channel *)(MEMORY + {places.constants.channels:#x})"
-    out, bounds = _shape(layer.conv_shape), _output(layer.requantize)
+    out, bounds = _shape(layer.conv_shape), _output(layer.requantisation)
     if layer.kind == "conv":
         name = "conv_simd" if places.xpulp and uses_simd(layer) else "conv"
         yield f"{name}({_at(source)}, {_at(places.constants.weights)}, {channels}, {_at(target)}, (struct conv){{"
@@ -297,7 +297,7 @@ def _conv_members(layer: Layer, *, xpulp: bool) -> Iterator[str]:
            f".bytes = {field.bytes},")
     yield (f".group_step = {channels // layer.groups}, .pixel_step = {stride_x * channels}, "
            f".line_step = {stride_y * width * channels},")
-    yield f".block = {block}, .pixels = {pixels}, .to = {_output(layer.requantize)},"
+    yield f".block = {block}, .pixels = {pixels}, .to = {_output(layer.requantisation)},"
 
 
 def _residual(residual: Residual, target: Offset, count: int, places: _Places) -> Iterator[str]:
@@ -319,6 +319,6 @@ def _shape(shape: Shape) -> str:
     return f"(struct shape){{{height}, {width}, {channels}}}"
 
 
-def _output(parameters: Requantize) -> str:
+def _output(parameters: Requantisation) -> str:
     numbers = common_shift(parameters) or 0, parameters.zero_point, parameters.low, parameters.high
     return f"(struct output){{{', '.join(map(str, numbers))}}}"

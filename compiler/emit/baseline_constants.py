@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.compiler.network.layers import Layer, Requantize, Shape
+from tilewright.compiler.network.layers import Layer, Requantisation, Shape
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 
 SPARE_BITS = 31 - MANTISSA_BITS
@@ -83,7 +83,7 @@ def packed_weights(layer: Layer, *, xpulp: bool = False) -> bytes:
     return b"".join(each.reshape(len(each), -1, size).swapaxes(0, 1).tobytes() for each in blocks)
 
 
-def common_shift(parameters: Requantize) -> int | None:
+def common_shift(parameters: Requantisation) -> int | None:
     """Return the shift that all of a layer's scales have as ``mantissa * 2**-shift`` with 31 bits for the mantissa.
 
     None if the largest scale is so much larger than the smallest that 31 bits do not hold both mantissas.
@@ -96,8 +96,8 @@ def channel_table(layer: Layer) -> bytes:
     """Return a layer's ``struct channel`` for each output channel: bias, mantissa and shift."""
     table = np.empty((len(layer.bias), 3), "<u4")
     table[:, 0] = layer.bias.astype(np.int32).view(np.uint32)
-    common = common_shift(layer.requantize)
-    for row, scale in zip(table, layer.requantize.scale, strict=True):
+    common = common_shift(layer.requantisation)
+    for row, scale in zip(table, layer.requantisation.scale, strict=True):
         mantissa, shift = pack_scale(float(scale))
         wanted = common or shift + SPARE_BITS
         row[1:] = mantissa << wanted - shift, wanted

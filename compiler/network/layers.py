@@ -31,7 +31,7 @@ Kind = Literal["conv", "average", "pass"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Requantize:
+class Requantisation:
     """From an int32 sum to int8, as ONNX Runtime does.
 
     ``scale`` is float32 of shape (O,): x_scale · w_scale / y_scale per output channel. ``low`` and ``high``
@@ -123,7 +123,7 @@ class Layer:
     pads: Pads = (0, 0, 0, 0)
     groups: int = 1
     pad_value: int = 0
-    requantize: Requantize
+    requantisation: Requantisation
     residual: Residual | None = None
     table: np.ndarray | None = None
     pool: MaxPool | None = None

@@ -43,13 +43,13 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
             raise ValueError(f"Part of layer {layer.name!r} must reach into its input, not have {rows} rows")
     picked = np.arange(channels)
     if channels < count:
-        picked = (picked + int(np.argmax(layer.requantize.scale))) % count
-    requantize = replace(layer.requantize, scale=layer.requantize.scale[picked])
+        picked = (picked + int(np.argmax(layer.requantisation.scale))) % count
+    requantisation = replace(layer.requantisation, scale=layer.requantisation.scale[picked])
     return replace(
         layer, in_shape=(layer.in_shape[0], in_rows, layer.in_shape[2]),
         conv_shape=(channels, conv_rows, layer.conv_shape[2]), out_shape=(channels, rows, width),
         weights=None if layer.weights is None else layer.weights[picked], bias=layer.bias[picked],
-        requantize=requantize)
+        requantisation=requantisation)
 
 
 def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:

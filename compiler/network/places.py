@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Place, Requantize, Shape, TensorInfo
+from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Place, Requantisation, Shape, TensorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def copy_layer(name: str, onnx_nodes: tuple[str, ...], source: TensorInfo, outpu
     return Layer(name=name, kind="pass", onnx_nodes=onnx_nodes, input=source.name, output=output, in_shape=source.shape,
                  conv_shape=shape, out_shape=shape, weights=None, bias=np.zeros(channels, np.int32), pads=pads,
                  groups=channels, pad_value=pad_value,
-                 requantize=Requantize(scale=np.ones(channels, np.float32), zero_point=0))
+                 requantisation=Requantisation(scale=np.ones(channels, np.float32), zero_point=0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantize, Residual
+from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantisation, Residual
 from tilewright.compiler.network.operands import Values
 
 _EXACT_TERMS = 1023
@@ -82,7 +82,7 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -
     ndarray
         int8 of shape ``layer.out_shape``.
     """
-    y = requantize(layer.requantize, accumulate(layer, x))
+    y = requantise(layer.requantisation, accumulate(layer, x))
     if layer.residual is not None:
         if residual is None:
             raise ValueError(f"Layer {layer.name!r} adds {layer.residual.tensor!r}, which must be given")
@@ -108,7 +108,7 @@ def accumulate(layer: Layer, x: np.ndarray) -> np.ndarray:
         return acc + layer.bias[:, None, None]
 
 
-def requantize(parameters: Requantize, acc: np.ndarray) -> np.ndarray:
+def requantise(parameters: Requantisation, acc: np.ndarray) -> np.ndarray:
     """Bring int32 sums of shape (O, H, W) to int8, as ``isa.numerics.requantize`` does."""
     scaled = np.rint(acc.astype(np.float32) * parameters.scale[:, None, None])
     low, high = parameters.low - parameters.zero_point, parameters.high - parameters.zero_point

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.compiler.network.layers import Layer, Pads, Pair, Requantize, Shape, TensorInfo
+from tilewright.compiler.network.layers import Layer, Pads, Pair, Requantisation, Shape, TensorInfo
 from tilewright.compiler.network.places import TensorPart
 from tilewright.isa.numerics import wrap
 
@@ -55,7 +55,7 @@ class TransposedConvolution:
         int32 of shape (O,), as ONNX has it: without the zero point of the input.
     strides, pads, dilations, groups
         As ONNX has them; of ``pads`` only those before the image matter.
-    requantize, table, exact
+    requantisation, table, exact
         Of every phase, as in :class:`Layer`.
     """
 
@@ -67,7 +67,7 @@ class TransposedConvolution:
     bias: np.ndarray
     strides: Pair
     pads: Pads
-    requantize: Requantize
+    requantisation: Requantisation
     dilations: Pair = (1, 1)
     groups: int = 1
     table: np.ndarray | None = None
@@ -105,7 +105,7 @@ class TransposedConvolution:
                      out_shape=part.shape, weights=weights, kernel=(len(y.taps), len(x.taps)),
                      bias=np.array([wrap(int(value), 32) for value in folded], np.int32),
                      pads=(y.before, x.before, y.after, x.after), groups=self.groups,
-                     pad_value=self.source.zero_point, requantize=self.requantize, table=self.table,
+                     pad_value=self.source.zero_point, requantisation=self.requantisation, table=self.table,
                      exact=self.exact)
 
 

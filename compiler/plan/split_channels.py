@@ -76,7 +76,7 @@ def _cut(layer: Layer, tensors: dict[str, TensorInfo], step: int) -> tuple[list[
             in_shape=(size, *layer.in_shape[1:]), conv_shape=(size, *layer.conv_shape[1:]),
             out_shape=(size, *layer.out_shape[1:]), groups=size, bias=layer.bias[first:stop], residual=residual,
             weights=None if layer.weights is None else layer.weights[first:stop],
-            requantize=replace(layer.requantize, scale=layer.requantize.scale[first:stop])))
+            requantisation=replace(layer.requantisation, scale=layer.requantisation.scale[first:stop])))
     return parts, new
 
 

@@ -241,7 +241,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, parameters: Region, 
            results: Region) -> Iterator[Draft]:
     """Yield the act commands of a step."""
     layer = plan.work
-    scale = layer.requantize
+    scale = layer.requantisation
     yield Draft("act", "set_output", {"width": len(tile.columns.conv), "pixel_step": block.channels,
                                       "row_step": len(tile.columns.out) * block.channels})
     yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high})

@@ -164,7 +164,7 @@ def pack_parameters(layer: Layer) -> bytes:
     """
     words = np.zeros((layer.conv_shape[0], 2), "<u4")
     words[:, 0] = np.asarray(layer.bias, "<i4").view("<u4")
-    for channel, scale in enumerate(layer.requantize.scale):
+    for channel, scale in enumerate(layer.requantisation.scale):
         try:
             mantissa, shift = pack_scale(float(scale))
         except ValueError as error:

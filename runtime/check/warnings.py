@@ -62,7 +62,7 @@ def _live(layer: Layer) -> np.ndarray:
 def _spread(layer: Layer) -> str:
     if layer.weights is None or not (live := _live(layer)).any():
         return ""
-    scales = layer.requantize.scale[live]
+    scales = layer.requantisation.scale[live]
     ratio = float(scales.max()) / max(float(scales.min()), 1e-30)
     return f"{ratio:,.0f} to 1" if ratio >= SPREAD else ""
 
@@ -87,7 +87,7 @@ def _dead(layer: Layer) -> str:
 def _magnified(layer: Layer) -> str:
     if layer.kind != "conv":
         return ""
-    largest = float(layer.requantize.scale.max())
+    largest = float(layer.requantisation.scale.max())
     return f"{largest:.2g} levels per unit" if largest > 1 else ""
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.network.layers import Residual
-from tilewright.compiler.network.reference import accumulate, requantize, residual_table, run_layer, run_network
+from tilewright.compiler.network.reference import accumulate, requantise, residual_table, run_layer, run_network
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.isa import numerics
 from tilewright.models import BUILTIN, builtin
@@ -90,15 +90,15 @@ def test_relu_and_clip_between_quantisations(zero_point):
     y = model.relu(model.conv(model.input((1, 3, 8, 8)), 8))
     z = model.clip(model.conv(y, 8), -0.7, 0.9)
     network = assert_exact(model.finish(z))
-    assert network.layers[0].requantize.low == zero_point
-    assert -128 < network.layers[1].requantize.low < network.layers[1].requantize.high < 127
+    assert network.layers[0].requantisation.low == zero_point
+    assert -128 < network.layers[1].requantisation.low < network.layers[1].requantisation.high < 127
     assert len(network.layers) == 2
 
 
 def test_relu_on_integers_knows_no_zero_point():
     model = ModelBuilder("qoperator", seed=1, zero_point=-20)
     network = assert_exact(model.finish(model.relu(model.conv(model.input((1, 3, 8, 8)), 8))))
-    assert network.layers[0].requantize.low == 0
+    assert network.layers[0].requantisation.low == 0
 
 
 @pytest.mark.parametrize(("dtype", "zero_point"), QUANTISATIONS)
@@ -249,8 +249,8 @@ def test_requantisation_is_the_datapaths():
     model = ModelBuilder("qoperator", seed=13, zero_point=-7)
     layer = compile_network(model.finish(model.conv(model.input((1, 3, 6, 6)), 4))).layers[0]
     acc = np.random.default_rng(0).integers(-2**31, 2**31, (4, 50, 50)).astype(np.int32) >> np.arange(50)[:, None] % 24
-    result = requantize(layer.requantize, acc)
-    for channel, scale in enumerate(layer.requantize.scale):
+    result = requantise(layer.requantisation, acc)
+    for channel, scale in enumerate(layer.requantisation.scale):
         mantissa, shift = numerics.pack_scale(float(scale))
         config = {"bias": 0, "mantissa": mantissa, "shift": shift, "zero_point": -7, "low": -128, "high": 127}
         expected = [numerics.requantize(value, **config) for value in acc[channel].ravel().tolist()]

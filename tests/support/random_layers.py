@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
+from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantisation, Residual, TensorInfo
 from tilewright.isa.machine import PRESETS, Machine
 
 # Few different ones, because the reference computes all 65,536 sums of each.
@@ -133,8 +133,8 @@ def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int
         strides=(height.stride, width.stride), dilations=(height.dilation, width.dilation),
         pads=(height.before, width.before, height.after, width.after), groups=groups,
         pad_value=int(rng.integers(-128, 128)),
-        requantize=Requantize(scale=(typical * rng.uniform(0.3, 3, outputs)).astype(np.float32),
-                              zero_point=int(rng.integers(-20, 20)), low=low, high=high),
+        requantisation=Requantisation(scale=(typical * rng.uniform(0.3, 3, outputs)).astype(np.float32),
+                                      zero_point=int(rng.integers(-20, 20)), low=low, high=high),
         residual=residual, table=table, pool=pool)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.support.random_layers import Shape, build_layer
 from tests.support.transposed import sums_by_definition
-from tilewright.compiler.network.layers import Layer, Network, Requantize, TensorInfo
+from tilewright.compiler.network.layers import Layer, Network, Requantisation, TensorInfo
 from tilewright.compiler.network.places import (
     ConcatMove,
     PlacementStep,
@@ -19,7 +19,7 @@ from tilewright.compiler.network.places import (
     copy_layer,
     place_tensors,
 )
-from tilewright.compiler.network.reference import requantize, run_layer
+from tilewright.compiler.network.reference import requantise, run_layer
 from tilewright.compiler.network.transposed import TransposedConvolution, transposed_shape
 
 
@@ -34,12 +34,12 @@ class Transposed:
     strides: tuple[int, int]
     pads: tuple[int, int, int, int]
     zero_point: int
-    requantize: Requantize
+    requantisation: Requantisation
 
     def evaluate(self, x: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
         sums = sums_by_definition(x.astype(np.int64) - self.zero_point, self.weights, self.bias, shape, self.strides,
                                   self.pads, (1, 1), 1)
-        return requantize(self.requantize, sums.astype(np.int32))
+        return requantise(self.requantisation, sums.astype(np.int32))
 
 
 @dataclass
@@ -117,11 +117,11 @@ class Sketch:
         weights = rng.integers(-128, 128, (info.shape[0], outputs, *kernel), dtype=np.int8)
         bias = rng.integers(-1000, 1000, outputs).astype(np.int32)
         scale = np.full(outputs, 50 / (74 * 74 * (info.shape[0] * kernel[0] * kernel[1]) ** 0.5), np.float32)
-        parameters = Requantize(scale=scale, zero_point=3)
+        parameters = Requantisation(scale=scale, zero_point=3)
         output = self.tensor(shape)
         convolution = TransposedConvolution(
             name=f"transposed {output}", onnx_nodes=("transposed",), source=info, output=self.tensors[output],
-            weights=weights, bias=bias, strides=strides, pads=pads, requantize=parameters)
+            weights=weights, bias=bias, strides=strides, pads=pads, requantisation=parameters)
         layers, parts = convolution.layers()
         self.tensors |= parts
         self.steps += layers

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantize, Residual, TensorInfo
+from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantisation, Residual, TensorInfo
 
 
 @dataclass
@@ -45,8 +45,8 @@ class Stack:
             conv_shape=conv_shape, out_shape=out_shape, weights=weights,
             bias=self.rng.integers(-3000, 3000, outputs, dtype=np.int32), kernel=(kernel, kernel),
             strides=(stride, stride), pads=(pad,) * 4,
-            requantize=Requantize(scale=(spread * self.rng.uniform(0.5, 2, outputs)).astype(np.float32), zero_point=0,
-                                  low=0),
+            requantisation=Requantisation(scale=(spread * self.rng.uniform(0.5, 2, outputs)).astype(np.float32),
+                                          zero_point=0, low=0),
             residual=Residual(tensor=residual, scale_a=np.float32(0.7), scale_b=np.float32(0.9), zero_a=0, zero_b=0,
                               zero_out=0, low=0) if residual else None,
             pool=window))
@@ -61,7 +61,7 @@ class Stack:
             name=name, kind="average", onnx_nodes=(name,), input=self.last, output=name, in_shape=shape,
             conv_shape=(channels, 1, 1), out_shape=(channels, 1, 1), weights=None, bias=np.zeros(channels, np.int32),
             kernel=(height, width), groups=channels,
-            requantize=Requantize(scale=np.full(channels, 1 / (height * width), np.float32), zero_point=0)))
+            requantisation=Requantisation(scale=np.full(channels, 1 / (height * width), np.float32), zero_point=0)))
         self._add(name, (channels, 1, 1))
         return name
 

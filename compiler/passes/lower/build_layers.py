@@ -30,7 +30,7 @@ from tilewright.compiler.network.layers import (
     Network,
     Pair,
     Place,
-    Requantize,
+    Requantisation,
     Shape,
     TensorInfo,
 )
@@ -225,7 +225,7 @@ class _Build:
         convolution = TransposedConvolution(
             name=name, onnx_nodes=node.onnx_nodes, source=x, output=self.info(node.output), weights=weights, bias=bias,
             strides=window.strides, pads=window.pads, dilations=window.dilations, groups=operator.groups,
-            requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
+            requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, channels), np.float32),
                                   zero_point=own.zero_point, low=operator.low, high=operator.high),
             table=operator.table, exact=operator.exact)
         layers, parts = convolution.layers()
@@ -262,7 +262,7 @@ class _Build:
             weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums),
             kernel=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads,
             groups=groups, pad_value=0 if isinstance(operator, QPass) else x.zero_point,
-            requantize=Requantize(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
+            requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
                                   zero_point=zero_point, low=operator.low, high=operator.high),
             residual=operator.residual, pool=operator.pool, table=operator.table, exact=exact)
 

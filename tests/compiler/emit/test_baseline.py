@@ -14,7 +14,7 @@ from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet
 from tilewright.compiler.emit.baseline import KERNELS, XPULP_KERNELS, emit_baseline
 from tilewright.compiler.emit.baseline_constants import block_shape, packed_weights, receptive_field
-from tilewright.compiler.network.layers import Layer, Network, Requantize, TensorInfo
+from tilewright.compiler.network.layers import Layer, Network, Requantisation, TensorInfo
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory
 from tilewright.compiler.network.reference import run_network
@@ -105,7 +105,7 @@ def rescaling(scale: np.ndarray, bias: np.ndarray, zero_point: int) -> Network:
     shape = len(scale), 1, 1
     layer = Layer(name="pass", kind="pass", onnx_nodes=(), input="x", output="y", in_shape=shape, conv_shape=shape,
                   out_shape=shape, weights=None, bias=bias.astype(np.int32), groups=len(scale),
-                  requantize=Requantize(scale=scale.astype(np.float32), zero_point=zero_point))
+                  requantisation=Requantisation(scale=scale.astype(np.float32), zero_point=zero_point))
     tensors = {name: TensorInfo(name=name, shape=shape, scale=np.float32(1), zero_point=0) for name in ("x", "y")}
     return Network(name="rescaling", layers=(layer,), inputs=(tensors["x"],), outputs=(tensors["y"],), tensors=tensors)
 

@@ -260,7 +260,7 @@ def test_a_clamp_behind_a_move(op):
         y = model.value((1, 4, 8, 8), x.scale)
     model.quantized(model.node("Relu", [real], "clamped"), y)
     network = on_datapath(model, model.conv(y, 3))
-    assert min(layer.requantize.low for layer in network.layers) == -128
+    assert min(layer.requantisation.low for layer in network.layers) == -128
 
 
 @pytest.mark.parametrize("same", [True, False])

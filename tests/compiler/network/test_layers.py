@@ -18,7 +18,7 @@ def test_lenet5_is_five_layers_and_as_many_macs_as_published():
     assert (first.in_shape, first.conv_shape, first.out_shape) == ((1, 32, 32), (6, 28, 28), (6, 14, 14))
     assert first.pool == MaxPool(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))
     assert first.onnx_nodes == ("/conv1/Conv", "/relu1/Relu", "/pool1/MaxPool")
-    assert (first.requantize.low, first.requantize.high) == (0, 127)
+    assert (first.requantisation.low, first.requantisation.high) == (0, 127)
 
 
 def test_the_border_names_the_models_own_tensors():
@@ -45,8 +45,8 @@ def test_arrays_have_the_types_the_datapath_takes():
     y = model.average(model.max_pool(model.add(x, x)))
     for layer in compile_network(model.finish(y)).layers:
         assert layer.bias.dtype == np.int32
-        assert layer.bias.shape == layer.requantize.scale.shape == (layer.conv_shape[0],)
-        assert layer.requantize.scale.dtype == np.float32
+        assert layer.bias.shape == layer.requantisation.scale.shape == (layer.conv_shape[0],)
+        assert layer.requantisation.scale.dtype == np.float32
         assert layer.weights is None or layer.weights.dtype == np.int8
 
 
@@ -56,7 +56,7 @@ def test_an_average_is_a_sum_whose_scale_holds_the_count():
     y = model.average(x)
     layer = compile_network(model.finish(y)).layers[0]
     assert (layer.kind, layer.kernel, layer.groups, layer.macs) == ("average", (5, 4), 3, 0)
-    assert layer.requantize.scale[0] == np.float32(x.scale / np.float32(y.scale * np.float32(20)))
+    assert layer.requantisation.scale[0] == np.float32(x.scale / np.float32(y.scale * np.float32(20)))
 
 
 def test_unsigned_tensors_are_marked_and_shifted():

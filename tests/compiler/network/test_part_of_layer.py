@@ -23,7 +23,7 @@ def test_rows_and_channels_are_those_of_the_layer(options):
     _, layer, x = one_layer(**options)
     whole = run_layer(layer, x)
     part = part_of_layer(layer, 3, 4)
-    picked = (int(np.argmax(layer.requantize.scale)) + np.arange(4)) % 8
+    picked = (int(np.argmax(layer.requantisation.scale)) + np.arange(4)) % 8
     np.testing.assert_array_equal(run_layer(part, x[:, :part.in_shape[1]]), whole[picked, :3])
 
 
@@ -61,7 +61,7 @@ def test_parts_lie_in_larger_tensors_as_the_layer_does():
         image[2:7] = x
     values = run_network(together, whole)
     first = run_layer(layer, x)
-    picked = (int(np.argmax(layer.requantize.scale)) + np.arange(4)) % 8
+    picked = (int(np.argmax(layer.requantisation.scale)) + np.arange(4)) % 8
     np.testing.assert_array_equal(values["conv0 0"], first[picked, :2])
     np.testing.assert_array_equal(values["copy 1"], first)
     np.testing.assert_array_equal(values["joined 1"][3:11], first)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.transposed import sums_by_definition
-from tilewright.compiler.network.layers import Requantize, TensorInfo
+from tilewright.compiler.network.layers import Requantisation, TensorInfo
 from tilewright.compiler.network.reference import accumulate
 from tilewright.compiler.network.transposed import TransposedConvolution, phases, transposed_shape
 
@@ -35,7 +35,7 @@ def test_phases_make_up_the_definition(case, zero_point):
     convolution = TransposedConvolution(
         name="up", onnx_nodes=("up",), source=source, output=output, weights=weights, bias=bias, strides=strides,
         pads=pads, dilations=dilations, groups=groups,
-        requantize=Requantize(scale=np.ones(outputs, np.float32), zero_point=0))
+        requantisation=Requantisation(scale=np.ones(outputs, np.float32), zero_point=0))
     layers, parts = convolution.layers()
     whole = np.full(outputs * shape[1] * shape[2], 1 << 40, np.int64)
     for layer in layers:

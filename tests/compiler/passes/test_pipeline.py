@@ -227,7 +227,7 @@ def test_a_matrix_product_becomes_a_kernel():
 def test_what_onnx_runtime_computes_in_float_is_inexact(clip):
     model = ModelBuilder("qdq", zero_point=0)
     network = assert_layers(model.finish(model.conv(model.input((1, 3, 8, 8)), 4, clip=clip)))
-    assert [(layer.kind, layer.exact, layer.requantize.low) for layer in network.layers] == [("conv", False, 0)]
+    assert [(layer.kind, layer.exact, layer.requantisation.low) for layer in network.layers] == [("conv", False, 0)]
 
 
 def left(model, *values):

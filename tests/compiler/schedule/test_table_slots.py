@@ -12,7 +12,7 @@ from tests.support.stacks import resnet, vgg
 from tilewright.compiler.compile import compile_layers, layer_comment
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.explain import fused
-from tilewright.compiler.network.layers import Layer, Network, Requantize
+from tilewright.compiler.network.layers import Layer, Network, Requantisation
 from tilewright.compiler.network.reference import run_layer, run_network
 from tilewright.compiler.plan.planner import plan_layer
 from tilewright.compiler.plan.roofline import least_bytes
@@ -30,7 +30,7 @@ def lone_table(table: np.ndarray, shape: tuple[int, int, int] = (5, 7, 6)) -> La
     channels = shape[0]
     return Layer(name="lone", kind="pass", onnx_nodes=("lone",), input="x", output="y", in_shape=shape,
                  conv_shape=shape, out_shape=shape, weights=None, bias=np.zeros(channels, np.int32), groups=channels,
-                 requantize=Requantize(scale=np.ones(channels, np.float32), zero_point=0), table=table)
+                 requantisation=Requantisation(scale=np.ones(channels, np.float32), zero_point=0), table=table)
 
 
 def commands_of(network: Network, machine=TINY) -> list[EncodedCommand]:

@@ -113,14 +113,14 @@ def test_parameters_are_bias_mantissa_and_shift():
     layer = layer_of(3, 7, 3)
     words = np.frombuffer(pack_parameters(layer), "<u4").reshape(-1, 2)
     assert (words[:, 0].view(np.int32) == layer.bias).all()
-    for channel, scale in enumerate(layer.requantize.scale):
+    for channel, scale in enumerate(layer.requantisation.scale):
         mantissa, shift = pack_scale(float(scale))
         assert words[channel, 1] == mantissa | shift << 24
 
 
 def test_a_scale_that_cannot_be_expressed_is_refused():
     layer = layer_of(3, 2, 3)
-    layer = replace(layer, requantize=replace(layer.requantize, scale=np.array([1.0, 0.0], np.float32)))
+    layer = replace(layer, requantisation=replace(layer.requantisation, scale=np.array([1.0, 0.0], np.float32)))
     with pytest.raises(CompileError, match=r"^Layer 'conv 3x6x6', channel 1: Scale must be positive and finite, not 0"):
         pack_parameters(layer)
 

@@ -200,7 +200,7 @@ def weights(change):
 
 
 def scales(factor):
-    requantize = second().requantize
+    requantize = second().requantisation
     changed = requantize.scale.copy()
     changed[3] *= np.float32(factor)
     return replace(requantize, scale=changed)
