@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
-from tilewright.compiler import operators_page as emit_doc
+from tilewright.compiler import operators_page
 from tilewright.compiler.explain import explain_layers
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network
@@ -188,4 +188,4 @@ def test_every_operator_that_is_taken_is_in_the_manual():
 
 def test_the_page_is_up_to_date():
     page = Path(__file__).parents[3] / "docs" / "operators.md"
-    assert page.read_text() == emit_doc.page(), "run: make docs"
+    assert page.read_text() == operators_page.page(), "run: make docs"
