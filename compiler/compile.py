@@ -67,7 +67,7 @@ class Compiled:
 
     @property
     def windows(self) -> tuple[AddressWindow, ...]:
-        """What the coprocessor may reach."""
+        """The addresses that the coprocessor may reach."""
         return self.memory.windows
 
     @property

@@ -1,4 +1,4 @@
-"""What was compiled, in figures: for each layer algorithm, tile and loop order, what it should cost, what bounds it."""
+"""A compiled network in figures: for each layer algorithm, tile and loop order, what it should cost, what bounds it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -122,12 +122,12 @@ class Explanation:
 
     @property
     def predicted_cycles(self) -> int:
-        """What the planner expects, layers one after the other."""
+        """Cycles that the planner expects, layers one after the other."""
         return sum(layer.predicted_cycles for layer in self.layers)
 
     @property
     def predicted_bytes(self) -> int:
-        """What the planner expects to cross the bus."""
+        """Bytes that the planner expects to cross the bus."""
         return sum(layer.predicted_bytes for layer in self.layers)
 
     @property

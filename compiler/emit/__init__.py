@@ -1,1 +1,1 @@
-"""What a compiled model is written down as: C, ELF, artefact."""
+"""Files of a compiled model: C, ELF, artefact."""

@@ -1,4 +1,4 @@
-"""What the host core computes itself, as C: one function per call with the tensors as parameters, and shared ones."""
+"""Layers of the host core as C: one function per call with the tensors as parameters, and shared ones."""
 
 import re
 from collections.abc import Iterable, Iterator

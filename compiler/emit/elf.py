@@ -25,7 +25,7 @@ LIBRARY = ("-ffp-contract=off", "-fwrapv", "-Wno-unused-parameter", "-Wl,--gc-se
 two operations: NumPy, which kernels are compared with, rounds after each; and its integers wrap around."""
 
 TOO_LARGE = ("will not fit in region", "leaves less than")
-"""What the linker says of a program that RAM has no room for."""
+"""The linker's words for a program that RAM has no room for."""
 
 MAX_ELF_BYTES = 4 << 20
 TIMEOUT_SECONDS = 300
@@ -33,7 +33,7 @@ TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What a program runs on: the files it is linked with, their linker script, and the RAM that the script names."""
+    """Files that a program is linked with, their linker script, and the RAM that the script names."""
 
     sources: tuple[Path, ...]
     script: Path

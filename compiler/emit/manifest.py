@@ -31,7 +31,7 @@ class ArtifactError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerEntry:
-    """What the manifest says of a layer; ``record`` is the address of its status record.
+    """A layer in the manifest; ``record`` is the address of its status record.
 
     ``algorithm`` is the instruction that computes it, or ``core``, and ``reason`` then why the host core does;
     ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.network.layers.Layer`.

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tilewright.compiler.graph.node import GraphOperator
-from tilewright.compiler.network.layers import Kind, MaxPool, Pads, Pair, Residual
+from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class OneLayer(TakesTable):
     """
 
     residual: Residual | None = None
-    pool: MaxPool | None = None
+    pool: MaxPooling | None = None
 
     KIND: ClassVar[Kind]
 

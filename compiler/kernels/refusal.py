@@ -4,7 +4,7 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.isa.program import DTYPES, MAX_RANK, Call
 
 WAY_OUT = "compute that part of the model outside, or replace the node by one that is supported"
-"""What to do about a node that the host core refuses, as the end of a sentence."""
+"""The way out for a node that the host core refuses, as the end of a sentence."""
 
 
 def refusal_of(call: Call) -> str | None:

@@ -1,4 +1,4 @@
-"""What the back end takes: a network of fused layers, each one trip through the datapath.
+"""The input of the back end: a network of fused layers, each one trip through the datapath.
 
 A layer computes, for every output channel o::
 
@@ -81,7 +81,7 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaxPool:
+class MaxPooling:
     """Maximum over a window; outside the image is -128, which never wins."""
 
     kernel: Pair
@@ -126,7 +126,7 @@ class Layer:
     requantisation: Requantisation
     residual: Residual | None = None
     table: np.ndarray | None = None
-    pool: MaxPool | None = None
+    pool: MaxPooling | None = None
     also: tuple[str, ...] = ()
     exact: bool = True
 

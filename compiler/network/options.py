@@ -1,4 +1,4 @@
-"""What a user may forbid the compiler to do: for measurements, since every default is the best it can do."""
+"""Options of compilation: optimisations to leave out, for measurements; every default is the best."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

@@ -64,7 +64,7 @@ PlacementStep = Layer | CoreLayer | Movement
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What :func:`place_tensors` returns: the layers left to compute, and all tensors, with their places."""
+    """The layers left to compute, and all tensors with their places."""
 
     layers: tuple[Layer | CoreLayer, ...]
     tensors: dict[str, TensorInfo]

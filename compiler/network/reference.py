@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPool, Network, Pads, Requantisation, Residual
+from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPooling, Network, Pads, Requantisation, Residual
 from tilewright.compiler.network.operands import Values
 
 _EXACT_TERMS = 1023
@@ -115,7 +115,7 @@ def requantise(parameters: Requantisation, acc: np.ndarray) -> np.ndarray:
     return (np.clip(scaled, low, high).astype(np.int32) + parameters.zero_point).astype(np.int8)
 
 
-def max_pool(pool: MaxPool, y: np.ndarray) -> np.ndarray:
+def max_pool(pool: MaxPooling, y: np.ndarray) -> np.ndarray:
     """Return the maxima of int8 (C, H, W) over the windows of ``pool``."""
     padded = _pad(y, pool.pads, -128)
     windows = sliding_window_view(padded, pool.kernel, axis=(1, 2))

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tilewright.compiler.network.layers import Layer, MaxPool
+from tilewright.compiler.network.layers import Layer, MaxPooling
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.tiles import LayerAxis, axes
 from tilewright.isa.limits import MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
@@ -68,7 +68,7 @@ def at_stride_one(layer: Layer) -> Layer:
     channels, height, width = layer.conv_shape
     rows, columns = layer.strides
     return replace(layer, strides=(1, 1), conv_shape=(channels, (height - 1) * rows + 1, (width - 1) * columns + 1),
-                   pool=MaxPool(kernel=(1, 1), strides=layer.strides, pads=(0, 0, 0, 0)))
+                   pool=MaxPooling(kernel=(1, 1), strides=layer.strides, pads=(0, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a plan costs: cycles of the array, of post-processing and of the bus, by the rates of docs/datapath.md.
+"""The cost of a plan: cycles of the array, of post-processing and of the bus, by the rates of docs/datapath.md.
 
 The units run side by side, so a layer takes the longest of them, plus what cannot overlap: the first load and
 the last store. Where a buffer has no room for two tiles, loads and computation take turns.

@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class OnChip:
-    """What of a layer stays in the activation buffer: its input, its output; ``stored``: memory has its output too."""
+    """Whether input and output of a layer stay in the activation buffer; ``stored``: memory has the output too."""
 
     input: bool = False
     output: bool = False

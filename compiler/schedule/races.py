@@ -28,9 +28,9 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
 
 UNITS = ("load", "mac", "post", "store", "memory", "copy", "residual")
-"""What a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the activation
-buffer has it. Residuals reach the result buffer through a queue of their own, which later loads overtake: only the end
-of a residual tells of those before it."""
+"""Units that a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the
+activation buffer has it. Residuals reach the result buffer through a queue of their own, which later loads overtake:
+only the end of a residual tells of those before it."""
 
 LIMIT = (1 << SEMAPHORE_WIDTH) - 1
 

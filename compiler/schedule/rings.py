@@ -75,7 +75,7 @@ class Ring:
 
 @dataclass(slots=True)
 class LoadedRegions:
-    """What is loaded of one kind: a ring, the needs in order, and the regions of those in use."""
+    """The loads of one kind: a ring, the needs in order, and the regions of those in use."""
 
     ring: Ring
     needs: tuple[Need, ...]

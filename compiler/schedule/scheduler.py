@@ -49,7 +49,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class CoreCall:
-    """What the host core computes in place of a layer, and about how many cycles that takes."""
+    """A call of the host core that computes a layer, and about how many cycles it takes."""
 
     call: Call
     cycles: int

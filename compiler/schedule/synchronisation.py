@@ -30,8 +30,8 @@ from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Call, Issue, issue
 
 QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged", "copied")
-"""What a clock counts. Loads are three queues so that the array's waits tell inputs from weights; a store is complete
-twice, when it has left the result buffer and when memory, or the activation buffer, has it."""
+"""Queues that a clock counts. Loads are three queues so that the array's waits tell inputs from weights; a store is
+complete twice, when it has left the result buffer and when memory, or the activation buffer, has it."""
 
 LDA, LDW, RESIDUAL, MAC, POST, STORE, ACKNOWLEDGED, COPIED = range(len(QUEUES))
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantisation, Residual, TensorInfo
+from tilewright.compiler.network.layers import Layer, MaxPooling, Network, Requantisation, Residual, TensorInfo
 from tilewright.isa.machine import PRESETS, Machine
 
 # Few different ones, because the reference computes all 65,536 sums of each.
@@ -45,7 +45,7 @@ def random_axis(rng: np.random.Generator, kernel: int, longest: int) -> Shape:
     return Shape(int(rng.integers(least, max(least, longest) + 1)), kernel, stride, dilation, before, after)
 
 
-def random_pool(rng: np.random.Generator, height: int, width: int) -> MaxPool | None:
+def random_pool(rng: np.random.Generator, height: int, width: int) -> MaxPooling | None:
     """Return 2x2 or 3x3 windows with stride 2, or others, as far as they fit a layer of that size."""
     kernel, stride, pad = ((2, 2, 0), (2, 2, 0), (3, 2, 1), (3, 2, 0), (3, 1, 1), (2, 3, 0), (5, 3, 2))[rng.integers(7)]
     if min(height, width) < kernel:
@@ -53,7 +53,7 @@ def random_pool(rng: np.random.Generator, height: int, width: int) -> MaxPool | 
     pads = (pad, pad, pad, pad)
     if rng.random() < 0.3:
         pads = (pad, int(rng.integers(0, kernel)), int(rng.integers(0, kernel)), pad)
-    return MaxPool(kernel=(kernel, kernel), strides=(stride, stride), pads=pads)
+    return MaxPooling(kernel=(kernel, kernel), strides=(stride, stride), pads=pads)
 
 
 def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) -> Layer:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewright.compiler.network.layers import Layer, MaxPool, Network, Requantisation, Residual, TensorInfo
+from tilewright.compiler.network.layers import Layer, MaxPooling, Network, Requantisation, Residual, TensorInfo
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Stack:
         out_shape, window = conv_shape, None
         if pool:
             size, step, around = pool
-            window = MaxPool(kernel=(size, size), strides=(step, step), pads=(around,) * 4)
+            window = MaxPooling(kernel=(size, size), strides=(step, step), pads=(around,) * 4)
             out_shape = outputs, *((side + 2 * around - size) // step + 1 for side in conv_shape[1:])
         weights = self.rng.integers(-128, 128, (outputs, channels, kernel, kernel), dtype=np.int8)
         spread = 50 / (74 * 74 * (channels * kernel * kernel) ** 0.5)

@@ -1,4 +1,4 @@
-"""What kernels share: they say which result a call must have, and every other call is refused."""
+"""Kernels that say which result a call must have; every other call is refused."""
 
 import math
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""What operations cost on the host core, in cycles: RV32IMC with soft floats, code in zero-wait memory.
+"""Cycles of operations on the host core: RV32IMC with soft floats, code in zero-wait memory.
 
 Measured on CV32E40X in RTL: loops over 200 normally distributed numbers, less an empty loop. Sums and products of
 numbers alike in size are a little quicker, and what a choice costs depends on the data: a layer's estimate is within

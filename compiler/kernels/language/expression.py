@@ -247,7 +247,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "bitwise_xor": np.bitwise_xor, "left_shift": np.left_shift, "right_shift": np.right_shift, "where": np.where,
     "logical_not": np.logical_not, "high": _high,
 }
-"""What NumPy does for each operation."""
+"""The NumPy function of each operation."""
 
 
 def evaluate(expression: Expression, inputs: Mapping[str, Any]) -> Any:

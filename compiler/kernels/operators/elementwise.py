@@ -1,6 +1,7 @@
 """Operators that compute each element by itself, with broadcasting: a formula, evaluated by NumPy and printed as C."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
@@ -40,20 +41,16 @@ class Elementwise(CheckedKernel):
         The fewest and the most inputs.
     same
         Whether all inputs must have the first one's dtype.
-    axis
-        Of operators with an operand per channel: says for (call, position) along which axis a vector lies; None for
-        ordinary broadcasting.
     """
 
     def __init__(self, op: str, formula: Formula, dtypes: Sequence[Collection[str]], *,
-                 inputs: tuple[int, int] = (1, 1), same: bool = True, exactness: str = "exact", limits: str = "",
-                 axis: Callable[[Call, int], int | None] = lambda call, position: None) -> None:
+                 inputs: tuple[int, int] = (1, 1), same: bool = True, exactness: str = "exact",
+                 limits: str = "") -> None:
         self.op = op
         self.formula = formula
         self.dtypes = dtypes
         self.inputs = inputs
         self.same = same
-        self.axis = axis
         self.exactness = exactness
         self.limits = limits or " ".join(dtypes[0])
 
@@ -104,6 +101,24 @@ class Elementwise(CheckedKernel):
 
     def _dims(self, call: Call, position: int) -> Dims:
         """Return the dims that an input is broadcast from."""
+        return call.inputs[position].dims
+
+    def _strides(self, call: Call, position: int) -> Dims:
+        """Return an input's strides over the dims of the output."""
+        found = call.inputs[position]
+        dims = self._dims(call, position)
+        strides = found.strides if dims == found.dims else tuple(0 if dim == 1 else found.strides[0] for dim in dims)
+        return broadcast_strides(dims, strides, call.output.dims)
+
+
+class ElementwisePerChannel(Elementwise):
+    """An operator given by a formula, whose inputs behind the first may be vectors along an axis of the first."""
+
+    @abstractmethod
+    def axis(self, call: Call, position: int) -> int | None:
+        """Return the axis along which the input at ``position`` lies; None for ordinary broadcasting."""
+
+    def _dims(self, call: Call, position: int) -> Dims:
         found = call.inputs[position]
         axis = self.axis(call, position)
         if axis is None or not found.dims or position == 0:
@@ -113,10 +128,3 @@ class Elementwise(CheckedKernel):
             raise Refused(f"{self.op} must have a vector of {call.inputs[0].dims[axis]} as input {position}, "
                           f"not {found.dims!r}")
         return (1,) * axis + found.dims + (1,) * (rank - 1 - axis)
-
-    def _strides(self, call: Call, position: int) -> Dims:
-        """Return an input's strides over the dims of the output."""
-        found = call.inputs[position]
-        dims = self._dims(call, position)
-        strides = found.strides if dims == found.dims else tuple(0 if dim == 1 else found.strides[0] for dim in dims)
-        return broadcast_strides(dims, strides, call.output.dims)

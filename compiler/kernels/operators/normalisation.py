@@ -21,7 +21,7 @@ from tilewright.compiler.kernels.language.checked import (
 from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, SINGLE, START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, constant, equal, evaluate, sqrt, variable, where
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT
-from tilewright.compiler.kernels.operators.elementwise import Elementwise
+from tilewright.compiler.kernels.operators.elementwise import ElementwisePerChannel
 from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -307,9 +307,16 @@ class LpNormalization(CheckedKernel):
         return Rows(dims, (axis_of(attribute(call, "axis", -1), len(dims)),))
 
 
+class BatchNormalisation(ElementwisePerChannel):
+    """Every channel less its mean, over its deviation."""
+
+    def axis(self, call: Call, position: int) -> int:
+        return 1
+
+
 KERNELS = (
-    Elementwise("BatchNormalization", _batch_normalisation, [FLOAT], inputs=(5, 5),
-                axis=lambda call, position: 1, exactness="relative 1e-5", limits="float32, inference only"),
+    BatchNormalisation("BatchNormalization", _batch_normalisation, [FLOAT], inputs=(5, 5), exactness="relative 1e-5",
+                       limits="float32, inference only"),
     RowNormalisation("InstanceNormalization"), RowNormalisation("LayerNormalization"),
     RowNormalisation("GroupNormalization"), LocalResponse(), LpNormalization(),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiler.kernels.language.checked import Refused, attribute, axis_of
 from tilewright.compiler.kernels.language.expression import Expression, constant, where
-from tilewright.compiler.kernels.operators.elementwise import Elementwise
+from tilewright.compiler.kernels.operators.elementwise import ElementwisePerChannel
 from tilewright.isa.program import Call
 
 QUANTISED = ("int8", "uint8", "int16", "uint16")
@@ -59,17 +59,18 @@ def _no_blocks(call: Call) -> None:
                       f"{call.attrs['block_size']!r}")
 
 
-def _axis(call: Call, position: int) -> int | None:
-    """Return the axis of a vector of scales or zero points; None of a single one."""
-    if position == 0 or call.inputs[position].dims in ((), (1,)):
-        return None
-    return axis_of(attribute(call, "axis", 1), len(call.inputs[0].dims))
+class PerAxis(ElementwisePerChannel):
+    """Quantisation with a scale per tensor, or one for each index along an axis."""
+
+    def axis(self, call: Call, position: int) -> int | None:
+        if position == 0 or call.inputs[position].dims in ((), (1,)):
+            return None
+        return axis_of(attribute(call, "axis", 1), len(call.inputs[0].dims))
 
 
 KERNELS = (
-    Elementwise("QuantizeLinear", _quantise, [("float32",), ("float32",), QUANTISED], inputs=(2, 3), same=False,
-                axis=_axis, limits="float32 to int8 uint8 int16 uint16, per tensor or per axis"),
-    Elementwise("DequantizeLinear", _dequantise, [(*QUANTISED, "int32"), ("float32",), (*QUANTISED, "int32")],
-                inputs=(2, 3), same=False, axis=_axis,
-                limits="int8 uint8 int16 uint16 int32 to float32, per tensor or per axis"),
+    PerAxis("QuantizeLinear", _quantise, [("float32",), ("float32",), QUANTISED], inputs=(2, 3), same=False,
+            limits="float32 to int8 uint8 int16 uint16, per tensor or per axis"),
+    PerAxis("DequantizeLinear", _dequantise, [(*QUANTISED, "int32"), ("float32",), (*QUANTISED, "int32")],
+            inputs=(2, 3), same=False, limits="int8 uint8 int16 uint16 int32 to float32, per tensor or per axis"),
 )

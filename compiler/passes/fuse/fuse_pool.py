@@ -6,7 +6,7 @@ from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.integer_operators import OneLayer, QMaxPool, QPass
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
-from tilewright.compiler.network.layers import MaxPool
+from tilewright.compiler.network.layers import MaxPooling
 from tilewright.compiler.passes.fuse.fuse_clamp import tightened
 
 
@@ -29,7 +29,7 @@ class FusePool(Pass):
             if not isinstance(node.operator, QMaxPool):
                 continue
             window = node.operator.exact_window
-            pool = MaxPool(kernel=window.kernel, strides=window.strides, pads=window.pads)
+            pool = MaxPooling(kernel=window.kernel, strides=window.strides, pads=window.pads)
             source = graph.producer(node.inputs[0])
             if not self.alone and source is not None and isinstance(source.operator, OneLayer) \
                     and _can_take(graph, source, source.operator, node):

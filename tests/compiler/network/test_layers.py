@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.support.onnx_models import ModelBuilder
-from tilewright.compiler.network.layers import MaxPool
+from tilewright.compiler.network.layers import MaxPooling
 from tilewright.compiler.passes.pipeline import compile_network
 from tilewright.models import builtin
 
@@ -16,7 +16,7 @@ def test_lenet5_is_five_layers_and_as_many_macs_as_published():
     assert network.macs == 416_520
     first = network.layers[0]
     assert (first.in_shape, first.conv_shape, first.out_shape) == ((1, 32, 32), (6, 28, 28), (6, 14, 14))
-    assert first.pool == MaxPool(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))
+    assert first.pool == MaxPooling(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))
     assert first.onnx_nodes == ("/conv1/Conv", "/relu1/Relu", "/pool1/MaxPool")
     assert (first.requantisation.low, first.requantisation.high) == (0, 127)
 

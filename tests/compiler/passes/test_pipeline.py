@@ -19,7 +19,7 @@ from tilewright.compiler.graph.move_operators import FlatView, QReshape, ShapedV
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxIdentity, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass, PassError, PassPipeline
-from tilewright.compiler.network.layers import MaxPool, Residual
+from tilewright.compiler.network.layers import MaxPooling, Residual
 from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
@@ -175,7 +175,7 @@ def test_pooling_joins_the_operator_before_it():
 
 @pytest.mark.parametrize("fused", [
     {"residual": Residual(tensor="x", scale_a=np.float32(1), scale_b=np.float32(1), zero_a=0, zero_b=0, zero_out=0)},
-    {"pool": MaxPool(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))}])
+    {"pool": MaxPooling(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))}])
 def test_pooling_behind_an_addition_or_a_pooling_stands_alone(fused):
     conv = Node(QConv(**fused), ("x",), "c")
     assert ops(FusePool().apply(graph_of(conv, pool("c", "y")))) == ["QConv", "QPass"]

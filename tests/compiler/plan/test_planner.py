@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.random_layers import RESIDUALS, Shape, build_layer, random_layer, random_machine
 from tests.support.stacks import large_network
-from tilewright.compiler.network.layers import Layer, MaxPool
+from tilewright.compiler.network.layers import Layer, MaxPooling
 from tilewright.compiler.plan.algorithms import Algorithm, loop_nest
 from tilewright.compiler.plan.cost import mac_cycles, post_cycles, tiles_of
 from tilewright.compiler.plan.footprint import (
@@ -27,7 +27,7 @@ BASE = PRESETS["base"]
 
 
 def conv(channels: int, outputs: int, size: int, kernel: int, *, stride: int = 1, pad: int = 0,
-         pool: MaxPool | None = None) -> Layer:
+         pool: MaxPooling | None = None) -> Layer:
     axis = Shape(size, kernel, stride, 1, pad, pad)
     layer = build_layer(np.random.default_rng(0), "conv", channels, outputs, 1, [axis, axis])
     out = layer.conv_shape
@@ -91,7 +91,7 @@ def test_rates_of_post_processing():
     assert post_cycles(12, 4, layer, winograd, BASE) == 4 * 12 * 4
     assert post_cycles(35, 4, layer, direct, BASE) == 35 * 4
     assert post_cycles(35, 4, replace(layer, residual=RESIDUALS[0]), direct, BASE) == 4 * 35 * 4
-    overlapping = MaxPool(kernel=(3, 3), strides=(2, 2), pads=(0, 0, 0, 0))
+    overlapping = MaxPooling(kernel=(3, 3), strides=(2, 2), pads=(0, 0, 0, 0))
     assert post_cycles(40, 4, replace(layer, pool=overlapping), direct, BASE) == 40 * 4 * 9 // 4
 
 
@@ -184,7 +184,7 @@ def test_a_layer_that_does_not_fit_says_what_it_needs():
 
 
 def test_a_window_too_large_for_the_operands_is_refused():
-    pool = MaxPool(kernel=(16, 16), strides=(2, 2), pads=(0, 0, 0, 0))
+    pool = MaxPooling(kernel=(16, 16), strides=(2, 2), pads=(0, 0, 0, 0))
     with pytest.raises(DoesNotFitError, match=r"^Layer 'conv 3x20x20': the pooling window must be at most 15, not 16$"):
         plan_layer(conv(3, 4, 20, 1, pool=pool), BASE)
 

@@ -200,20 +200,20 @@ def weights(change):
 
 
 def scales(factor):
-    requantize = second().requantisation
-    changed = requantize.scale.copy()
+    requantisation = second().requantisation
+    changed = requantisation.scale.copy()
     changed[3] *= np.float32(factor)
-    return replace(requantize, scale=changed)
+    return replace(requantisation, scale=changed)
 
 
 @pytest.mark.parametrize(("changes", "warning"), [
-    (lambda: {"requantize": scales(1000)},
+    (lambda: {"requantisation": scales(1000)},
      r"Scales of a layer's channels are far apart, .*: /conv2/Conv \([\d,]+ to 1\)"),
     (lambda: {"weights": weights(lambda w: w.__setitem__(2, w[2] // 8))},
      r"Weights use less than a quarter of their int8 range, .*: /conv2/Conv \(1 of 16 channels within ±1\d\)"),
     (lambda: {"weights": weights(lambda w: w.__setitem__(slice(5, 7), 0))},
      r"All weights of a channel are zero: /conv2/Conv \(2 of 16 channels\)"),
-    (lambda: {"requantize": scales(2000)},
+    (lambda: {"requantisation": scales(2000)},
      r"Outputs are quantised finer than their sums, .*: /conv2/Conv \([\d.]+ levels per unit\)"),
     (lambda: {"bias": np.full(16, 2**31 - 5, np.int32)},
      r"Sums can overflow 32 bits for some inputs: /conv2/Conv \(16 of 16 channels\)"),
