@@ -99,10 +99,10 @@ class LayerPlan:
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
         order += ", the input loaded once" if self.stays else ""
         return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
-                f"blocks of {block.channels} channels{part}; {order}{said_of(self.chip)}")
+                f"blocks of {block.channels} channels{part}; {order}{chip_text(self.chip)}")
 
 
-def said_of(chip: OnChip) -> str:
+def chip_text(chip: OnChip) -> str:
     """Say what stays on chip, as the end of a sentence."""
     said = "; its input is on chip" if chip.input else ""
     said += "; its output stays on chip" if chip.output else ""
