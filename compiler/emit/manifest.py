@@ -183,18 +183,20 @@ def from_json(data: Any) -> Manifest:
 
 def _machine(data: dict[str, Any]) -> Machine:
     names = _exactly("machine", Machine, data)
+    sizes = {name: value(data, name, int) for name in names - {"name"}}
+    name = value(data, "name", str)
     try:
-        sizes = {name: value(data, name, int) for name in names - {"name"}}
-        return Machine(name=value(data, "name", str), **sizes)
+        return Machine(name=name, **sizes)
     except ValueError as error:
         raise ArtifactError(f"Manifest machine is none that can be built: {error}") from error
 
 
 def _options(data: dict[str, Any]) -> Options:
     _exactly("options", Options, data)
+    flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain")}
+    winograd = cast(Winograd, value(data, "winograd", str))
     try:
-        return Options(fuse_pool=value(data, "fuse_pool", bool), reuse=value(data, "reuse", bool),
-                       chain=value(data, "chain", bool), winograd=cast(Winograd, value(data, "winograd", str)))
+        return Options(winograd=winograd, **flags)
     except ValueError as error:
         raise ArtifactError(f"Manifest options are none that the compiler has: {error}") from error
 
