@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from tilewright.bench.runs import FigureStore
+from tilewright.bench.figure_store import FigureStore
 from tilewright.energy.baseline_energy import energy_of_baseline
 from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
@@ -44,21 +44,6 @@ class BaselineFigures:
     def energy(self) -> EnergyEstimate:
         """At default prices, without loads and stores, in the baseline's favour; see `energy.baseline_energy`."""
         return energy_of_baseline(self)
-
-    @property
-    def energy_uj(self) -> float:
-        """The estimate in microjoules."""
-        return self.energy.total_uj
-
-    @property
-    def energy_low_uj(self) -> float:
-        """The low end of the absolute range."""
-        return self.energy.low_uj
-
-    @property
-    def energy_high_uj(self) -> float:
-        """The high end of the absolute range."""
-        return self.energy.high_uj
 
     @property
     def in_parts(self) -> bool:

@@ -11,7 +11,8 @@ from tilewright.bench.baselines import BaselineFigures, baselines_of
 from tilewright.bench.benchmarks_page import page
 from tilewright.bench.cases import BASELINES, BenchCase
 from tilewright.bench.energy_page import energy_page
-from tilewright.bench.runs import Figures, FigureStore, matters, run_case
+from tilewright.bench.figure_store import FigureStore
+from tilewright.bench.runs import Figures, matters, run_case
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
 from tilewright.tools.output_files import write_file

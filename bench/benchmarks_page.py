@@ -64,7 +64,7 @@ def fusion_table(results: Results) -> str:
     """Return what fusing convolution and pooling brings."""
     rows = [[*place(case), f"{fused.cycles:,}", f"{apart.cycles:,}", change(fused.cycles, apart.cycles),
              f"{fused.bytes_moved:,}", f"{apart.bytes_moved:,}", change(fused.bytes_moved, apart.bytes_moved),
-             energy(fused), energy(apart), change(fused.energy_uj, apart.energy_uj)]
+             energy(fused), energy(apart), change(fused.energy.total_uj, apart.energy.total_uj)]
             for case, fused, apart in pairs(results, UNFUSED)]
     heads = (*PLACE, "cycles, fused", "apart", "change", "bytes moved, fused", "apart", "change",
              "energy, µJ (range), fused", "apart", "change")
@@ -74,7 +74,8 @@ def fusion_table(results: Results) -> str:
 def winograd_table(results: Results) -> str:
     """Return what conv23 brings over conv."""
     rows = [[*place(case), f"{full.winograd_layers} of {full.layers}", f"{full.cycles:,}", f"{less.cycles:,}",
-             change(full.cycles, less.cycles), energy(full), energy(less), change(full.energy_uj, less.energy_uj)]
+             change(full.cycles, less.cycles), energy(full), energy(less),
+             change(full.energy.total_uj, less.energy.total_uj)]
             for case, full, less in pairs(results, NO_WINOGRAD)]
     heads = (*PLACE, "layers by conv23", "cycles, conv23 where faster", "conv alone", "change",
              "energy, µJ (range), conv23", "conv alone", "change")
@@ -85,7 +86,7 @@ def reuse_table(results: Results) -> str:
     """Return what column reuse brings."""
     rows = [[*place(case), f"{full.buffer_bytes_read:,}", f"{less.buffer_bytes_read:,}",
              change(full.buffer_bytes_read, less.buffer_bytes_read), f"{full.cycles:,}", f"{less.cycles:,}",
-             energy(full), energy(less), change(full.energy_uj, less.energy_uj)]
+             energy(full), energy(less), change(full.energy.total_uj, less.energy.total_uj)]
             for case, full, less in pairs(results, NO_REUSE)]
     heads = (*PLACE, "read from the activation buffer, bytes, with reuse", "without", "change", "cycles, with reuse",
              "without", "energy, µJ (range), with reuse", "without", "change")

@@ -44,7 +44,7 @@ def paper_table(results: Results, baselines: Mapping[str, tuple[BaselineFigures,
             plain, simd = of_core(found, HOST_CORE), of_core(found, XPULP_CORE)
             rows.append((row.name, f"{row.latency_cut} %", cut(figures.cycles, plain.cycles) if plain else "–",
                          cut(figures.cycles, simd.cycles) if simd else "–", f"{row.energy_cut} %",
-                         cut(figures.energy_uj, plain.energy_uj) if plain else "–", run_named(case)))
+                         cut(figures.energy.total_uj, plain.energy.total_uj) if plain else "–", run_named(case)))
     heads = ("network", "latency cut, paper", "ours, over plain C", "ours, over XPULP SIMD", "energy cut, paper",
              "ours, over plain C", "ours is of")
     return table(heads, rows) if rows else ""

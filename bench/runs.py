@@ -1,14 +1,12 @@
 """Runs of the benchmarks: each is done once and its figures are kept, so that an interrupted bench goes on."""
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from tilewright.bench.cases import BenchCase
 from tilewright.bench.counted_work import LayerWork, energy_of, work_of
+from tilewright.bench.figure_store import FigureStore
 from tilewright.compiler.compile import fit_network
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import Options
@@ -18,24 +16,7 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.evaluate import Evaluation, evaluate_model
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.model_files import model_file
-from tilewright.tools.output_files import write_file
 from tilewright.tools.progress import Steps
-from tilewright.tools.toolchain import cache_folder
-
-SOURCES = Path(__file__).resolve().parents[1]
-FOLDERS = ("isa", "compiler", "rtl", "sim")
-FILES = (
-    "energy/actions.py", "energy/activity.py", "energy/activity.toml", "energy/registers.py",
-    *(f"runtime/{name}.py" for name in (
-        "baseline/core_alone", "baseline/scaling", "evaluate", "execution/accounting", "execution/engines",
-        "execution/job", "execution/records", "execution/report", "model_files", "oracle/comparison",
-        "oracle/conversion", "oracle/inputs", "oracle/onnx_runtime", "session")),
-    *(f"bench/{name}.py" for name in ("baselines", "counted_work", "runs")))
-SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
-"""What figures depend on, besides the model."""
-
-APART = ("rtl/bus/wishbone", "compiler/emit/board_image", "compiler/c/board")
-"""Of these no count depends on: prices, which are looked up anew, and what is made beside simulations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,21 +96,6 @@ class Figures:
         return asdict(replace(self, energy=EnergyEstimate({}))) | {"energy": None}
 
     @property
-    def energy_uj(self) -> float:
-        """The estimate in microjoules."""
-        return self.energy.total_uj
-
-    @property
-    def energy_low_uj(self) -> float:
-        """The low end of the absolute range."""
-        return self.energy.low_uj
-
-    @property
-    def energy_high_uj(self) -> float:
-        """The high end of the absolute range."""
-        return self.energy.high_uj
-
-    @property
     def layers(self) -> int:
         """How many layers there are."""
         return len(self.layer_cycles)
@@ -195,43 +161,6 @@ def depthwise_of(network: Network, report: Report) -> tuple[Depthwise, ...]:
             found.setdefault(max(layer.strides), []).append(cost)
     return tuple(Depthwise(stride=stride, layers=len(costs), macs=sum(cost.macs for cost in costs),
                            cycles=sum(cost.cycles for cost in costs)) for stride, costs in sorted(found.items()))
-
-
-@dataclass(slots=True)
-class FigureStore:
-    """Results by what they were made from: a case, its model's contents, and the sources as they are at the start."""
-
-    folder: Path
-    sources: str
-    fresh: bool = False
-
-    @classmethod
-    def open(cls, folder: Path | None = None, *, fresh: bool = False) -> "FigureStore":
-        """Return the store in ``folder``, or in the cache; a ``fresh`` one forgets what it holds."""
-        place = folder or cache_folder() / "benchmarks"
-        place.mkdir(parents=True, exist_ok=True)
-        return cls(place, source_digest(), fresh)
-
-    def get(self, what: str, model: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return what ``make`` returned for ``what`` and ``model``, now or in an earlier run."""
-        key = hashlib.sha256(f"{what}\n{self.sources}\n".encode() + model.read_bytes()).hexdigest()
-        path = self.folder / f"{key}.json"
-        if path.is_file() and not self.fresh:
-            return dict(json.loads(path.read_text(encoding="utf-8"))["result"])
-        result = make()
-        write_file(path, (json.dumps({"case": what, "result": result}, indent=2) + "\n").encode())
-        return result
-
-
-def source_digest() -> str:
-    """Return a hash of everything that compiles, simulates and prices."""
-    digest = hashlib.sha256()
-    folders = [path for folder in FOLDERS for path in sorted((SOURCES / folder).rglob("*"))
-               if path.suffix in SUFFIXES and path.is_file()
-               and not path.relative_to(SOURCES).as_posix().startswith(APART)]
-    for path in (*folders, *(SOURCES / name for name in FILES)):
-        digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 def run_case(case: BenchCase, store: FigureStore, steps: Steps) -> Figures:

@@ -49,4 +49,4 @@ def _over(figures: Figures, found: tuple[BaselineFigures, ...], core: CoreName) 
 
 def _energy_cut(figures: Figures, found: tuple[BaselineFigures, ...], core: CoreName) -> str:
     other = of_core(found, core)
-    return "–" if other is None else cut(figures.energy_uj, other.energy_uj)
+    return "–" if other is None else cut(figures.energy.total_uj, other.energy.total_uj)

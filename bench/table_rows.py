@@ -23,7 +23,7 @@ def place(case: BenchCase) -> list[str]:
 
 def energy(figures: Figures | BaselineFigures) -> str:
     """Return an energy in microjoules and its absolute range."""
-    low, total, high = figures.energy_low_uj, figures.energy_uj, figures.energy_high_uj
+    low, total, high = figures.energy.low_uj, figures.energy.total_uj, figures.energy.high_uj
     return f"{digits(total)} ({digits(low)} … {digits(high)})"
 
 

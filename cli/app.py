@@ -309,7 +309,7 @@ def bench(quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and 
         require_place(energy)
     from tilewright.bench.bench import bench as run_bench
     from tilewright.bench.cases import FULL, QUICK, matrix
-    from tilewright.bench.runs import FigureStore
+    from tilewright.bench.figure_store import FigureStore
     from tilewright.tools.progress import Steps
 
     if quick and only is not None:

@@ -9,6 +9,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,9 @@ GATE_CELL = "TILEWRIGHT_CLOCK_GATE"
 
 GATED_REGISTERS = 8
 """Registers that must share an enable for a clock gate to be put in: with fewer, the gate costs what it saves."""
+
+NETLIST = "netlist.json"
+"""The file that the script writes."""
 
 KEYWORDS = frozenset("""always and assign begin buf case config default design disable else end event for force if
 initial inout input integer join library module nand negedge nor not or output parameter posedge primitive real reg
@@ -135,47 +139,47 @@ def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str
     MappingError
         If Yosys fails, or the library is none that we know.
     """
-    gate = CLOCK_GATE.format(cell=GATE_CELL, least=GATED_REGISTERS) if gated else ""
-    outside = f"blackbox {' '.join(cut)}" if cut else ""
-    cells = cells_of(library)
-    constraints = ABC_CONSTRAINTS.format(driver=cells.driver)
-    script = SCRIPT.format(read=read, cut=outside, top=top, gate=gate,
-                           unused=" ".join(f"-dont_use {name}" for name in cells.unused))
-    texts = (script, verilog, constraints, *([ENABLED] if gated else []), *(file.name for file in files))
-    key = hashlib.sha256("\n".join(texts).encode())
+    traits = traits_of(library)
+    script = SCRIPT.format(
+        read=read, cut=f"blackbox {' '.join(cut)}" if cut else "", top=top,
+        gate=CLOCK_GATE.format(cell=GATE_CELL, least=GATED_REGISTERS) if gated else "",
+        unused=" ".join(f"-dont_use {name}" for name in traits.unused))
+    texts = {"map.ys": script, "block.v": verilog, "abc.constr": ABC_CONSTRAINTS.format(driver=traits.driver),
+             **({"enabled.v": ENABLED} if gated else {})}
+    key = hashlib.sha256("\n".join((*texts.values(), *(file.name for file in files))).encode())
     for file in (library, *files):
         key.update(file.read_bytes())
     folder = cache_folder() / "gates" / "netlists" / key.hexdigest()
-    netlist = folder / "netlist.json"
-    if netlist.exists():
-        return netlist
+    if not (folder / NETLIST).exists():
+        _run_yosys(folder, texts, {"cells.lib": library, **{file.name: file for file in files}},
+                   f"{top} to the cells of {library.name}")
+    return folder / NETLIST
+
+
+def _run_yosys(folder: Path, texts: Mapping[str, str], files: Mapping[str, Path], what: str) -> None:
+    """Map ``what`` in a folder of texts and copied files; it becomes ``folder`` when the netlist is written."""
     # A folder of its own and relative names: Yosys in WebAssembly does not see all of the file system.
     draft = folder.with_name(f"{folder.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    write_if_changed(draft / "block.v", verilog)
-    write_if_changed(draft / "map.ys", script)
-    write_if_changed(draft / "abc.constr", constraints)
-    write_if_changed(draft / "enabled.v", ENABLED)
-    shutil.copy(library, draft / "cells.lib")
-    for file in files:
-        shutil.copy(file, draft / file.name)
+    for name, text in texts.items():
+        write_if_changed(draft / name, text)
+    for name, file in files.items():
+        shutil.copy(file, draft / name)
     done = subprocess.run([yosys_executable(), "-q", "-l", "map.log", "map.ys"], cwd=draft, capture_output=True,
                           text=True, check=False)
-    if done.returncode != 0 or not (draft / "netlist.json").exists():
+    if done.returncode != 0 or not (draft / NETLIST).exists():
         said = done.stderr.strip().splitlines() or ["no message"]
-        raise MappingError(f"Yosys could not map {top} to the cells of {library.name}: {said[-1]}; "
-                           f"the log is {draft / 'map.log'}")
+        raise MappingError(f"Yosys could not map {what}: {said[-1]}; the log is {draft / 'map.log'}")
     for name in ("cells.lib", "block.v"):
         (draft / name).unlink()
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
-    return netlist
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryTraits:
-    """What mapping must know of a library: what drives the inputs, and what logic must not be made of."""
+    """Facts of a library for mapping: the cell that drives the inputs, and those that logic must not be made of."""
 
     driver: str
     unused: tuple[str, ...] = ()
@@ -191,7 +195,7 @@ ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
 """What drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
 
 
-def cells_of(library: Path) -> LibraryTraits:
+def traits_of(library: Path) -> LibraryTraits:
     """Return what mapping must know of the library at ``library``, by the cells that it has.
 
     Raises

@@ -5,9 +5,10 @@ is taken apart into the inverter, latch and AND that it is made of.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tilewright.energy.gates.cells.liberty import Cell, LibertyError, Library
 from tilewright.energy.gates.mapping import GATE_CELL
@@ -89,46 +90,24 @@ def read_netlist(path: Path, top: str, library: Library, clock: str = "clk") -> 
     """
     modules = json.loads(path.read_text())["modules"]
     module = modules[top]
-    numbers: dict[int | str, int] = {"0": LOW, "1": HIGH, "x": LOW}
-    reader = _NetlistReader(numbers, library)
-    clock_net = reader.net(module["ports"][clock]["bits"][0])
-    names: dict[int, list[Bit]] = {}
-    for name, entry in module["netnames"].items():
-        if not entry["hide_name"]:
-            for index, bit in enumerate(entry["bits"]):
-                names.setdefault(reader.net(bit), []).append((name, index))
-    inputs: list[tuple[int, Bit]] = []
-    outputs: list[tuple[int, Bit]] = []
+    numbers = _NetNumbers()
+    clock_net = numbers.net(module["ports"][clock]["bits"][0])
+    names = _source_names(module, numbers)
+    reader = _NetlistReader(library, numbers, clock_net, frozenset(modules))
     for name, port in module["ports"].items():
-        for index, bit in enumerate(port["bits"]):
-            net = reader.net(bit)
-            if net not in (LOW, HIGH, clock_net):
-                (inputs if port["direction"] == "input" else outputs).append((net, (name, index)))
-    instances: list[Instance] = []
+        reader.add_border(port["direction"] == "input", name, port["bits"])
     for name, cell in module["cells"].items():
-        pins = {pin: [reader.net(bit) for bit in bits] for pin, bits in cell["connections"].items()}
-        if cell["type"] == GATE_CELL:
-            instances += reader.clock_gate(name, {pin: nets[0] for pin, nets in pins.items()})
-        elif cell["type"] == _MEMORY or cell["type"] in modules:
-            directions = cell.get("port_directions") or {_MEMORY_GIVES: "output"}
-            for pin, nets in pins.items():
-                border = inputs if directions.get(pin) == "output" else outputs
-                border += [(net, (f"{name}.{pin}", index)) for index, net in enumerate(nets)
-                           if net not in (LOW, HIGH, clock_net) and pin not in _MEMORY_CLOCKS]
-        else:
-            instances.append(Instance(name, library.cell(cell["type"]), {pin: nets[0] for pin, nets in pins.items()}))
-    known = {net: tuple(bits) for net, bits in names.items()}
-    return Netlist(top, library, tuple(instances), reader.count, clock_net,
-                   tuple((net, known.get(net) or (bit,)) for net, bit in dict(inputs).items()),
-                   tuple((net, known.get(net) or (bit,)) for net, bit in dict(outputs).items()), known)
+        reader.add_cell(name, cell)
+    return Netlist(top, library, tuple(reader.instances), numbers.count, clock_net,
+                   tuple((net, names.get(net) or (bit,)) for net, bit in reader.inputs.items()),
+                   tuple((net, names.get(net) or (bit,)) for net, bit in reader.outputs.items()), names)
 
 
 @dataclass(slots=True)
-class _NetlistReader:
-    """Numbers nets, and knows the library's simplest cells."""
+class _NetNumbers:
+    """Numbers nets in the order in which they are met."""
 
-    numbers: dict[int | str, int]
-    library: Library
+    numbers: dict[int | str, int] = field(default_factory=lambda: {"0": LOW, "1": HIGH, "x": LOW})
     count: int = 2
 
     def net(self, bit: int | str) -> int:
@@ -137,16 +116,58 @@ class _NetlistReader:
             self.count += 1
         return self.numbers[bit]
 
+
+def _source_names(module: Mapping[str, Any], numbers: _NetNumbers) -> dict[int, tuple[Bit, ...]]:
+    """Return what the source calls each net."""
+    names: dict[int, list[Bit]] = {}
+    for name, entry in module["netnames"].items():
+        if not entry["hide_name"]:
+            for index, bit in enumerate(entry["bits"]):
+                names.setdefault(numbers.net(bit), []).append((name, index))
+    return {net: tuple(bits) for net, bits in names.items()}
+
+
+@dataclass(slots=True)
+class _NetlistReader:
+    """Collects the instances and borders of a module in Yosys' JSON; ``cut`` are modules that are left out of it."""
+
+    library: Library
+    numbers: _NetNumbers
+    clock: int
+    cut: frozenset[str]
+    instances: list[Instance] = field(default_factory=list)
+    inputs: dict[int, Bit] = field(default_factory=dict)
+    outputs: dict[int, Bit] = field(default_factory=dict)
+
+    def add_border(self, is_input: bool, name: str, bits: Iterable[int | str]) -> None:
+        """Add the bits of a port, or of a pin of what is left out, but for constants and the clock."""
+        border = self.inputs if is_input else self.outputs
+        for index, bit in enumerate(bits):
+            net = self.numbers.net(bit)
+            if net not in (LOW, HIGH, self.clock):
+                border[net] = name, index
+
+    def add_cell(self, name: str, cell: Mapping[str, Any]) -> None:
+        """Add a cell: of the library, a clock gate, or one that is left out, whose pins are borders."""
+        kind = cell["type"]
+        pins = {pin: [self.numbers.net(bit) for bit in bits] for pin, bits in cell["connections"].items()}
+        if kind == GATE_CELL:
+            self.instances += self.clock_gate(name, {pin: nets[0] for pin, nets in pins.items()})
+        elif kind == _MEMORY or kind in self.cut:
+            directions = cell.get("port_directions") or {_MEMORY_GIVES: "output"}
+            for pin, bits in cell["connections"].items():
+                if pin not in _MEMORY_CLOCKS:
+                    self.add_border(directions.get(pin) == "output", f"{name}.{pin}", bits)
+        else:
+            self.instances.append(Instance(name, self.library.cell(kind), {pin: nets[0] for pin, nets in pins.items()}))
+
     def clock_gate(self, name: str, pins: Mapping[str, int]) -> list[Instance]:
         """Return the cells of a clock gate: the enable passes the latch while the clock is low."""
-        low, kept = self.net(f"{name}.low"), self.net(f"{name}.kept")
-        inverter, latch, both = (self._cell(each) for each in ("INVX1", "LATCH", "AND2X2"))
+        low, kept = self.numbers.net(f"{name}.low"), self.numbers.net(f"{name}.kept")
+        inverter, latch, both = (self.library.cell(each) for each in ("INVX1", "LATCH", "AND2X2"))
         if latch.storage is None or latch.storage.clock != "CLK":
             raise LibertyError(f"Cell LATCH of {self.library.name} must be open while CLK is high, "
                                f"not {latch.storage!r}")
         return [Instance(f"{name}.inverter", inverter, {"A": pins["CLK"], "Y": low}, ideal=True),
                 Instance(f"{name}.latch", latch, {"D": pins["CE"], "CLK": low, "Q": kept}),
                 Instance(f"{name}.and", both, {"A": kept, "B": pins["CLK"], "Y": pins["GCLK"]}, ideal=True)]
-
-    def _cell(self, name: str) -> Cell:
-        return self.library.cell(name)

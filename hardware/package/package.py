@@ -6,11 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.errors import InputError
-from tilewright.hardware.package.core_files import core_files
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders
-from tilewright.hardware.package.top import BRIDGE, COPROCESSOR, TOP, Bus, Top, build_top
+from tilewright.hardware.package.top import (
+    BRIDGE,
+    COPROCESSOR,
+    CORE_FOLDER,
+    SYSTEM_FILES,
+    TOP,
+    Bus,
+    Top,
+    build_top,
+)
 from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
 from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.output_files import reason, write_file
@@ -71,7 +80,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_cor
         package.template(f"constraints/{name}", name, {})
     package.files[FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     if with_core:
-        package.files |= core_files(f"rtl/{COPROCESSOR}.v")
+        package.files |= _core_files()
     package.files["README.md"] = readme(machine, bus, top, tuple(package.files), commands, with_core=with_core)
     show("writing")
     paths = []
@@ -89,6 +98,17 @@ def _sources(machine: Machine, bus: Bus) -> tuple[Top, dict[str, str]]:
     top = build_top(machine, bus, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
     sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
     return top, sources | ({f"{BRIDGE}.v": bridge} if bridge else {})
+
+
+def _core_files() -> dict[str, str]:
+    """Return the host core's files, the system's, and a list of all sources, by their path in the package.
+
+    The core's files are under the licence that lies beside them; they are copied, and not changed.
+    """
+    theirs = {f"{CORE_FOLDER}/{path.name}": path.read_text(encoding="utf-8") for path in core_sources()}
+    ours = {f"rtl/{path.name}": path.read_text(encoding="utf-8") for path in system_sources()}
+    listed = "".join(f"{name}\n" for name in (*theirs, *ours, f"rtl/{COPROCESSOR}.v"))
+    return {**theirs, f"{CORE_FOLDER}/LICENSE": core_license().read_text(encoding="utf-8"), **ours, SYSTEM_FILES: listed}
 
 
 def _add_testbench(package: _Package, machine: Machine, bus: Bus, top: Top, sources: list[str]) -> int:

@@ -3,8 +3,16 @@
 from pathlib import Path
 
 from tilewright._version import __version__
-from tilewright.hardware.package import core_files as core
-from tilewright.hardware.package.top import BRIDGE, COPROCESSOR, TOP, Bus, Top
+from tilewright.hardware.package.top import (
+    BRIDGE,
+    COPROCESSOR,
+    CORE_FOLDER,
+    SYSTEM,
+    SYSTEM_FILES,
+    TOP,
+    Bus,
+    Top,
+)
 from tilewright.isa.machine import Machine
 from tilewright.tools.templates import render
 
@@ -27,22 +35,22 @@ _FILES = {
     "constraints/xilinx7.xdc": "template for AMD 7-series",
     "constraints/timing.sdc": "template for static timing of a netlist",
     "tilewright.f": "sources, one on a line",
-    core.FILE_LIST: "sources of core and coprocessor together",
-    f"{core.FOLDER}/LICENSE": "licence of the core's files",
+    SYSTEM_FILES: "sources of core and coprocessor together",
+    f"{CORE_FOLDER}/LICENSE": "licence of the core's files",
     "rtl/clock_gate.sv": "the core's clock gate, always open",
     "rtl/host_core.sv": "the core with its unused inputs tied off",
-    f"rtl/{core.SYSTEM}.sv": "core and coprocessor: OBI for code and data, AXI4 for tensors",
+    f"rtl/{SYSTEM}.sv": "core and coprocessor: OBI for code and data, AXI4 for tensors",
 }
 
 def readme(machine: Machine, bus: Bus, top: Top, files: tuple[str, ...], commands: int, *, with_core: bool) -> str:
     """Return the text of README.md for a package of ``files``, by their paths; the testbench sends ``commands``."""
     listed = {name: _FILES[name] for name in files if name in _FILES}
     if with_core:
-        listed[f"{core.FOLDER}/*.sv"] = "CV32E40X, unmodified"
+        listed[f"{CORE_FOLDER}/*.sv"] = "CV32E40X, unmodified"
     return render(
         _TEMPLATE, machine=machine, bus=bus, bus_bits=8 * machine.bus_bytes, with_core=with_core, version=__version__,
         files=listed, top=TOP, sources=[name for name in files if name in _SOURCES], instance=instance(top),
-        ports=top.ports, system=core.SYSTEM, system_files=core.FILE_LIST, core_folder=core.FOLDER, commands=commands)
+        ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands)
 
 
 def instance(top: Top) -> str:

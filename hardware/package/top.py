@@ -14,6 +14,9 @@ Bus = Literal["axi4", "wishbone"]
 TOP, COPROCESSOR, BRIDGE = "tilewright_coprocessor", "coprocessor", "wishbone_bridge"
 """Names of the modules."""
 
+SYSTEM, SYSTEM_FILES, CORE_FOLDER = "tilewright_soc", "tilewright_soc.f", "cv32e40x"
+"""Of core and coprocessor together: top module and list of sources; and the folder with the core's."""
+
 _AXI, _WISHBONE, _BRIDGE_AXI = "m_axi__", "m_wb__", "s_axi__"
 
 _WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))

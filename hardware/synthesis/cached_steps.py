@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
+from tilewright.errors import ToolError
 from tilewright.tools.toolchain import cache_folder
 
 Detail = Callable[[str], None]
@@ -35,6 +35,10 @@ _TAIL_BYTES = 4096
 _DOING = re.compile(r"^(?:[\d.]+ Executing ([A-Z0-9_]+) pass|Info: ((?:Pack|Plac|Runn|Rout|Promot)ing[^.:,\n]*))",
                     re.MULTILINE)
 _ERROR = re.compile(r"^.*ERROR: (.*)$", re.MULTILINE)
+
+
+class SynthesisError(ToolError):
+    """A tool did not finish; the message names the log."""
 
 
 @dataclass(frozen=True, slots=True)

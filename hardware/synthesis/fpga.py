@@ -3,11 +3,10 @@
 from collections import defaultdict
 from dataclasses import replace
 
-from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish
+from tilewright.hardware.synthesis.cached_steps import Show, SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
 from tilewright.hardware.synthesis.place import REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
-from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import Fpga
 

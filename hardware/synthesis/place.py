@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.hardware.synthesis.cached_steps import FinishedStep, Show, Tool, ToolStep, finish, tool
-from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
+from tilewright.hardware.synthesis.cached_steps import FinishedStep, Show, SynthesisError, Tool, ToolStep, finish, tool
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.hardware.synthesis.targets import Fpga
 from tilewright.tools.toolchain import ToolMissingError

@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tilewright.hardware.synthesis.cached_steps import LOG, FinishedStep, Show, Tool, ToolStep, finish
+from tilewright.hardware.synthesis.cached_steps import LOG, FinishedStep, Show, SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.sources import Design
-from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.tools.debian import debian_tool
 

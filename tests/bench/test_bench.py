@@ -9,13 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.stacks import Stack
-from tilewright.bench import runs
+from tilewright.bench import figure_store, runs
 from tilewright.bench.baselines import TITLES, BaselineFigures, baselines_of
 from tilewright.bench.bench import bench, host
 from tilewright.bench.benchmarks_page import page
 from tilewright.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, VARIANTS, BenchCase, matrix
 from tilewright.bench.counted_work import energy_of
-from tilewright.bench.runs import FILES, Depthwise, Figures, FigureStore, depthwise_of, run_case, source_digest
+from tilewright.bench.figure_store import FILES, FigureStore, source_digest
+from tilewright.bench.runs import Depthwise, Figures, depthwise_of, run_case
 from tilewright.bench.table_rows import energy
 from tilewright.cli.app import app
 from tilewright.compiler.errors import CompileError
@@ -149,7 +150,7 @@ def test_figures_are_of_the_run_and_its_plan(store):
     assert (figures.macs, figures.multipliers) == (953_472, 64)
     assert figures.macs_per_multiplier_cycle == pytest.approx(953_472 / 64 / figures.cycles)
     assert figures.roofline_share == figures.roofline_cycles / figures.cycles
-    assert figures.energy_low_uj < figures.energy_uj < figures.energy_high_uj
+    assert figures.energy.low_uj < figures.energy.total_uj < figures.energy.high_uj
     assert 0 < figures.winograd_layers < figures.layers
     assert 0 < sum(figures.layer_cycles) < figures.cycles
     assert (figures.core_cycles, figures.depthwise) == (0, ())
@@ -194,8 +195,8 @@ def test_a_change_of_prices_runs_nothing_again(tmp_path, monkeypatch):
     for name, same in (("energy/technology/generic45.toml", True), ("energy/estimate.py", True),
                        ("rtl/array/lane.py", False)):
         before = source_digest()
-        real = runs.Path.read_bytes
-        monkeypatch.setattr(runs.Path, "read_bytes", lambda path, name=name, real=real: real(path) + (
+        real = figure_store.Path.read_bytes
+        monkeypatch.setattr(figure_store.Path, "read_bytes", lambda path, name=name, real=real: real(path) + (
             b"#" if path.as_posix().endswith(name) else b""))
         assert (source_digest() == before) is same
         monkeypatch.undo()
@@ -230,8 +231,8 @@ def test_a_run_is_done_once(store, monkeypatch):
 def test_figures_are_of_the_sources_as_they_are(tmp_path, monkeypatch, name):
     for each in (*FILES, "isa/numerics.py", "sim/verilator/harness/obi.h"):
         (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(runs.SOURCES / each, tmp_path / each)
-    monkeypatch.setattr(runs, "SOURCES", tmp_path)
+        shutil.copy(figure_store.SOURCES / each, tmp_path / each)
+    monkeypatch.setattr(figure_store, "SOURCES", tmp_path)
     before = source_digest()
     assert source_digest() == before
     with (tmp_path / name).open("a") as file:
@@ -301,7 +302,7 @@ SIMD = BaselineFigures(core="cv32e40p", cycles=40_000, instructions=30_000, macs
 
 def test_both_baselines_stand_on_the_page_and_what_is_saved_over_each():
     text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
-    cuts = " | ".join(cut(2.0, each.energy_uj) for each in (PLAIN, SIMD))
+    cuts = " | ".join(cut(2.0, each.energy.total_uj) for each in (PLAIN, SIMD))
     assert f"| fast | 1,000 | 200,000 | 200.0 × | 99.500 % | ~40,000 | 40.0 × | 97.50 % | {cuts} |" in text
     assert (f"| {TITLES['cv32e40x']} | rtl | 2 of 2 | 200,000 | 100,000 | 3.12 | {energy(PLAIN)} | yes |") in text
     assert f"| {TITLES['cv32e40p']}, in parts | rtl | 1 of 2 | 40,000 | 30,000 | 0.62 | {energy(SIMD)} | yes |" in text
@@ -310,7 +311,7 @@ def test_both_baselines_stand_on_the_page_and_what_is_saved_over_each():
 def test_cuts_stand_beside_those_of_the_paper():
     text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
     assert ("| LeNet-5 | 76.6 % | 99.500 % | 97.50 % | 74.8 % | "
-            f"{cut(2.0, PLAIN.energy_uj)} | lenet5_accel, 1×32×32, base, engine fast |" in text)
+            f"{cut(2.0, PLAIN.energy.total_uj)} | lenet5_accel, 1×32×32, base, engine fast |" in text)
     assert "without a clock assumed" in text
     text = page({CASE: figures()}, {"lenet5_accel": (SIMD,)})
     assert "| LeNet-5 | 76.6 % | – | 97.50 % | 74.8 % | – | lenet5_accel, 1×32×32, base, engine fast |" in text
@@ -332,8 +333,8 @@ def test_baselines_are_run_once_on_both_cores(store, tmp_path, monkeypatch):
     plain, simd = first
     assert plain.macs == simd.macs == 416_520
     assert 3 * simd.cycles < plain.cycles
-    assert plain.energy_low_uj < plain.energy_uj < plain.energy_high_uj
-    assert simd.energy_uj < plain.energy_uj
+    assert plain.energy.low_uj < plain.energy.total_uj < plain.energy.high_uj
+    assert simd.energy.total_uj < plain.energy.total_uj
     monkeypatch.setattr("tilewright.bench.baselines.evaluate_baseline", None)
     assert baselines_of("lenet5", store, Silence()) == first
 

@@ -8,7 +8,8 @@ from tilewright.bench.baselines import BaselineFigures
 from tilewright.bench.cases import NO_WINOGRAD, BenchCase
 from tilewright.bench.counted_work import energy_of
 from tilewright.bench.energy_page import energy_page
-from tilewright.bench.runs import FigureStore, run_case
+from tilewright.bench.figure_store import FigureStore
+from tilewright.bench.runs import run_case
 from tilewright.energy.baseline_energy import energy_of_baseline
 from tilewright.energy.estimate import technologies
 from tilewright.energy.pricing import Pricing

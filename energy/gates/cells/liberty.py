@@ -187,30 +187,37 @@ def _parse(tokens: Iterator[str]) -> _LibertyGroup:
     """Return the groups of a file as children of one without a name."""
     open_groups = [_LibertyGroup("", ())]
     for name in tokens:
-        here = open_groups[-1]
         if name == "}":
             open_groups.pop()
         elif name != ";":
-            separator = next(tokens)
-            if separator == ":":
-                value = []
-                while (token := next(tokens)) != ";":
-                    value.append(token)
-                here.values[name] = " ".join(value).strip('"')
-            elif separator == "(":
-                arguments = []
-                while (token := next(tokens)) != ")":
-                    if token != ",":
-                        arguments.append(token.strip('"'))
-                if (token := next(tokens)) == "{":
-                    group = _LibertyGroup(name, tuple(arguments))
-                    here.groups.append(group)
-                    open_groups.append(group)
-                else:
-                    here.lists[name] = tuple(arguments)
-                    if token == "}":
-                        open_groups.pop()
+            _statement(name, tokens, open_groups)
     return open_groups[0]
+
+
+def _statement(name: str, tokens: Iterator[str], open_groups: list[_LibertyGroup]) -> None:
+    """Read what follows a name: ``: value;``, ``(arguments);`` or ``(arguments) {``, which opens a group."""
+    here, separator = open_groups[-1], next(tokens)
+    if separator == ":":
+        here.values[name] = " ".join(_until(";", tokens)).strip('"')
+    elif separator == "(":
+        arguments = tuple(token.strip('"') for token in _until(")", tokens) if token != ",")
+        end = next(tokens)
+        if end == "{":
+            group = _LibertyGroup(name, arguments)
+            here.groups.append(group)
+            open_groups.append(group)
+            return
+        here.lists[name] = arguments
+        if end == "}":  # the last statement of a group may lack its semicolon
+            open_groups.pop()
+
+
+def _until(end: str, tokens: Iterator[str]) -> list[str]:
+    """Return the tokens before ``end``, and take that too."""
+    found = []
+    while (token := next(tokens)) != end:
+        found.append(token)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 import pytest
 
 from tilewright.hardware.synthesis.area_blocks import area_block_of_name
-from tilewright.hardware.synthesis.cached_steps import Tool, ToolStep, finish
+from tilewright.hardware.synthesis.cached_steps import SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.place import critical_path, timing_of
 from tilewright.hardware.synthesis.static_timing import timing_of as timing_of_cells
-from tilewright.hardware.synthesis.synthesis_errors import SynthesisError
 
 
 @contextmanager
