@@ -20,7 +20,7 @@ TITLES: Mapping[CoreName, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineFigures:
-    """What a baseline took for a network.
+    """Figures of a baseline for a network.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class BaselineFigures:
 
     @property
     def in_parts(self) -> bool:
-        """Whether cycles, instructions and energy are scaled from parts."""
+        """Tell whether cycles, instructions and energy are scaled from parts."""
         return self.measured_layers < self.layers
 
     @property

@@ -1,4 +1,4 @@
-"""What the benchmarks run: networks x machines with every optimisation, and on one machine without each of them."""
+"""Cases of the benchmarks: networks x machines with every optimisation, and on one machine without each of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

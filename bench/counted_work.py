@@ -1,4 +1,4 @@
-"""What a run did, layer by layer, in counts: kept by the benchmarks, and priced anew whenever prices change."""
+"""Counts of a run, layer by layer: kept by the benchmarks, and priced anew whenever prices change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 @dataclass(frozen=True, slots=True)
 class LayerWork:
-    """What one layer did, or what came after the last one.
+    """Counts of one layer, or of the time after the last one.
 
     Attributes
     ----------

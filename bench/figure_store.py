@@ -20,7 +20,7 @@ FILES = (
         "oracle/conversion", "oracle/inputs", "oracle/onnx_runtime", "session")),
     *(f"bench/{name}.py" for name in ("baselines", "counted_work", "figure_store", "runs")))
 SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
-"""What figures depend on, besides the model."""
+"""Sources on which figures depend, besides the model."""
 
 APART = ("rtl/bus/wishbone", "compiler/emit/board_image", "compiler/c/board")
 """Of these no count depends on: prices, which are looked up anew, and what is made beside simulations."""

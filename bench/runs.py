@@ -31,7 +31,7 @@ class Depthwise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one case has shown.
+    """Figures of one case.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ class Figures:
 
     @property
     def layers(self) -> int:
-        """How many layers there are."""
+        """Number of layers."""
         return len(self.layer_cycles)
 
     @property
     def verdict(self) -> str:
-        """How many layers were found equal to ONNX Runtime's, or that one was not."""
+        """The layers found equal to ONNX Runtime's, by number, or that one was not."""
         if not self.matches:
             return "**no**"
         said = f"{self.compared - self.loose} of {self.layers}"

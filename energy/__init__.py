@@ -1,1 +1,1 @@
-"""What runs take in energy: actions counted, prices of technologies, estimates."""
+"""Energy of runs: counted actions, prices of technologies, estimates."""

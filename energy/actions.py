@@ -1,4 +1,4 @@
-"""What a run did, in actions that a technology can price: from counters, register toggles and the machine's sizes.
+"""Actions of a run that a technology can price, from counters, register toggles and the machine's sizes.
 
 An action is ``component.event``. Events of a block of the coprocessor (`sim.verilog.energy_blocks.ENERGY_BLOCKS`) and
 of the core:

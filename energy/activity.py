@@ -1,4 +1,4 @@
-"""How many register bits change in each block, predicted from the counters and from what the operands are like.
+"""Register toggles of each block, predicted from the counters and from statistics of the operands.
 
     toggles(block) = Σ over events (coefficient · count)
 

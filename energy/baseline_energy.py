@@ -13,7 +13,7 @@ from tilewright.isa.core_names import CoreName
 
 
 class Ran(Protocol):
-    """What is known of a baseline's run: the core, its cycles and the instructions it retired."""
+    """A baseline's run: the core, its cycles and the instructions it retired."""
 
     @property
     def core(self) -> CoreName: ...

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "technology"
 PICO_TO_MICRO = 1e-6
 PICOJOULES_PER_NANOWATT_NANOSECOND = 1e-6
 USES = ("ratios", "absolute", "tables")
-"""What a technology is good for: comparing designs, figures by themselves, or published tables only."""
+"""Uses of a technology: comparing designs, figures by themselves, or published tables only."""
 SHARED = ("sram", "dram")
 """Files of the folder that all technologies share."""
 DRAM = "lpddr4"
@@ -221,7 +221,7 @@ def _head(data: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """What stands in a technology file: prices by action, the others by block, ``""`` for every block."""
+    """Figures of a technology file: prices by action, the others by block, ``""`` for every block."""
 
     prices: dict[str, TechnologyEntry]
     leakage: dict[str, TechnologyEntry]

@@ -35,7 +35,7 @@ _HEAD = re.compile(r"^\|\s*(Tool Version|Device)\s*:\s*(.*?)\s*\|?\s*$", re.MULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedPower:
-    """What a vendor's tool says a design takes.
+    """Power of a design by a vendor's tool.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What one action costs, where the figure comes from, and how far it may be off: an entry of a technology file.
+"""Entries of a technology file: the cost of one action, where the figure comes from, and how far it may be off.
 
 Two uncertainties are kept apart. The *relative* one does not cancel between two designs in the same technology: what
 the calibration leaves unexplained, dependence on data. The *absolute* one is shared by all designs in it: wires, cell

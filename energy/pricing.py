@@ -1,4 +1,4 @@
-"""In which technology a run is priced, with which main memory, and whether clocks are gated."""
+"""The prices of a run: technology, main memory, and whether clocks are gated."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ GATED_ACTIONS = (*(f"{block}.register_toggle" for block in ENERGY_BLOCKS), *(f"{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """What the prices of a run are.
+    """The choice of a run's prices.
 
     Attributes
     ----------

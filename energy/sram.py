@@ -17,7 +17,7 @@ from tilewright.energy.prices import Price, TechnologyEntry, TechnologyError, nu
 
 TABLE = Path(__file__).parent / "technology" / "sram.toml"
 EXTENSION = 4.0
-"""How far beyond its smallest and largest point a table is believed, as a factor."""
+"""The factor by which a table is extrapolated beyond its smallest and largest point, at most."""
 
 QUANTITIES = ("read_pJ", "write_pJ", "leakage_uW", "area_um2")
 SCALES = ("energy", "leakage", "area")

@@ -27,7 +27,7 @@ class _ErrorSize:
 
 @dataclass(frozen=True, slots=True)
 class _GatesTogether:
-    """What all blocks take without and with clock gates, in pJ per cycle, and the errors of the model with gates."""
+    """Energy of all blocks without and with clock gates, in pJ per cycle, and the errors of the model with gates."""
 
     before: str
     after: str

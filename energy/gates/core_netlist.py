@@ -48,7 +48,7 @@ module synchronous (input CLK, ALOAD, input [WIDTH-1:0] D, AD, output [WIDTH-1:0
     _TECHMAP_REPLACE_ (.CLK(CLK), .D(ALOAD == ALOAD_POLARITY ? AD : D), .Q(Q));
 endmodule
 """
-"""What a register becomes that slang reads as one with an asynchronous load.
+"""The replacement of a register that slang reads as one with an asynchronous load.
 
 Yosys' async2sync puts a second gate behind it, which would have the register's name.
 """

@@ -56,7 +56,7 @@ def _with_arrays(waves: Waves, arrays: dict[str, list[tuple[str, int]]]) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class CoreCounts:
-    """What the core did in a window, without its first cycle: instructions retired, loads and stores begun."""
+    """Counts of a window without its first cycle: instructions retired, loads and stores begun."""
 
     retired: int
     accesses: int

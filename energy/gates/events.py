@@ -36,7 +36,7 @@ class EventError(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class Stimulus:
-    """What the RTL did, bit by bit (uint8).
+    """The RTL's activity, bit by bit (uint8).
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ module \\$_SDFFE_P{polarity}{value}P_ (input C, R, E, D, output Q);
   \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.C(C), .E(E | {reset}), .D({data}), .Q(Q));
 endmodule
 """ for polarity, reset in (("P", "R"), ("N", "~R")) for value, data in ((0, f"D & ~({reset})"), (1, f"D | {reset}")))
-"""What a register becomes that has an enable and a reset: clockgate leaves those with a reset of their own alone."""
+"""Replacements of registers with an enable and a reset: clockgate skips registers with a reset."""
 
 
 class MappingError(ToolError):
@@ -192,7 +192,7 @@ LIBRARIES = (
 )
 
 ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
-"""What drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
+"""The cell that drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
 
 
 def traits_of(library: Path) -> LibraryTraits:

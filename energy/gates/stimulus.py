@@ -1,4 +1,4 @@
-"""What the RTL did at a block's borders, from a waveform: inputs, expected outputs, first state of the registers."""
+"""The RTL's activity at a block's borders, from a waveform: inputs, expected outputs, first state of the registers."""
 
 from collections.abc import Sequence
 

@@ -39,7 +39,7 @@ class Waves:
 
     @property
     def cycles(self) -> int:
-        """How many cycles there are."""
+        """Number of cycles."""
         return len(self.values)
 
     def bits(self, name: str) -> np.ndarray:

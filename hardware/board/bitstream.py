@@ -41,7 +41,7 @@ _PARTS = {"soc.soc.host.": "CV32E40X", "soc.soc.coprocessor.": "coprocessor", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardReport:
-    """What a bitstream is made of.
+    """Resources, timing and tools of a bitstream.
 
     Attributes
     ----------

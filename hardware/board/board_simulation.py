@@ -19,7 +19,7 @@ from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 SILENCE_CHARACTERS = 4000
-"""How long an answer may take at most, beyond MAX_NETWORK_CYCLES, in characters' time."""
+"""The longest time to an answer, beyond MAX_NETWORK_CYCLES, in characters on the line."""
 
 MAX_NETWORK_CYCLES = 10_000_000
 
@@ -28,7 +28,7 @@ _HARNESS = Path(__file__).parent / "harness" / "main.cpp"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the board said: a line, the cycle in which it ended, and the state of the lamps then."""
+    """A line from the board, the cycle in which it ended, and the state of the lamps then."""
 
     text: str
     cycle: int

@@ -25,7 +25,7 @@ from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.tools.progress import Steps
 
 START = b"TW"
-"""How every frame begins."""
+"""The first bytes of every frame."""
 
 _CLASS = re.compile(r"class (\d+) cycles (\d+) values((?: -?\d+)+)")
 
@@ -45,7 +45,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a board says to a frame: the largest value's place, the network's clock cycles, all values as int8."""
+    """A board's answer to a frame: the largest value's place, the network's clock cycles, all values as int8."""
 
     class_: int
     cycles: int
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """What an image shows, what ONNX Runtime makes of it, what the board says, and whether all values are the same."""
+    """An image's label, its class by ONNX Runtime, the board's answer, and whether all values are the same."""
 
     label: int
     expected: int
@@ -63,7 +63,7 @@ class Recognition:
 
     @property
     def right(self) -> bool:
-        """Whether the board agrees with ONNX Runtime in every value, and with the label."""
+        """Tell whether the board agrees with ONNX Runtime in every value, and with the label."""
         return self.equal and self.answer.class_ == self.expected == self.label
 
 

@@ -31,7 +31,7 @@ RTL = Path(__file__).parent / "rtl"
 
 @dataclass(frozen=True, slots=True)
 class BoardDesign:
-    """What the hardware is built from, but for its memories' contents: a machine, bytes of RAM and of main memory."""
+    """Parameters of the hardware, without its memories' contents: a machine, bytes of RAM and of main memory."""
 
     machine: Machine
     ram_bytes: int

@@ -36,7 +36,7 @@ RANGES = ((2, 4), (7, 8))
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """What the testbench sends and expects.
+    """Commands of the testbench, and memory before and after them.
 
     Attributes
     ----------

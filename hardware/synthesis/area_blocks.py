@@ -67,7 +67,7 @@ def area_block_of_module(module: str) -> str:
 
 
 class SourceLines:
-    """Which block a line of Verilog belongs to.
+    """The block of each line of Verilog.
 
     Parameters
     ----------

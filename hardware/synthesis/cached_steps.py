@@ -58,7 +58,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolStep:
-    """What to run.
+    """A run of a tool.
 
     Attributes
     ----------

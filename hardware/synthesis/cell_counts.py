@@ -1,4 +1,4 @@
-"""What a flat netlist of Yosys' JSON consists of: its cells by block, type and parameter."""
+"""Cells of a flat netlist in Yosys' JSON, by block and type, and its memories."""
 
 import json
 from collections import Counter

@@ -27,7 +27,7 @@ ECP5_REGISTERS = "ecp5_register_file"
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What is synthesised.
+    """A design to synthesise: its sources, and the commands that read them.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a synthesis found: area by block, whether it fits, the longest path, and how long it all took."""
+"""The report of a synthesis: area by block, whether it fits, the longest path, and how long it all took."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class SynthesisRequest:
-    """What is asked for: a design, the machine and the core in it, nextpnr's seed and goal, and whether to place."""
+    """A design to synthesise, the machine and the core in it, nextpnr's seed and goal, and whether to place."""
 
     design: Design
     machine: str
@@ -83,7 +83,7 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class SynthesisReport:
-    """The whole finding.
+    """Area, timing and steps of a design on a target.
 
     Attributes
     ----------

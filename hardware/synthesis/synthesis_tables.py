@@ -1,4 +1,4 @@
-"""What a synthesis found as tables for a person."""
+"""Tables of a synthesis report for a person."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What can be synthesised for: FPGA devices with their capacities, and libraries of standard cells."""
+"""Targets of synthesis: FPGA devices with their capacities, and libraries of standard cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

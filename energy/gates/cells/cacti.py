@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """What CACTI is asked for: a RAM with one read-write port."""
+    """A RAM with one read-write port, as CACTI is asked for it."""
 
     nanometres: int
     flavour: str

@@ -1,4 +1,4 @@
-"""What a cell costs and how long it takes, from circuit simulation: capacitances, delays, slews, energies, leakage.
+"""Characterisation of a cell by circuit simulation: capacitances, delays, slews, energies, leakage.
 
 Energy of a transition is what the supply delivers, less C V² where the load is charged: the rest is lost in the cell.
 The charge of an input counts for its net, as capacitance. A transition is simulated in every state of the other inputs;

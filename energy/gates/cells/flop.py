@@ -106,7 +106,7 @@ def _measure(deck: CircuitDeck, copy: _FlopCopy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Flop:
-    """What was measured, and of which copies."""
+    """Measurements by name, and the copies that they are of."""
 
     found: Mapping[str, float]
     copies: list[_FlopCopy]

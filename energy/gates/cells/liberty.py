@@ -49,7 +49,7 @@ class LookupTable:
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """What a change of the pin ``related`` does to an output, or, with no related pin, what a pin's own change costs.
+    """The effect of a change of pin ``related`` on an output or, with no related pin, the cost of a pin's own change.
 
     ``when`` is the state in which it holds, as the library writes it; empty if always.
     """
