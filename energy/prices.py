@@ -14,10 +14,10 @@ from typing import Any
 from tilewright.errors import InputError
 
 KINDS = {
-    "measured": "by us: simulated at gate or transistor level, before layout",
+    "measured": "simulated by us at gate or transistor level, before layout",
     "cacti": "CACTI's model",
-    "table": "published",
-    "scaled": "by a stated factor, from a figure for another node or block",
+    "table": "a published figure",
+    "scaled": "a figure for another node or block, times a stated factor",
     "assumed": "judgement",
 }
 """Where a figure can come from."""

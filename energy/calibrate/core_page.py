@@ -18,7 +18,7 @@ _PROGRAMS: dict[CoreName, str] = {HOST_CORE: "the scalar baseline",
 class _Gates:
     """The figures of a core with clock gates, in words."""
 
-    price: float
+    price: str
     saved: str
     area: str
     left: str
@@ -41,19 +41,19 @@ def core_section(name: CoreName, core: CoreRecord) -> str:
              "error held out, %")
     return render(
         _TEMPLATE, name=name.upper(), whose=_PROGRAMS[name], cells=f"{core.cells:,}", registers=f"{core.registers:,}",
-        area=core.area_um2 / 1e6, count=len(windows), cycles=next(iter(windows.values())).cycles,
-        price=core.prices["instruction"], clock=sum(clocks) / len(clocks),
+        area=f"{core.area_um2 / 1e6:.2f}", count=len(windows), cycles=next(iter(windows.values())).cycles,
+        price=f"{core.prices['instruction']:.0f}", clock=f"{sum(clocks) / len(clocks):.0f}",
         share=percent(sum(clocks) / sum(window.energy for window in windows.values())), rms=percent(core.rms, 1),
-        largest=percent(core.largest, 1), low=low, high=high, access=access.price, access_rms=percent(access.rms, 1),
-        stall=stall.price, stall_rms=percent(stall.rms, 1), least_name=least,
-        least=windows[least].energy_per_instruction, most_name=most, most=windows[most].energy_per_instruction,
-        verilog=core.verilog, gates=_gates(core, core.with_gates) if core.with_gates else None,
-        windows=table(heads, rows, left=None))
+        largest=percent(core.largest, 1), low=f"{low:.2f}", high=f"{high:.2f}", access=f"{access.price:.0f}",
+        access_rms=percent(access.rms, 1), stall=f"{stall.price:.0f}", stall_rms=percent(stall.rms, 1),
+        least_name=least, least=f"{windows[least].energy_per_instruction:.0f}", most_name=most,
+        most=f"{windows[most].energy_per_instruction:.0f}", verilog=core.verilog, windows=table(heads, rows, left=None),
+        gates=_gates(core, core.with_gates) if core.with_gates else None)
 
 
 def _gates(core: CoreRecord, gated: GatedRecord) -> _Gates:
     before = sum(each.energy for each in core.windows.values())
     after = sum(each.energy for each in gated.windows.values())
-    return _Gates(price=gated.price.price, saved=percent(1 - after / before),
+    return _Gates(price=f"{gated.price.price:.0f}", saved=percent(1 - after / before),
                   area=percent(1 - gated.area_um2 / core.area_um2), left=percent(gated.idle_clock / core.idle_clock),
                   rms=percent(gated.price.rms, 1), largest=percent(gated.price.largest, 1))

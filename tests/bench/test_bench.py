@@ -255,7 +255,8 @@ def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, 
             assert line.endswith(" |")
     assert "| 21 | paper, CONV23 | |" in text
     assert "| LeNet-5 | 76.6 % |" in text
-    assert f"made by one command, `tilewright bench`,\non {host()}." in text
+    assert "`tilewright bench`" in text
+    assert host() in text
 
 
 def figures(**changes):
@@ -312,7 +313,7 @@ def test_cuts_stand_beside_those_of_the_paper():
     text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
     assert ("| LeNet-5 | 76.6 % | 99.500 % | 97.50 % | 74.8 % | "
             f"{cut(2.0, PLAIN.energy.total_uj)} | lenet5_accel, 1×32×32, base, engine fast |" in text)
-    assert "without a clock assumed" in text
+    assert "no clock assumed" in " ".join(text.split())
     text = page({CASE: figures()}, {"lenet5_accel": (SIMD,)})
     assert "| LeNet-5 | 76.6 % | – | 97.50 % | 74.8 % | – | lenet5_accel, 1×32×32, base, engine fast |" in text
 
