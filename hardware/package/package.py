@@ -39,11 +39,6 @@ class _Package:
     def template(self, path: str, name: str, values: dict[str, str]) -> None:
         """Add a template whose gaps have ``values``."""
         self.files[path] = render(_TEMPLATES / name, **values)
-        """Add a template, names in braces replaced."""
-        text = (_TEMPLATES / name).read_text(encoding="utf-8")
-        for key, value in values.items():
-            text = text.replace("{{" + key + "}}", value)
-        self.files[path] = text
 
 
 def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_core: bool = False,
@@ -108,7 +103,8 @@ def _core_files() -> dict[str, str]:
     theirs = {f"{CORE_FOLDER}/{path.name}": path.read_text(encoding="utf-8") for path in core_sources()}
     ours = {f"rtl/{path.name}": path.read_text(encoding="utf-8") for path in system_sources()}
     listed = "".join(f"{name}\n" for name in (*theirs, *ours, f"rtl/{COPROCESSOR}.v"))
-    return {**theirs, f"{CORE_FOLDER}/LICENSE": core_license().read_text(encoding="utf-8"), **ours, SYSTEM_FILES: listed}
+    licence = core_license().read_text(encoding="utf-8")
+    return {**theirs, f"{CORE_FOLDER}/LICENSE": licence, **ours, SYSTEM_FILES: listed}
 
 
 def _add_testbench(package: _Package, machine: Machine, bus: Bus, top: Top, sources: list[str]) -> int:
