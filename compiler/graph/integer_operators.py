@@ -1,4 +1,4 @@
-"""The integer operators that recognition makes of both ONNX forms: what each computes, of what, and its attributes.
+"""The integer operators that recognition makes of both ONNX forms: their meaning, inputs and attributes.
 
 Scales and zero points of activations are those of the tensors. Weights are int8 (int16 until SplitWeights), output
 channels first; the bias is int32, or ``""`` for none. What only moves integers is in
@@ -19,7 +19,7 @@ class IntegerOperator(GraphOperator):
     """An operator of ours: the datapath's, or the border's. All others are ONNX's, and the host core computes them."""
 
     ONNX_NAME: ClassVar[str] = ""
-    """What messages call it, where that is another name."""
+    """Its name in messages, where that is another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ class GraphOperator:
 
     @property
     def name(self) -> str:
-        """What messages and the host core's kernels call the operator. Select by type, not by name."""
+        """Name for messages and for the host core's kernels. Select by type, not by name."""
         return type(self).__name__
 
 

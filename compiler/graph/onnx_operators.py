@@ -72,7 +72,7 @@ class OnnxWindowed(OnnxOperator):
 
     @property
     def window(self) -> WindowAsRead:
-        """What is said of the window."""
+        """The window as the attributes state it."""
         return WindowAsRead(kernel=self.kernel_shape, strides=self.strides, dilations=self.dilations, pads=self.pads,
                             auto_pad=self.auto_pad, ceil_mode=self.ceil_mode)
 

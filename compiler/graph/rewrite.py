@@ -1,4 +1,4 @@
-"""What a pass is, and how a list of them runs."""
+"""The contract of a pass, and the pipeline that runs passes in order."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

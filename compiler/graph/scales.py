@@ -1,4 +1,4 @@
-"""Reading of scales and zero points from constants, with every way they can be wrong; no pass of its own."""
+"""Reading of scales and zero points from constants, with every way they can be wrong."""
 
 from dataclasses import replace
 

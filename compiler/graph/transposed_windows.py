@@ -1,4 +1,4 @@
-"""Reading of what a ConvTranspose says of its window and weights; no pass of its own."""
+"""Reading of a ConvTranspose's window and weights."""
 
 import numpy as np
 

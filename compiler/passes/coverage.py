@@ -1,4 +1,4 @@
-"""What recognition makes of ONNX's operators between quantised tensors, for the manual: where, limits, exactness.
+"""The operators of ONNX that become the datapath's, for the manual: where they run, within what limits, how exactly.
 
 It stands beside the passes and takes names and bounds from them; tests compile an example of every operator and hold
 it to its line. What is beyond the limits is the host core's (`compiler.kernels.registry`), with the reason in the plan.
@@ -22,7 +22,7 @@ RUNS_ON: dict[RunsOn, str] = {
     "placement": "addresses alone: nothing is copied, or a copy where two uses exclude each other",
     "nothing": "no cycle of its own: it disappears while compiling",
 }
-"""What computes, and what that is."""
+"""Each place that computes, with its meaning."""
 
 _FLOAT = "within one level: ONNX Runtime computes it in float"
 _ONE_TYPE = "activations all int8 or all uint8"

@@ -57,7 +57,7 @@ def _alike(size: int, kernel: int, stride: int, before: int, after: int) -> list
 
 
 class _Split:
-    """What comes in place of one average."""
+    """The nodes and tensors that come in place of one average."""
 
     def __init__(self, graph: Graph, node: Node, operator: QAverage) -> None:
         self.graph, self.node, self.operator = graph, node, operator

@@ -1,4 +1,4 @@
-"""What the host core computes, as the back end takes it: its layers, tensors and constants; no pass of its own."""
+"""The host core's part of a network: its layers, tensors and constants; helpers of build_layers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_moves import move_shape
 from tilewright.compiler.graph.integer_operators import (
     Dequantize,
     ExactWindow,
@@ -25,6 +24,7 @@ from tilewright.compiler.graph.integer_operators import (
     WindowAsRead,
     Windowed,
 )
+from tilewright.compiler.graph.move_nodes import move_shape
 from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QReshape, View
 from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.rewrite import Pass, PassError

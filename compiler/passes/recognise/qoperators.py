@@ -5,9 +5,9 @@ import numpy as np
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_moves import OnnxMove, move_node
+from tilewright.compiler.graph.integer_nodes import moved_type, moving_node, standing_for, weight_layout, weighted_node
 from tilewright.compiler.graph.integer_operators import QAdd, QAverage
-from tilewright.compiler.graph.integer_ops import moved_type, moving_node, standing_for, weight_layout, weighted_node
+from tilewright.compiler.graph.move_nodes import OnnxMove, move_node
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxClip,

@@ -6,8 +6,8 @@ import numpy as np
 
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_nodes import moved_type
 from tilewright.compiler.graph.integer_operators import QClamp, QMaxPool
-from tilewright.compiler.graph.integer_ops import moved_type
 from tilewright.compiler.graph.move_operators import IntegerMove, QConcat, QReshape
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxMoving
 from tilewright.compiler.graph.rewrite import Pass

@@ -1,4 +1,4 @@
-"""Whatever is given as a model ends in a graph or in one clear sentence."""
+"""Any file given as a model ends in a graph or in one clear sentence."""
 
 import re
 import tracemalloc

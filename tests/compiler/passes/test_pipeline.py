@@ -1,5 +1,8 @@
 """Each pass rewrites what it says, leaves the rest, and refuses with a reason."""
 
+import time
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -17,7 +20,7 @@ from tilewright.compiler.graph.integer_operators import (
 )
 from tilewright.compiler.graph.move_operators import FlatView, QReshape, ShapedView, SqueezedView, UnsqueezedView
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxIdentity, OnnxRelu
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxIdentity, OnnxQuantizeLinear, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass, PassError, PassPipeline
 from tilewright.compiler.network.layers import MaxPooling, Residual
 from tilewright.compiler.onnx.reader import load
@@ -76,6 +79,31 @@ def test_passes_do_not_change_their_graph():
     before = (graph.nodes, dict(graph.tensors), dict(graph.constants))
     PassPipeline(PASSES)(graph)
     assert (graph.nodes, dict(graph.tensors), dict(graph.constants)) == before
+
+
+def relus(count):
+    """Return a graph of so many Relu in a row between two quantisations."""
+    names = ["real", *(f"r{number}" for number in range(count))]
+    parameters = {"scale": np.array(0.1, np.float32), "zero": np.array(3, np.int8)}
+    nodes = [Node(OnnxQuantizeLinear(), ("x", *parameters), "q"),
+             Node(OnnxDequantizeLinear(), ("q", *parameters), "real"),
+             *(Node(OnnxRelu(), (before,), after) for before, after in pairwise(names)),
+             Node(OnnxQuantizeLinear(), (names[-1], *parameters), "p"),
+             Node(OnnxDequantizeLinear(), ("p", *parameters), "y")]
+    integers = {name: Tensor(name, X.shape, "int8") for name in ("q", "p")}
+    floats = {name: Tensor(name, X.shape, "float32") for name in ("x", "y", *names)}
+    return Graph("g", nodes, floats | integers, parameters, ("x",), ("y",))
+
+
+def test_passes_take_linear_time():
+    """Four times as many operators take four times as long, not sixteen; one fused layer computes all of them."""
+    seconds = []
+    for count in (400, 1600):
+        graph = relus(count)
+        start = time.process_time()
+        assert ops(PassPipeline(PASSES)(graph)) == ["Quantize", "QPass", "Dequantize"]
+        seconds.append(time.process_time() - start)
+    assert seconds[1] < 8 * seconds[0]
 
 
 def test_a_pass_must_say_what_it_does():

@@ -1,4 +1,4 @@
-"""One float operator between the DequantizeLinear before it and the QuantizeLinear behind it; no pass of its own."""
+"""One float operator between the DequantizeLinear before it and the QuantizeLinear behind it."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_nodes import moving_node
 from tilewright.compiler.graph.integer_operators import Bounded
-from tilewright.compiler.graph.integer_ops import moving_node
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxClip,

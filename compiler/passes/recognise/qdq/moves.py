@@ -1,4 +1,4 @@
-"""What in the QDQ form only moves integers, and the product of two tensors; no pass of its own."""
+"""Recognition of operators of the QDQ form that only move integers, and of the product of two tensors."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_moves import move_node
 from tilewright.compiler.graph.integer_operators import QClamp
+from tilewright.compiler.graph.move_nodes import move_node
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,

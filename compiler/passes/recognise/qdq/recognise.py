@@ -11,9 +11,9 @@ from dataclasses import replace
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_moves import OnnxMove
+from tilewright.compiler.graph.integer_nodes import moving_node, reshape_behind, standing_for
 from tilewright.compiler.graph.integer_operators import Dequantize, IntegerOperator, QAdd, QAverage, QClamp, Quantize
-from tilewright.compiler.graph.integer_ops import moving_node, reshape_behind, standing_for
+from tilewright.compiler.graph.move_nodes import OnnxMove
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,

@@ -1,4 +1,4 @@
-"""What in the QDQ form multiplies by constants: convolutions, matrix products, factors per channel; no pass of its own.
+"""Recognition of products with constants in the QDQ form: convolutions, matrix products, factors per channel.
 
 Source: ``weight_bias_quantization.cc`` of ONNX Runtime.
 """
@@ -10,8 +10,8 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_nodes import bias_vector, standing_for, weight_layout, weighted_node
 from tilewright.compiler.graph.integer_operators import QConv
-from tilewright.compiler.graph.integer_ops import bias_vector, standing_for, weight_layout, weighted_node
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConvTranspose, OnnxDequantizeLinear
 from tilewright.compiler.graph.transposed_windows import transposed_operator, transposed_weights

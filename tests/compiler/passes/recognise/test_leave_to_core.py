@@ -1,4 +1,4 @@
-"""What the datapath lacks runs on the host core, inside quantised models and in models of floats."""
+"""Operators that the datapath lacks run on the host core, inside quantised models and in models of floats."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How concatenation, slices, upsampling and padding of integers are made of ONNX's operators; no pass of its own."""
+"""Nodes that concatenate, slice, upsample and pad integers, made of ONNX's nodes."""
 
 import math
 

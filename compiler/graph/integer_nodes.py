@@ -1,4 +1,4 @@
-"""How the integer operators are made of ONNX's, whichever form the model has; no pass of its own."""
+"""Nodes of integer operators, made of ONNX's nodes whichever form the model has."""
 
 from dataclasses import replace
 
