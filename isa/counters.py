@@ -50,13 +50,16 @@ RECORD_WORDS = 32
 FAULT_WORD = 30
 FAULT_ADDRESS_WORD = 31
 
+NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW = range(6)
+"""Codes in the fault word."""
+
 FAULTS = {
-    0: "none",
-    1: "read outside the windows",
-    2: "write outside the windows",
-    3: "error response to a read",
-    4: "error response to a write",
-    5: "more events than a semaphore counts",
+    NO_FAULT: "none",
+    READ_OUTSIDE: "read outside the windows",
+    WRITE_OUTSIDE: "write outside the windows",
+    READ_ERROR: "error response to a read",
+    WRITE_ERROR: "error response to a write",
+    SEMAPHORE_OVERFLOW: "more events than a semaphore counts",
 }
 """Meanings of the fault word; the fault address is that of the refused request, or of the failed burst, or the index of
 the semaphore."""

@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.isa.counters import READ_ERROR, READ_OUTSIDE, SEMAPHORE_OVERFLOW, WRITE_ERROR, WRITE_OUTSIDE
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import MacState
@@ -20,9 +21,6 @@ from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import Command
 
 WINDOWS = 4
-
-READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW = range(1, 6)
-"""Fault codes, as in `isa.counters.FAULTS`."""
 
 
 class Status(data.Struct):

@@ -7,12 +7,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tilewright.errors import SimulationError
-from tilewright.isa.counters import FAULTS
+from tilewright.isa.counters import FAULTS, READ_OUTSIDE, WRITE_OUTSIDE
 from tilewright.isa.memory import MAIN_BASE, MAIN_END, AddressWindow, Fault
-
-READ_OUTSIDE = 1
-WRITE_OUTSIDE = 2
-"""Codes of `isa.counters.FAULTS`."""
 
 Steps = tuple[int, int]
 

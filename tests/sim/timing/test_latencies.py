@@ -1,5 +1,9 @@
+# amaranth: UnusedElaboratable=no
 """Every latency of the cycle model follows from those that the components of the gateware state."""
 
+import pytest
+
+from tilewright.isa.machine import PRESETS
 from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import Sequencer
@@ -15,6 +19,7 @@ from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import CommandQueue
 from tilewright.sim.timing import latencies
+from tilewright.sim.timing.command_work import residual_interval
 
 FITTED = {"RECORD_MARGIN"}
 """Values of the model that are no component's."""
@@ -48,3 +53,8 @@ def test_latencies_are_those_of_the_components():
     }
     stated = {name: value for name, value in vars(latencies).items() if isinstance(value, int)}
     assert {name: value for name, value in stated.items() if name not in FITTED} == expected
+
+
+@pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+def test_residual_adders_take_a_vector_as_often_as_the_component(machine):
+    assert residual_interval(machine) == PostUnit(machine).interval
