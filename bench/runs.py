@@ -10,7 +10,7 @@ from tilewright.bench.figure_store import FigureStore
 from tilewright.compiler.compile import fit_network
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import Options
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.evaluate import Evaluation, evaluate_model

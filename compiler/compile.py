@@ -15,7 +15,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, Ten
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan, plan_layer
 from tilewright.compiler.plan.split_channels import split_channels

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.compiler.explain import Explanation
 from tilewright.compiler.network.options import BEST, Options
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.core_names import HOST_CORE, CoreName

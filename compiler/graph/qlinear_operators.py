@@ -37,9 +37,10 @@ class OnnxQLinearAdd(OnnxQLinear):
 
 
 class OnnxQLinearMul(OnnxQLinear):
-    """a · b."""
+    """a · b; ``unsigned``, which only recognition sets, tells the kernel that the model's values are uint8."""
 
     FLOAT = "Mul"
+    unsigned = Attribute(0)
 
 
 class OnnxQLinearAveragePool(OnnxQLinear, OnnxWindowed):

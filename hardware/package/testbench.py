@@ -16,7 +16,7 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.compiler.network.part_of_network import given, slice_network
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InternalError
 from tilewright.hardware.package.top import Bus, Top, vector
 from tilewright.isa.assembler import EncodedCommand, encode_word

@@ -15,7 +15,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import plan_memory
 from tilewright.compiler.network.options import BEST
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, plan_core
 from tilewright.compiler.plan.planner import LayerPlan, plan_layer
 from tilewright.compiler.schedule.chaining import chain, on_chip_only

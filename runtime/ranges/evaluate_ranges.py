@@ -8,7 +8,7 @@ from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine, MemoryTiming

@@ -10,7 +10,7 @@ from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.memory_map import ALIGNMENT
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.models import builtin

@@ -8,7 +8,7 @@ from tests.support.stacks import resnet, vgg
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.explain import explain, explain_layers
 from tilewright.compiler.network.options import Options
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import plan_layer
 from tilewright.isa.machine import preset
 from tilewright.models import builtin

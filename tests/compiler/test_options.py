@@ -9,7 +9,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import preset
 from tilewright.models import builtin

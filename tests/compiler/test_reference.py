@@ -11,7 +11,7 @@ from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import accumulate, requantise, residual_table, run_layer, run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa import numerics
 from tilewright.models import BUILTIN, builtin
 

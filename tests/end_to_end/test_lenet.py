@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin, data
 from tilewright.runtime.baseline.core_alone import run_baseline

@@ -35,7 +35,7 @@ from tilewright.compiler.compile import compile_layers, emit_artifact
 from tilewright.compiler.emit.artifact import FILES, load_artifact
 from tilewright.compiler.emit.manifest import ArtifactError, sha256
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError, SimulationError
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import preset

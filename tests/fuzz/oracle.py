@@ -19,7 +19,7 @@ from tilewright.compiler.compile import Compiled, compile_layers, emit_elf
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import CoreLayer, Network
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.compare.layer_report import side_by_side
 from tilewright.runtime.evaluate import ONNX_RUNTIME_ERRORS

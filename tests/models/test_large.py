@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError
 from tilewright.models import FOLDER, LARGE, is_large, large_file, resnet, vgg16
 from tilewright.models.images import images

@@ -11,7 +11,7 @@ from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet, vgg
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.emit.c import program_text
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset

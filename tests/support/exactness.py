@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.runtime.oracle.conversion import as_int8, dequantize_output, quantize_input
 from tilewright.runtime.oracle.exact_products import Kernels
 from tilewright.runtime.oracle.onnx_runtime import Reference, session

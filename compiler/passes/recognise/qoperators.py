@@ -147,7 +147,7 @@ def _recognised_on_integers(graph: Graph, node: Node) -> tuple[Graph, Node]:
 
 def _left(graph: Graph, node: Node, operator: OnnxQLinear, reason: str) -> Graph:
     """Return the graph with a QLinear operator for the host core."""
-    if node.op not in KERNELS:
+    if KERNELS.get(node.op) is None:
         return expanded(graph, node, operator, reason)
     i = node.inputs
     try:

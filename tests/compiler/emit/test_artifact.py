@@ -13,7 +13,7 @@ from tilewright.compiler.emit.c import expression, program_text
 from tilewright.compiler.emit.elf import ToolchainError, compile_elf
 from tilewright.compiler.emit.manifest import ArtifactError, sha256
 from tilewright.compiler.network.options import Options
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import PRESETS
 from tilewright.isa.program import Affine, Function, Loop, Program, Term, issue, step

@@ -18,7 +18,7 @@ from tilewright.compiler.network.layers import Layer, Network, Requantisation, T
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa import numerics
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.models import builtin

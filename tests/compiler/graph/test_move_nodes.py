@@ -10,7 +10,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.network.layers import CoreLayer
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import preset
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.network.layers import MaxPooling
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
 
 

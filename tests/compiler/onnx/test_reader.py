@@ -20,7 +20,7 @@ from tilewright.compiler.errors import (
 from tilewright.compiler.network.layers import CoreLayer, Network
 from tilewright.compiler.onnx import reader as frontend
 from tilewright.compiler.onnx.reader import load
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
 
 

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.onnx.reader import load
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 from tilewright.runtime.session import InferenceSession
 

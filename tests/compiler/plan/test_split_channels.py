@@ -9,7 +9,7 @@ from tests.support.execute import execute
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.compiler.schedule.races import check
 from tilewright.isa.machine import preset

@@ -15,7 +15,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.explain import explain
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.races import RaceError, check

@@ -6,7 +6,7 @@ import pytest
 from tests.support.random_layers import random_layer
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import Stack
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
 from tilewright.runtime.baseline.core_alone import run_baseline
 

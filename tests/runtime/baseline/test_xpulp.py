@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stacks import Stack
 from tilewright.compiler.network.layers import Network, Place
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
 from tilewright.runtime.baseline.core_alone import run_baseline
 

@@ -16,7 +16,7 @@ from tilewright.compiler import compile as backend
 from tilewright.compiler.compile import compile_file
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.explain import explain
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin

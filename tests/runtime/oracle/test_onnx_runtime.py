@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.exactness import random_inputs
 from tests.support.onnx_models import FORMS, ModelBuilder
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import BUILTIN, builtin
 from tilewright.runtime.oracle.conversion import as_int8, dequantize_output, quantize_input
 from tilewright.runtime.oracle.onnx_runtime import Reference, run_reference, session

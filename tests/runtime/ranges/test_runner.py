@@ -17,7 +17,7 @@ from tilewright.compiler.compile import compile_layers, compile_model
 from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.models import builtin

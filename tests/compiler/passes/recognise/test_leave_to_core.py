@@ -7,7 +7,7 @@ from onnx import helper, numpy_helper
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.network.layers import CoreLayer
-from tilewright.compiler.passes.pipeline import compile_network
+from tilewright.compiler.passes.pass_order import compile_network
 
 TYPES = [(np.int8, 0), (np.int8, None), (np.uint8, None)]
 

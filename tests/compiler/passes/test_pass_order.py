@@ -29,7 +29,7 @@ from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
-from tilewright.compiler.passes.pipeline import CANONICALISATION, PASSES, RECOGNITION
+from tilewright.compiler.passes.pass_order import CANONICALISATION, PASSES, RECOGNITION
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
