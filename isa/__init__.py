@@ -1,1 +1,1 @@
-"""The contract between hardware and software; standard library only."""
+"""The contract between hardware and software; standard library only, but for NumPy in semantics/."""

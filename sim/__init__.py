@@ -1,1 +1,1 @@
-"""Simulated machines: functional, cycle-level and RTL."""
+"""Simulated machines: the fast engine, of values and predicted time, and the RTL engine."""

@@ -1,4 +1,4 @@
-"""How much work a command is: bus words, writes, slots and requests, in closed form from its operands.
+"""The work of a command: bus words, writes, slots and requests, in closed form from its operands.
 
 Everything depends on few numbers that recur from command to command, so results are cached.
 """

@@ -1,4 +1,4 @@
-"""Runs commands in program order on the coprocessor's state and on main memory: the semantics of isa/semantics.
+"""Run commands in program order on the coprocessor's state and on main memory: the semantics of isa/semantics.
 
 A breach of the windows leaves as :exc:`WindowError`: the coprocessor stops there. What no hardware could do leaves as
 :exc:`CommandFailedError`. Any other exception is a defect here, and is left as it is.

@@ -1,1 +1,1 @@
-"""The RTL simulator: its build, its harness, and runs on it."""
+"""The RTL simulator: its build and its harness."""
