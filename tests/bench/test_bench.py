@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.markdown_tables import number, numbers, rows
 from tests.support.stacks import Stack
 from tilewright.bench import figure_store, runs
 from tilewright.bench.baselines import TITLES, BaselineFigures, baselines_of
@@ -17,15 +18,13 @@ from tilewright.bench.cases import FULL, NO_REUSE, NO_WINOGRAD, SIDES, UNFUSED, 
 from tilewright.bench.counted_work import energy_of
 from tilewright.bench.figure_store import FILES, FigureStore, source_digest
 from tilewright.bench.runs import Depthwise, Figures, depthwise_of, run_case
-from tilewright.bench.table_rows import energy
 from tilewright.cli.app import app
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
 from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError
-from tilewright.isa.machine import PRESETS, preset
-from tilewright.tools.markdown import cut
+from tilewright.isa.machine import PRESETS, MemoryTiming, preset
 from tilewright.tools.progress import Silence
 
 CASE = BenchCase(network="lenet5_accel", machine=preset("base"), engine="fast")
@@ -119,8 +118,7 @@ def test_what_the_compiler_refuses_is_named_and_the_rest_runs(store, tmp_path, m
     assert not bench(matrix(["lenet5"], ["nano", "base"], "fast"), output, Silence(), store=store)
     text = output.read_text()
     assert "## Not run\n\n- lenet5 on nano: Layer must fit\n" in text
-    assert "| lenet5, 1×32×32 | base |" in text
-    assert "| lenet5, 1×32×32 | nano |" not in text
+    assert [row["machine"] for row in rows(text, "Networks")] == ["base"]
 
 
 def test_an_interrupted_bench_goes_on_where_it_was(store, tmp_path, monkeypatch):
@@ -248,13 +246,16 @@ def test_the_page_names_machine_memory_and_engine_in_every_row(store, tmp_path, 
     titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert titles == ["Networks", "Convolution and max pooling fused", "conv23 and conv", "Column reuse",
                       "Simulation", "Beside the paper"]
-    for line in text.splitlines():
-        if line.startswith("| lenet5_accel"):
-            assert re.match(r"\| lenet5_accel, 1×32×32 \| (nano \| 20 \+ 4|base \| 20 \+ 8) B \| fast \| ", line)
-        if line.startswith("| "):
-            assert line.endswith(" |")
-    assert "| 21 | paper, CONV23 | |" in text
-    assert "| LeNet-5 | 76.6 % |" in text
+    for title in titles[:-1]:
+        for row in rows(text, title):
+            timing = MemoryTiming.default(preset(row["machine"]))
+            assert row["network, input"].startswith("lenet5_accel,")
+            assert numbers(row["memory"]) == [timing.latency_cycles, timing.bytes_per_cycle]
+            assert row["engine"] == "fast"
+    assert {row["machine"] for row in rows(text, "Networks")} == {"nano", "base"}
+    paper, tiles = rows(text, "Beside the paper"), rows(text, "Beside the paper", 1)
+    assert {number(row["latency cut, paper"]) for row in paper} == {76.6}
+    assert 21 in [number(row["cycles per tile of F(2×2,3×3) and pair of channels"]) for row in tiles]
     assert "`tilewright bench`" in text
     assert host() in text
 
@@ -272,27 +273,35 @@ def test_the_page_shows_how_far_predictions_are_off_and_what_differs_from_onnx_r
     predicted = figures(cycles=1010, layer_cycles=(100, 19_000, 52_000))
     text = page({CASE: predicted, simulated: figures(matches=False, layer_cycles=(50, 20_000, 50_000))},
                 {"lenet5_accel": ()})
-    assert "| fast | 1,010 | +1.0 % | -5.0 % |" in text
-    networks = text.split("## Networks")[1].split("\n## ")[0]
-    assert "| rtl | 64,000 | 1,000 | 1.00 | 900 | 90.0 % | 0.0 % |" in networks
-    assert "| fast |" not in networks
-    assert networks.rstrip().endswith("| **no** |")
+    off = {row["engine"]: [numbers(cell) for head, cell in row.items() if head.startswith(("predicted", "largest"))]
+           for row in rows(text, "Simulation")}
+    # 50 of 100 cycles is a lot too, but of a short layer.
+    assert off == {"fast": [[1.0], [-5.0]], "rtl": [[], []]}
+    (network,) = rows(text, "Networks")
+    assert network["engine"] == "rtl"
+    assert (number(network["MACs"]), number(network["cycles"])) == (64_000, 1000)
+    assert number(network["MAC per multiplier and cycle"]) == 64_000 / 64 / 1000
+    assert (number(network["roofline, cycles"]), number(network["share of roofline"])) == (900, 90)
+    assert number(network["cycles in layers that run on the core"]) == 0
+    assert numbers(network["layers equal to ONNX Runtime"]) == []
 
 
-def test_the_page_says_how_many_layers_were_compared():
-    for found, text in ((figures(), "| 2 of 2 |"), (figures(compared=1), "| 1 of 2 |"),
-                        (figures(nearly=1), "| 2 of 2, 1 of floats nearly |"),
-                        (figures(loose=1), "| 1 of 2, 1 rounded in float there |"),
-                        (figures(matches=False), "| **no** |")):
-        networks = page({CASE: found}, {"lenet5_accel": ()}).split("## Networks")[1].split("\n## ")[0]
-        assert networks.rstrip().endswith(text)
+@pytest.mark.parametrize(("changes", "layers"), [
+    ({}, [2, 2]), ({"compared": 1}, [1, 2]), ({"nearly": 1}, [2, 2, 1]), ({"loose": 1}, [1, 2, 1]),
+    ({"matches": False}, [])])
+def test_the_page_says_how_many_layers_were_compared(changes, layers):
+    (row,) = rows(page({CASE: figures(**changes)}, {"lenet5_accel": ()}), "Networks")
+    assert numbers(row["layers equal to ONNX Runtime"]) == layers
 
 
 def test_the_page_shows_depthwise_convolutions_and_what_the_core_computes():
     text = page({CASE: figures(core_cycles=250, depthwise=(Depthwise(stride=2, layers=3, macs=9600, cycles=300),))},
                 {"lenet5_accel": ()})
-    assert "| 90.0 % | 25.0 % |" in text
-    assert "| base | 20 + 8 B | fast | 2 | 3 | 9,600 | 300 | 0.50 | 30.0 % |" in text
+    assert number(rows(text, "Networks")[0]["cycles in layers that run on the core"]) == 25
+    (row,) = rows(text, "Depthwise convolutions")
+    assert [number(row[head]) for head in ("stride", "layers", "MACs", "cycles")] == [2, 3, 9600, 300]
+    assert number(row["MAC per multiplier and cycle"]) == 9600 / 64 / 300
+    assert number(row["of the network's cycles"]) == 30
 
 
 PLAIN = BaselineFigures(core="cv32e40x", cycles=200_000, instructions=100_000, macs=64_000, measured_layers=2, layers=2,
@@ -303,19 +312,36 @@ SIMD = BaselineFigures(core="cv32e40p", cycles=40_000, instructions=30_000, macs
 
 def test_both_baselines_stand_on_the_page_and_what_is_saved_over_each():
     text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
-    cuts = " | ".join(cut(2.0, each.energy.total_uj) for each in (PLAIN, SIMD))
-    assert f"| fast | 1,000 | 200,000 | 200.0 × | 99.500 % | ~40,000 | 40.0 × | 97.50 % | {cuts} |" in text
-    assert (f"| {TITLES['cv32e40x']} | rtl | 2 of 2 | 200,000 | 100,000 | 3.12 | {energy(PLAIN)} | yes |") in text
-    assert f"| {TITLES['cv32e40p']}, in parts | rtl | 1 of 2 | 40,000 | 30,000 | 0.62 | {energy(SIMD)} | yes |" in text
+    (row,) = rows(text, "Speed-up")
+    assert (number(row["plain C, cycles"]), number(row["XPULP SIMD, cycles"])) == (200_000, 40_000)
+    assert (number(row["speed-up over plain C"]), number(row["speed-up over XPULP SIMD"])) == (200, 40)
+    assert (number(row["latency cut over plain C"]), number(row["latency cut over XPULP SIMD"])) == (99.5, 97.5)
+    # What was run in parts is marked.
+    assert [head for head, cell in row.items() if cell.startswith("~")] == ["XPULP SIMD, cycles"]
+    for baseline, head in ((PLAIN, "energy cut over plain C"), (SIMD, "energy cut over XPULP SIMD")):
+        assert number(row[head]) == pytest.approx(100 * (1 - 2.0 / baseline.energy.total_uj), abs=0.06)
+    for baseline, shown in zip((PLAIN, SIMD), rows(text, "Baselines"), strict=True):
+        assert shown["baseline"].startswith(TITLES[baseline.core])
+        assert numbers(shown["layers run whole"]) == [baseline.measured_layers, baseline.layers]
+        assert (number(shown["cycles"]), number(shown["instructions"])) == (baseline.cycles, baseline.instructions)
+        assert number(shown["cycles per MAC"]) == pytest.approx(baseline.cycles / baseline.macs, abs=0.0051)
+        assert numbers(shown["energy, µJ (range)"]) == pytest.approx(
+            [baseline.energy.total_uj, baseline.energy.low_uj, baseline.energy.high_uj], rel=0.006)
+        assert ("in parts" in shown["baseline"]) is baseline.in_parts
+        assert shown["equal to the integer reference"] == "yes"
 
 
-def test_cuts_stand_beside_those_of_the_paper():
-    text = page({CASE: figures()}, {"lenet5_accel": (PLAIN, SIMD)})
-    assert ("| LeNet-5 | 76.6 % | 99.500 % | 97.50 % | 74.8 % | "
-            f"{cut(2.0, PLAIN.energy.total_uj)} | lenet5_accel, 1×32×32, base, engine fast |" in text)
+@pytest.mark.parametrize(("found", "latency"), [((PLAIN, SIMD), [[99.5], [97.5]]), ((SIMD,), [[], [97.5]])])
+def test_cuts_stand_beside_those_of_the_paper(found, latency):
+    text = page({CASE: figures()}, {"lenet5_accel": found})
+    (row,) = rows(text, "Beside the paper")
+    assert (row["network"], number(row["latency cut, paper"]), number(row["energy cut, paper"])) == (
+        "LeNet-5", 76.6, 74.8)
+    assert [numbers(row[head]) for head in ("ours, over plain C", "ours, over XPULP SIMD")] == latency
+    energy_cut = [100 * (1 - 2.0 / PLAIN.energy.total_uj)] if PLAIN in found else []
+    assert numbers(row["ours, over plain C 2"]) == pytest.approx(energy_cut, abs=0.06)
+    assert row["ours is of"] == "lenet5_accel, 1×32×32, base, engine fast"
     assert "no clock assumed" in " ".join(text.split())
-    text = page({CASE: figures()}, {"lenet5_accel": (SIMD,)})
-    assert "| LeNet-5 | 76.6 % | – | 97.50 % | 74.8 % | – | lenet5_accel, 1×32×32, base, engine fast |" in text
 
 
 def test_a_baseline_that_differs_from_the_reference_fails_the_bench(store, tmp_path, monkeypatch):
@@ -347,7 +373,7 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["bench", "--only", "lenet5", "--machines", "base", "--engine", "fast", "-o",
                                     str(output)])
     assert done.exit_code == 0, done.output
-    assert "| lenet5, 1×32×32 | base |" in output.read_text()
+    assert [row["machine"] for row in rows(output.read_text(), "Networks")] == ["base"]
     assert "`tilewright bench --engine fast --only lenet5 --machines base`" in output.read_text()
 
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.support import markdown_tables
 from tilewright.bench.baselines import BaselineFigures
 from tilewright.bench.cases import NO_WINOGRAD, BenchCase
 from tilewright.bench.counted_work import energy_of
@@ -35,9 +36,7 @@ def text(results):
 
 
 def rows(text, title):
-    table = text.split(f"## {title}\n")[1].split("\n## ")[0]
-    lines = [line for line in table.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+    return [list(row.values()) for row in markdown_tables.rows(text, title)]
 
 
 @pytest.mark.parametrize("technology", technologies())

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support import markdown_tables
 from tilewright.energy.actions import CORE_COMPONENTS
 from tilewright.energy.calibrate import calibration as calibrate
 from tilewright.energy.calibrate.calibration_page import page
@@ -48,10 +49,8 @@ def measurements(block):
 
 
 def rows(page, title):
-    """Return the rows of the table under a title by their first cell, then by column."""
-    table = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| ")]
-    return {line[0]: line[1:] for line in lines[2:]}
+    """Return the rows of the table under a title by their first cell: the others, column by column."""
+    return {first: rest for first, *rest in (row.values() for row in markdown_tables.rows(page, title))}
 
 
 def number(cell):
