@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.sim.timing.processes import Event, EventQueue
+from tilewright.sim.timing.event_queue import Event, EventQueue
 
 Cycles = NDArray[np.int64]
 

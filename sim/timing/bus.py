@@ -10,7 +10,7 @@ The same serves for the copies from the result buffer to the activation buffer, 
 from collections import deque
 from dataclasses import dataclass
 
-from tilewright.sim.timing.processes import Event, EventQueue
+from tilewright.sim.timing.event_queue import Event, EventQueue
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
-from tilewright.sim.timing.processes import EventQueue
+from tilewright.sim.timing.event_queue import EventQueue
 
 IDLE = "idle"
 ACTIVE = "mac_issue"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from tilewright.sim.timing.command_work import Padding, Runs, TransferWork, load_rows
+from tilewright.sim.timing.event_queue import Event, Fifo, Process
 from tilewright.sim.timing.latencies import FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGNAL
 from tilewright.sim.timing.ledger import Share
-from tilewright.sim.timing.processes import Event, Fifo, Process
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 

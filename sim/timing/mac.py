@@ -1,9 +1,9 @@
 """The array in time: one command issues its slots, the next is prepared and waits for its semaphores."""
 
 from tilewright.sim.timing.command_work import MacWork, mac_work
+from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import READS_MADE
 from tilewright.sim.timing.ledger import IDLE
-from tilewright.sim.timing.processes import Event, Process
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 EVENTS = ("tile_slots", "activation_read", "weight_read")

@@ -1,7 +1,7 @@
 """The cycle model: when each unit takes, begins and ends each command.
 
 Four units take commands from queues of their own, wait for semaphores and signal them, as docs/datapath.md says; each
-is a process (sim/timing/processes.py) in a file of its own, and so is the RISC-V core, here. They share the bus
+is a process (sim/timing/event_queue.py) in a file of its own, and so is the RISC-V core, here. They share the bus
 (sim/timing/bus.py), the sums between array and post-processing (sim/timing/array.py), and the counters
 (sim/timing/ledger.py). How much work a command is follows from its operands (sim/timing/command_work.py), how long it
 is under way from the components of rtl/ (sim/timing/latencies.py).
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.sim.timing.event_queue import Process
 from tilewright.sim.timing.latencies import QUIET_CYCLES
 from tilewright.sim.timing.load import LoadTiming
 from tilewright.sim.timing.mac import MacTiming
 from tilewright.sim.timing.post import PostTiming
-from tilewright.sim.timing.processes import Process
 from tilewright.sim.timing.shared import Shared
 from tilewright.sim.timing.store import StoreTiming
 from tilewright.sim.values.executor import ExecutionError

@@ -3,9 +3,9 @@
 from functools import partial
 
 from tilewright.sim.timing.command_work import PostWork, Windows, post_work, residual_interval
+from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import COMMAND_GAP, POST_LATENCY, RESIDUAL_LATENCY, TABLE_LATENCY
 from tilewright.sim.timing.ledger import Share
-from tilewright.sim.timing.processes import Event, Process
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 

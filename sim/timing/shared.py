@@ -9,9 +9,9 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.array import Coupling
 from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_work import PostWork
+from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQueue, Fifo, Process
 from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
 from tilewright.sim.timing.ledger import Ledger
-from tilewright.sim.timing.processes import CountingSemaphore, Event, EventQueue, Fifo, Process
 
 QUEUED_UNITS = ("load", "mac", "post", "store")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.sim.timing.command_work import Runs, TransferWork, store_rows
+from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
     READ_TO_BUS,
     READ_TO_LOCAL,
@@ -16,7 +17,6 @@ from tilewright.sim.timing.latencies import (
     WALK_INTERVAL,
     WALK_TO_BUS,
 )
-from tilewright.sim.timing.processes import Event, Process
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
 

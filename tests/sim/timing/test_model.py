@@ -8,8 +8,8 @@ from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.timing.array import Coupling
 from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_work import Padding, Runs, Windows, load_rows, mac_work, post_work, store_rows
+from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQueue, Fifo
 from tilewright.sim.timing.ledger import Ledger
-from tilewright.sim.timing.processes import CountingSemaphore, Event, EventQueue, Fifo
 
 MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 
