@@ -24,7 +24,7 @@ WINDOWS = 4
 
 
 class Status(data.Struct):
-    """What everybody is at: for a debugger, or a simulator that must say why nothing moves."""
+    """The state of every unit: for a debugger, or a simulator that must say why nothing moves."""
 
     mac_state: MacState
     busy: len(QUEUED_UNITS)     # in the order of QUEUED_UNITS

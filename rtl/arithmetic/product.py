@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from amaranth import Module, Signal, Value
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.stream.pipeline import Pipeline
+from tilewright.rtl.stream.stages import Pipeline
 
 MAX_BITS = 18
 

@@ -15,7 +15,7 @@ from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.arithmetic.product import append_products
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 MANTISSA_BITS = 24
 

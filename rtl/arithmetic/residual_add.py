@@ -20,7 +20,7 @@ from tilewright.rtl.arithmetic.requantise import (
     round_and_clamp,
     round_mantissa,
 )
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 WORD_BITS = 32
 POINT_BITS = 9

@@ -13,7 +13,7 @@ from amaranth import Module, Mux, ShapeLike, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 VALUE = signed(8)
 DATA = signed(10)

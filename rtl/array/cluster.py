@@ -8,7 +8,7 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import DATA, WeightTransform
 from tilewright.rtl.array.lane import SUM, Lane, Slot
 from tilewright.rtl.buffers.weight_buffer import FETCH, WeightBuffer, weight_write_signature
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 
 class Cluster(Component):

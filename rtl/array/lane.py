@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.arithmetic.winograd import DATA, PRODUCT, WEIGHT, InverseTransform
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 SUM = signed(32)
 DEPTH = 16
@@ -14,7 +14,7 @@ DEPTH = 16
 
 
 class Slot(Struct):
-    """What a lane must know of a tile slot; goes with the slot's data from the sequencer on.
+    """A tile slot as a lane sees it; goes with the slot's data from the sequencer on.
 
     Attributes
     ----------

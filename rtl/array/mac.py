@@ -13,7 +13,7 @@ from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
-from tilewright.rtl.stream.pipeline import Pipeline
+from tilewright.rtl.stream.stages import Pipeline
 
 __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signature"]
 

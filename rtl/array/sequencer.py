@@ -11,13 +11,13 @@ from tilewright.rtl.array.tile_walker import TileWalker
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
 from tilewright.rtl.buffers.weight_buffer import FETCH
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 KERNEL_BYTES = 9
 
 
 class MacState(enum.Enum, shape=3):  # type: ignore[call-arg]  # Amaranth's keyword
-    """What the array did in a cycle; each is a counter of `isa.counters`, ``mac_`` and the name."""
+    """The state of the array in a cycle; each is a counter of `isa.counters`, ``mac_`` and the name."""
 
     IDLE = 0
     SETUP = 1

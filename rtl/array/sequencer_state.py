@@ -24,7 +24,7 @@ class ArrayRun(Struct):
 
 
 class MacSettings:
-    """What the set variants of `conv` hold, by the names of their operands in `isa.encoding`."""
+    """Registers for the operands of the set variants of `conv`, by their names in `isa.encoding`."""
 
     VARIANTS = ("set_shape", "set_tile_step", "set_kernel_step", "set_group_step")
 

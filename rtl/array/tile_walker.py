@@ -1,4 +1,4 @@
-"""Walks the tiles of a command ahead of the multipliers, one per cycle, and keeps the next tile groups ready."""
+"""Lists the tiles of a command ahead of the multipliers, one per cycle, and keeps the next tile groups ready."""
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Struct

@@ -15,7 +15,7 @@ from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 BANKS = TILE_BYTES
 

@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, PureInterface
 from amaranth.utils import exact_log2
 
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 
 class ByteBanks(Component):

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.byte_banks import ByteBanks
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 ADDRESS_WIDTH = 20
 """Bits of a buffer address in a command; the buffers take as many as they need."""

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out, Signature
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 FETCH = StructLayout({"pointer": 17, "lane": 2, "fresh": 1, "winograd": 1, "pool": 1})
 """A request for weights.

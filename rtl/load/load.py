@@ -19,8 +19,8 @@ from tilewright.rtl.bus.axi import BusRequest, read_beat
 from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, LoadTarget
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.stream.commands import Command
-from tilewright.rtl.stream.pipeline import flow
 from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.stages import flow
 
 SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 REQUESTS = 2

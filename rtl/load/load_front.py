@@ -35,11 +35,11 @@ SIGNALS = flag("lda", "linear", "signal_act_ready")
 assert SIGNALS == flag("lda", "residual", "signal_res_ready") == flag("ldw", "main", "signal_wgt_ready")
 
 TAG = StructLayout({"target": LoadTarget, "signals": 1})
-"""What rides with a segment: its target, and whether its end is the end of a command that signals."""
+"""Travels with a segment: its target, and whether its end is the end of a command that signals."""
 
 
 class RowPhase(Enum, shape=2):  # type: ignore[call-arg]
-    """What of a row is due: the padding before it, its runs, the padding behind it."""
+    """The part of a row that is due: the padding before it, its runs, the padding behind it."""
 
     LEFT = 0
     RUNS = 1

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 CHANNEL = StructLayout({"bias": 32, "mantissa": MANTISSA_BITS, "shift": 8})
 """The parameters of a channel as they lie in memory, little-endian."""

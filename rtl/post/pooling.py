@@ -12,7 +12,7 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.axis_cursor import PoolingAxis
 from tilewright.rtl.post.output_walker import OutputSteps, vector_layout
-from tilewright.rtl.stream.pipeline import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 
 def step_layout(machine: Machine) -> StructLayout:

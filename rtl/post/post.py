@@ -29,8 +29,8 @@ from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command, operands
-from tilewright.rtl.stream.pipeline import Pipeline, flow
 from tilewright.rtl.stream.queues import dequeue, enqueue
+from tilewright.rtl.stream.stages import Pipeline, flow
 
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.residual_add import SETTINGS, ResidualAdd
 from tilewright.rtl.post.pooling import slot_layout
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 
 class ResidualStage(Component):

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 
 class ValueTables(Component):

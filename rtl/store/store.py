@@ -21,8 +21,8 @@ from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store_front import StoreFront, run_layout
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.counter_walk import walk_signature
-from tilewright.rtl.stream.pipeline import flow
 from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.stages import flow
 
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""

@@ -1,1 +1,1 @@
-"""Streams: pipelines with back-pressure, and commands as they are queued."""
+"""Streams: pipelines that never stall, queues, commands as they are queued, counters of turns."""

@@ -4,7 +4,7 @@ from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out, Signature
 
 from tilewright.isa.counters import COUNTERS
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 
 def walk_signature() -> Signature:

@@ -1,4 +1,4 @@
-"""What takes the place of multipliers on ECP5 behaves as they do, on a model of Lattice's block."""
+"""Modules that take the place of multipliers on ECP5 behave as they do, on a model of Lattice's block."""
 
 import pytest
 from amaranth import ClockSignal, Instance, Module, ResetSignal, Value

@@ -11,7 +11,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.array.lane import DEPTH, SUM, Slot
-from tilewright.rtl.stream.pipeline import flow
+from tilewright.rtl.stream.stages import flow
 
 VALUES = 16
 VALUE = signed(8)
