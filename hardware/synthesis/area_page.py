@@ -14,7 +14,7 @@ from tilewright.hardware.synthesis.flow import synthesise
 from tilewright.hardware.synthesis.picture import picture
 from tilewright.hardware.synthesis.sources import machine_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
-from tilewright.hardware.synthesis.synthesis_tables import figure, longest_path, rows, summary
+from tilewright.hardware.synthesis.synthesis_tables import figure, path_delay, rows, summary
 from tilewright.isa.machine import preset
 from tilewright.tools.output_files import write_file
 from tilewright.tools.progress import Steps
@@ -71,7 +71,7 @@ def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str, day: d
 
 def _summary_row(report: SynthesisReport) -> list[str]:
     timing = report.timing
-    limit = longest_path(timing).removeprefix("longest path: ").split(";")[0] if timing else ""
+    limit = path_delay(timing.path) if timing else ""
     fits = report.device or ("no" if report.capacity else "–")
     if report.capacity:
         logic = f"{figure(report.total('LUT'))} LUT"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, Timing
+from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisReport, Timing
 
 _MAPPED = re.compile(r"_(?:[A-Z]{2}|sky130_fd_sc).*")
 
@@ -70,11 +70,16 @@ def fit(report: SynthesisReport) -> str:
 def longest_path(timing: Timing) -> str:
     """Return where the longest path begins and ends, and what it consists of."""
     path = timing.path
-    blocks = path.start_block if path.start_block == path.end_block else f"{path.start_block} to {path.end_block}"
-    total = path.logic_ns + (0 if math.isnan(path.wire_ns) else path.wire_ns)
-    parts = "" if math.isnan(path.wire_ns) else f": {path.logic_ns:.1f} logic, {path.wire_ns:.1f} wire"
-    return (f"longest path: {blocks}, {total:.1f} ns{parts}; {path.cells} cells between {shortened(path.start)} and "
+    return (f"longest path: {path_delay(path)}; {path.cells} cells between {shortened(path.start)} and "
             f"{shortened(path.end)}")
+
+
+def path_delay(path: CriticalPath) -> str:
+    """Return the blocks at the ends of a path and its delay, of logic and, where it was looked at, of wires."""
+    blocks = path.start_block if path.start_block == path.end_block else f"{path.start_block} to {path.end_block}"
+    if math.isnan(path.wire_ns):
+        return f"{blocks}, {path.logic_ns:.1f} ns"
+    return f"{blocks}, {path.logic_ns + path.wire_ns:.1f} ns: {path.logic_ns:.1f} logic, {path.wire_ns:.1f} wire"
 
 
 def shortened(cell: str, length: int = 60) -> str:

@@ -2,15 +2,17 @@
 
 import math
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.support.markdown_tables import number, numbers, rows, section
 from tilewright.energy import technologies_page
-from tilewright.energy.estimate import Technology, TechnologyError, dram_parts, parse_dram, technologies
+from tilewright.energy.estimate import FOLDER, Technology, TechnologyError, dram_parts, parse_dram, technologies
 from tilewright.energy.sram import sram_tables
 
-ROOT = Path(__file__).parents[2]
+PAGE = Path(__file__).parents[2] / "docs" / "technologies.md"
 MACROS = [(4096, 8), (8192, 8), (32768, 64), (65536, 64), (4096, 64), (1024, 64), (32768, 32), (2048, 64), (256, 32),
           (512, 8), (131072, 8)]
 VOLTAGES = {"lstp90": 1.3, "lstp65": 1.2, "lstp45": 1.1}
@@ -86,15 +88,27 @@ def test_a_toggle_costs_more_than_a_clock_and_leakage_less_than_either_at_the_st
 
 
 def test_the_page_is_up_to_date():
-    assert (ROOT / "docs" / "technologies.md").read_text() == technologies_page.page(), "run: make docs"
+    assert PAGE.read_text(encoding="utf-8") == technologies_page.page(), "run: make docs"
 
 
-def test_the_page_has_every_price_with_its_source_and_ranges():
-    page = technologies_page.page()
-    for name in technologies():
-        part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-        for entry, figures in Technology.load(name).entries.items():
-            assert re.search(rf"^\| `{re.escape(entry)}`: .* \| {figures.kind} \|$", part, re.MULTILINE)
-            assert f"- `{entry}` ({figures.node}): {figures.source}." in part
-            for reason in figures.reasons:
-                assert f"  - {reason}\n" in part
+@pytest.mark.parametrize("name", technologies())
+def test_the_page_has_every_price_with_its_source_and_ranges(name):
+    page = PAGE.read_text(encoding="utf-8")
+    data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    shown = {row["price"].split("`")[1]: row for row in rows(page, name)}
+    entries = dict(data["price"]) | {
+        f"{block}.{event}": each for block, events in data.get("block", {}).items() for event, each in events.items()
+        if "pJ" in each}
+    assert entries
+    for entry, each in entries.items():
+        row = shown[entry]
+        assert row["price"].endswith(each["effect"])
+        assert row["kind"] == each["kind"]
+        assert number(row["pJ"]) == pytest.approx(each["pJ"], rel=0.006)
+        ranges = [math.exp(sign * math.sqrt(sum(math.log(factors[place]) ** 2 for factors in each["relative"])))
+                  for place, sign in ((0, -1), (1, 1))]
+        expected = [each["pJ"] * factor for factor in ranges] if each["relative"] else []
+        assert numbers(row["relative"]) == pytest.approx(expected, rel=0.006)
+        assert f"- `{entry}` ({each['node']}): {each['source']}." in section(page, name)
+        for low, high, reason in each["relative"] + each["absolute"]:
+            assert re.search(rf"^  - \w+ {low:g} to {high:g}: {re.escape(reason)}$", section(page, name), re.MULTILINE)
