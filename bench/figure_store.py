@@ -17,7 +17,8 @@ FILES = (
     *(f"runtime/{name}.py" for name in (
         "baseline/core_alone", "baseline/scaling", "evaluate", "execution/accounting", "execution/engines",
         "execution/job", "execution/records", "execution/report", "model_files", "oracle/comparison",
-        "oracle/conversion", "oracle/inputs", "oracle/onnx_runtime", "session")),
+        "oracle/conversion", "oracle/exact_products", "oracle/inexact", "oracle/inputs", "oracle/onnx_runtime",
+        "oracle/placed", "session")),
     *(f"bench/{name}.py" for name in ("baselines", "counted_work", "figure_store", "runs")))
 SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
 """Sources on which figures depend, besides the model."""
