@@ -20,7 +20,7 @@ FLOORS = (
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime", "runtime/compare",
     "runtime/ranges", "runtime/check",
-    "hardware/synthesis", "hardware/board", "hardware/package",
+    "hardware/synthesis", "hardware/board", "hardware/package", "hardware",
     "energy/calibrate", "bench", "cli",
 )
 
