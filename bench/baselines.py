@@ -9,7 +9,7 @@ from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineResult
 from tilewright.runtime.evaluate import evaluate_baseline
-from tilewright.runtime.model_files import model_file
+from tilewright.runtime.model_source import find_model
 from tilewright.tools.progress import Steps
 
 TITLES: Mapping[CoreName, str] = {
@@ -64,11 +64,11 @@ def baselines_of(network: str, store: FigureStore, steps: Steps) -> tuple[Baseli
     CompileError, InputError, SimulationError
         As `runtime.evaluate.evaluate_baseline` does.
     """
-    model = model_file(network, steps)
+    source = find_model(network, steps)
 
     def figures(core: CoreName) -> BaselineFigures:
-        return BaselineFigures(**store.get(f"baseline {core}", model, lambda: asdict(
-            figures_of_baseline(evaluate_baseline(model, None, core=core, steps=steps)))))
+        return BaselineFigures(**store.get(f"baseline {core}", source.path, lambda: asdict(
+            figures_of_baseline(evaluate_baseline(source, None, core=core, steps=steps)))))
 
     return tuple(figures(core) for core in TITLES)
 

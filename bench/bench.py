@@ -15,7 +15,7 @@ from tilewright.bench.figure_store import FigureStore
 from tilewright.bench.runs import Figures, matters, run_case
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
-from tilewright.tools.output_files import write_file
+from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.tools.output_files import write_file
+from tilewright.tools.files import write_file
 from tilewright.tools.toolchain import cache_folder
 
 SOURCES = Path(__file__).resolve().parents[1]
@@ -16,9 +16,9 @@ FILES = (
     "energy/actions.py", "energy/activity.py", "energy/activity.toml", "energy/registers.py",
     *(f"runtime/{name}.py" for name in (
         "baseline/core_alone", "baseline/scaling", "evaluate", "execution/accounting", "execution/engines",
-        "execution/job", "execution/records", "execution/report", "model_files", "oracle/comparison",
-        "oracle/conversion", "oracle/exact_products", "oracle/inexact", "oracle/inputs", "oracle/onnx_runtime",
-        "oracle/placed", "session")),
+        "execution/job", "execution/records", "execution/report", "model_source", "oracle/comparison",
+        "oracle/conversion", "oracle/exact_products", "oracle/expected_tensors", "oracle/inputs", "oracle/onnx_runtime",
+        "session")),
     *(f"bench/{name}.py" for name in ("baselines", "counted_work", "figure_store", "runs")))
 SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
 """Sources on which figures depend, besides the model."""

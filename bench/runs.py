@@ -15,7 +15,8 @@ from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.evaluate import Evaluation, evaluate_model
 from tilewright.runtime.execution.report import LayerReport, Report
-from tilewright.runtime.model_files import model_file
+from tilewright.runtime.model_source import find_model
+from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.progress import Steps
 
 
@@ -171,11 +172,13 @@ def run_case(case: BenchCase, store: FigureStore, steps: Steps) -> Figures:
     CompileError, InputError, SimulationError
         As `runtime.evaluate.evaluate_model` does.
     """
-    model = model_file(case.network, steps)
+    source = find_model(case.network, steps)
 
     def make() -> dict[str, Any]:
-        evaluation = evaluate_model(model, case.machine, case.engine, None, options=case.options, steps=steps)
-        network, _ = fit_network(compile_network(model, case.options), case.machine, case.options)
+        evaluation = evaluate_model(source, case.machine, case.engine, None, options=case.options,
+                                    run=RunOptions(steps=steps))
+        network, _ = fit_network(compile_network(source.path, case.options), case.machine, case.options)
         return figures_of(evaluation, network).to_json()
 
-    return Figures.from_json(store.get(f"{case!r} {MemoryTiming.default(case.machine)!r}", model, make), case.machine)
+    key = f"{case!r} {MemoryTiming.default(case.machine)!r}"
+    return Figures.from_json(store.get(key, source.path, make), case.machine)

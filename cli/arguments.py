@@ -1,22 +1,79 @@
-"""Options and arguments that several commands have, and what their values stand for."""
+"""Options and arguments that several commands share, alone and in groups, and what their values stand for.
 
+Options that go together are a dataclass, which a command takes as one parameter. Typer reads a command's options from
+its signature, one parameter each, and knows no dataclasses, so ``with_groups`` shows it a longer signature than the
+function has: a parameter whose type is a dataclass is replaced by that class's fields, in order, and the values that
+typer finds for them are put together again before the call::
+
+    @app.command()
+    @with_groups
+    def run(model: Model, target: EngineOptions) -> None:     # typer sees: model, --machine, --engine
+        ...
+
+Nothing heavy is imported here, so that ``--help`` and wrong arguments are answered at once.
+"""
+
+import inspect
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilewright.energy.imported_power import ImportedPower, read_power
-from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError
-from tilewright.isa.machine import PRESETS, Machine, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine, preset
 from tilewright.models import NAMES
-from tilewright.tools.output_files import write_file
+from tilewright.tools.files import write_file
+
+if TYPE_CHECKING:
+    from tilewright.compiler.network.options import Options
+    from tilewright.energy.imported_power import ImportedPower
+    from tilewright.energy.pricing import Pricing
+    from tilewright.runtime.model_source import ModelSource
+
+TECHNOLOGY, DRAM = "generic45", "lpddr4"
+"""Defaults of `energy.pricing` and `energy.estimate`, which take time to import; a test holds them to those."""
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return ``command`` with the fields of its dataclass parameters as parameters of its own.
+
+    Field and parameter names of a command must all differ. Annotations must be types, not strings.
+    """
+    parameters = inspect.signature(command).parameters
+    groups = {each.name: each.annotation for each in parameters.values() if is_dataclass(each.annotation)}
+
+    def call(**given: Any) -> None:
+        values = {name: _taken(kind, given) for name, kind in groups.items()}
+        command(**given, **values)
+
+    flat = [each for parameter in parameters.values() for each in _flat(parameter)]
+    call.__name__, call.__doc__, call.__module__ = command.__name__, command.__doc__, command.__module__
+    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in flat}
+    return call
+
+
+def _taken(kind: Any, given: dict[str, Any]) -> Any:
+    """Return a dataclass made of its fields in ``given``, which are removed there."""
+    return kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+
+
+def _flat(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """Yield a parameter, or one for each field of the dataclass that is its type; all by keyword."""
+    if not is_dataclass(parameter.annotation):
+        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        return
+    for field in fields(parameter.annotation):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type)
 
 
 class Engine(StrEnum):
-    """What executes the program."""
+    """Engines that execute the program."""
 
     rtl = "rtl"
     fast = "fast"
@@ -30,36 +87,140 @@ InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
                                                help="Also write the report as JSON.")]
-Calibrate = Annotated[Path | None, typer.Option(
-    "--calibrate", metavar="FILE", show_default=False,
-    help="Quantise a float model with these samples: .npz with an array per input, its first axis counting samples, "
-         "or .npy for a single input. Without it the ranges are from noise: a quick look.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
 TechnologyName = Annotated[str, typer.Option("--technology", metavar="NAME",
-                                             help="Whose prices the energy has: a file of energy/technology.")]
-DramPart = Annotated[str, typer.Option("--dram", metavar="PART", help="What main memory is, for its energy.")]
-Gated = Annotated[bool, typer.Option("--gated", help="Energy with clock gates on the registers' enables.")]
-Activity = Annotated[bool, typer.Option("--activity", help="Count register toggles in RTL instead of predicting them.")]
-ImportPower = Annotated[Path | None, typer.Option(
-    "--import-power", metavar="FILE", show_default=False,
-    help="Also say the energy on an FPGA, from Vivado's report_power or JSON (energy/imported_power.py).")]
-KeepFloat = Annotated[bool, typer.Option("--float", help="Do not quantise a float model: compute it on the core.")]
+                                             help="Technology to price energy in: a file of energy/technology.")]
 
 
-def model_named(name: str, calibrate: Path | None = None, keep_float: bool = False) -> Path:
-    """Return the file of a model: built-in, built now if need be, or the file of this name; a float one quantised."""
-    from tilewright.runtime.model_files import model_file, ready_model
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """The machine, and the engine that runs the program on it."""
+
+    machine: MachineName = DEFAULT_MACHINE
+    engine: EngineName = Engine.fast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions:
+    """The inputs, and where the report goes."""
+
+    input_file: InputFile = None
+    json_file: JsonFile = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """Tables to show beside the report."""
+
+    explain: Explain = False
+    statistics: Annotated[bool, typer.Option(
+        "--statistics", help="Show how much of its int8 range each layer uses.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompilerOptions:
+    """Optimisations to leave out."""
+
+    no_fuse_pool: Annotated[bool, typer.Option(
+        "--no-fuse-pool", help="Make every max pooling a layer of its own.")] = False
+    no_winograd: Annotated[bool, typer.Option(
+        "--no-winograd", help="Compute 3x3 convolutions with conv, not conv23.")] = False
+    no_reuse: Annotated[bool, typer.Option(
+        "--no-reuse", help="Let conv23 read whole patches, without column reuse.")] = False
+    no_chaining: Annotated[bool, typer.Option(
+        "--no-chaining", help="Let every layer read its input from main memory.")] = False
+
+    def options(self) -> "Options":
+        """Return the compiler's options."""
+        from tilewright.compiler.network.options import Options
+
+        return Options(fuse_pool=not self.no_fuse_pool, winograd="never" if self.no_winograd else "auto",
+                       reuse=not self.no_reuse, chain=not self.no_chaining)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeOptions:
+    """Ranges of layers to cut a run in RTL into."""
+
+    layers: Annotated[str | None, typer.Option(
+        "--layers", metavar="A:B", show_default=False,
+        help="Simulate only layers A to B - 1, in RTL; either may be left out.")] = None
+    jobs: Annotated[int | None, typer.Option(
+        "--jobs", metavar="N", show_default=False,
+        help="Cut the run at layer borders; simulate N ranges in RTL at a time.")] = None
+    fresh: Annotated[bool, typer.Option(
+        "--fresh", help="Simulate again the ranges that an earlier run has finished.")] = False
+
+    def wanted(self, engine: Engine, others: dict[str, bool]) -> bool:
+        """Tell whether to cut the run; ``others`` are options that exclude it, and whether they are given.
+
+        Raises
+        ------
+        InputError
+            If the options exclude each other.
+        """
+        ranges = self.layers is not None or self.jobs is not None
+        if ranges and (engine is not Engine.rtl or any(others.values())):
+            raise InputError(f"Options --layers and --jobs need --engine rtl, and go without {' or '.join(others)}")
+        if self.fresh and not ranges:
+            raise InputError("Option --fresh needs --layers or --jobs: nothing else is kept between runs")
+        return ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyOptions:
+    """How energy is counted and priced."""
+
+    technology: TechnologyName = TECHNOLOGY
+    dram: Annotated[str, typer.Option(
+        "--dram", metavar="PART", help="DRAM part to price main memory as.")] = DRAM
+    gated: Annotated[bool, typer.Option(
+        "--gated", help="Price energy with clock gates on the registers' enables.")] = False
+    activity: Annotated[bool, typer.Option(
+        "--activity", help="Count register toggles in RTL instead of predicting them.")] = False
+    import_power: Annotated[Path | None, typer.Option(
+        "--import-power", metavar="FILE", show_default=False,
+        help="Also give the energy on an FPGA, from Vivado's report_power or JSON (energy/imported_power.py).")] = None
+
+    def pricing(self) -> "Pricing":
+        """Return the prices that the options name; refuse those that do not exist."""
+        return priced(self.technology, self.dram, gated=self.gated)
+
+    def power(self) -> "ImportedPower | None":
+        """Return what the power report says, if one is given."""
+        from tilewright.energy.imported_power import read_power
+
+        return None if self.import_power is None else read_power(self.import_power)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantiseOptions:
+    """What to do with a float model."""
+
+    calibrate: Annotated[Path | None, typer.Option(
+        "--calibrate", metavar="FILE", show_default=False,
+        help="Quantise a float model with these samples: .npz with an array per input, its first axis counting "
+             "samples, or .npy for a single input. Without it the ranges are from noise: a quick look.")] = None
+    keep_float: Annotated[bool, typer.Option(
+        "--float", help="Do not quantise a float model: compute it on the core.")] = False
+
+    def model(self, name: str) -> "ModelSource":
+        """Return the model that MODEL names; a float one quantised as the options say."""
+        return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float)
+
+
+def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False) -> "ModelSource":
+    """Return the model that MODEL names: built-in, built now if need be, or a file; a float one quantised."""
+    from tilewright.runtime.model_source import find_model
     from tilewright.tools.progress import Steps
 
-    steps = Steps()
-    return ready_model(model_file(name, steps), calibrate, keep_float, steps)
+    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float)
 
 
-def say_ranges(model: Path) -> None:
-    """Say on standard error what the ranges of a model are from, if it was quantised here: where no report does."""
-    from tilewright.runtime.quantise.quantised_model import calibration_note, quantised_here
-
-    if quantised_here(model) is not None:
-        typer.echo(calibration_note(model), err=True)
+def say_ranges(source: "ModelSource") -> None:
+    """Say on standard error what a model's ranges are from, if it was quantised here: where no report does."""
+    for note in source.notes if source.quantised is not None else ():
+        typer.echo(note, err=True)
 
 
 def machine_named(name: str) -> Machine:
@@ -70,16 +231,13 @@ def machine_named(name: str) -> Machine:
         raise InputError(str(error)) from error
 
 
-def priced(technology: str, dram: str, *, gated: bool) -> Pricing:
-    """Return whose prices a run's energy has, once it is known that there are such."""
+def priced(technology: str, dram: str = DRAM, *, gated: bool = False) -> "Pricing":
+    """Return the prices of a technology; refuse what does not exist before anything is run."""
+    from tilewright.energy.pricing import Pricing
+
     pricing = Pricing(technology=technology, dram=dram, gated=gated)
     pricing.clock(pricing.load())
     return pricing
-
-
-def imported(path: Path | None) -> ImportedPower | None:
-    """Return what a power report says, if there is one."""
-    return None if path is None else read_power(path)
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

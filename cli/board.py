@@ -8,7 +8,7 @@ import typer
 from tilewright.cli.arguments import InputFile, JsonFile, MachineName, machine_named, model_named, write_json
 from tilewright.cli.refusals import FAILED
 from tilewright.errors import InputError, ToolError
-from tilewright.tools.output_files import require_place
+from tilewright.tools.files import require_place
 
 if TYPE_CHECKING:
     from tilewright.hardware.board.deployment import Recognition
@@ -17,7 +17,8 @@ MODEL = "lenet5"
 MACHINE = "nano"
 QUICK_CYCLES_PER_BIT = 10
 
-ModelOption = Annotated[str, typer.Option("--model", metavar="MODEL", help="Built-in model or .onnx file to put in.")]
+ModelOption = Annotated[str, typer.Option("--model", metavar="MODEL",
+                                          help="Built-in model or .onnx file to run on the board.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,22 +35,22 @@ def register(app: typer.Typer) -> None:
 def build(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                help="Where to put ulx3s.bit and report.json.")],
           model: ModelOption = MODEL, machine: MachineName = MACHINE,
-          seed: Annotated[int, typer.Option("--seed", help="Of place and route.")] = 1) -> None:
-    """Build the bitstream by open tools: core, coprocessor, memories with program and weights, UART.
+          seed: Annotated[int, typer.Option("--seed", help="Seed of place and route.")] = 1) -> None:
+    """Build the bitstream with open tools: core, coprocessor, memories with program and weights, UART.
 
-    Takes some minutes; steps that are finished are kept, and another model of the same size takes seconds.
+    This takes some minutes; finished steps are kept, and another model of the same size then takes seconds.
     """
     size = machine_named(machine)
-    file = model_named(model)
+    source = model_named(model)
     output.mkdir(parents=True, exist_ok=True)
+    from tilewright.cli.tables.text import console
     from tilewright.hardware.board.bitstream_folder import build_board, print_build
     from tilewright.hardware.board.deployment import board_with
-    from tilewright.runtime.execution.report_tables import console
     from tilewright.tools.progress import Steps
 
     steps = Steps()
     with steps.step(f"Compiling {model}"):
-        board = board_with(file, size)
+        board = board_with(source.path, size)
     files, report = build_board(board, output, steps, seed=seed)
     print_build(report, console())
     for path in files:
@@ -60,9 +61,10 @@ def simulate(digits: Annotated[int, typer.Option("--digits", metavar="N", help="
              model: ModelOption = MODEL, machine: MachineName = MACHINE,
              cycles_per_bit: Annotated[int, typer.Option(
                  "--cycles-per-bit", metavar="N",
-                 help="Of the serial line; the real one has 217, and takes most of the time.")] = QUICK_CYCLES_PER_BIT,
+                 help="Clock cycles per bit of the serial line; the real one has 217, which takes most of the time.")]
+             = QUICK_CYCLES_PER_BIT,
              json_file: JsonFile = None) -> None:
-    """Simulate the system that the bitstream is made of in Verilator: send images of digits, read the classes.
+    """Simulate the system in the bitstream with Verilator: send images of digits, read the classes.
 
     Every value is compared with ONNX Runtime's, and the class with what the image shows.
     """
@@ -70,11 +72,11 @@ def simulate(digits: Annotated[int, typer.Option("--digits", metavar="N", help="
         raise InputError(f"Cycles per bit must be in 8..65535, not {cycles_per_bit!r}")
     size = machine_named(machine)
     require_place(json_file)
-    file = model_named(model)
+    source = model_named(model)
     from tilewright.hardware.board.deployment import recognise_digits
     from tilewright.tools.progress import Steps
 
-    found = recognise_digits(file, size, digits, Steps(), cycles_per_bit=cycles_per_bit)
+    found = recognise_digits(source.path, size, digits, Steps(), cycles_per_bit=cycles_per_bit)
     _show(found)
     if json_file is not None:
         write_json(json_file, {"model": model, "machine": machine, "digits": [
@@ -92,18 +94,18 @@ def send(port: Annotated[Path, typer.Option("--port", metavar="DEVICE", show_def
     MODEL must be the one the bitstream was built with: it tells how the input is quantised.
     """
     size = machine_named(machine)
-    file = model_named(model)
+    source = model_named(model)
     from tilewright.hardware.board.deployment import answer_of, board_with, frame, frame_of
     from tilewright.hardware.board.serial import ask
-    from tilewright.runtime.model_files import choose_inputs
+    from tilewright.runtime.model_source import choose_inputs
     from tilewright.runtime.oracle.inputs import node_arg
 
-    board = board_with(file, size)
+    board = board_with(source.path, size)
     info = board.program.input
-    array = choose_inputs([info], file, input_file).arrays[node_arg(info).name]
+    array = choose_inputs([info], source, input_file).arrays[node_arg(info).name]
     if (said := ask(port, frame(b""))) != board.program.greeting:
-        raise ToolError(f"Board must say {board.program.greeting!r}, and says {said!r}: give the --model and --machine "
-                        f"that its bitstream was built with")
+        raise ToolError(f"Board must greet with {board.program.greeting!r}, not {said!r}: give the --model and "
+                        f"--machine that its bitstream was built with")
     answer = answer_of(ask(port, frame_of(board, array)))
     typer.echo(f"class {answer.class_}, {answer.cycles:,} cycles, values {' '.join(map(str, answer.values))}")
 

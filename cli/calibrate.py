@@ -4,19 +4,21 @@ import json
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.cli.arguments import MachineName, machine_named
-from tilewright.energy.calibrate.record import CalibrationRecord
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine
-from tilewright.tools.output_files import reason, require_place
+from tilewright.tools.files import reason, require_place
+
+if TYPE_CHECKING:
+    from tilewright.energy.calibrate.record import CalibrationRecord
 
 
-class Target(StrEnum):
-    """What can be calibrated."""
+class CalibrationTarget(StrEnum):
+    """Libraries and memories whose energy can be measured."""
 
     osu018 = "osu018"
     sky130 = "sky130"
@@ -28,40 +30,41 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright calibrate --tech osu018 -o out/osu018")(calibrate)
 
 
-def calibrate(tech: Annotated[Target, typer.Option("--tech", show_default=False, help="Cell library, or memories.")],
+def calibrate(tech: Annotated[CalibrationTarget, typer.Option("--tech", show_default=False,
+                                                              help="Cell library, or memories.")],
               output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                                   help="Where to put the files.")],
+                                                   help="Folder to write.")],
               machine: MachineName = "base",
               blocks: Annotated[str | None, typer.Option("--blocks", metavar="A,B", show_default=False,
-                                                         help="Only these blocks of the machine.")] = None,
+                                                         help="Measure only these blocks of the machine.")] = None,
               core: Annotated[Path | None, typer.Option(
                   "--core", metavar="FILE", show_default=False,
-                  help="Only the RISC-V cores: all else from the calibration.json of an earlier run.")] = None) -> None:
-    """Measure energies again, on netlists of our blocks and of the cores; sky130's cells first in SPICE; SRAM by CACTI.
+                  help="Measure only the RISC-V cores; take the rest from the calibration.json of an earlier run.")]
+              = None) -> None:
+    """Measure energies again on netlists of the blocks and cores; sky130's cells first in SPICE, SRAM with CACTI.
 
-    A library takes some ten minutes of one processor, most of it Yosys and simulations; every step is kept, and a run
-    that was stopped goes on. It writes the technology file, a page with the errors, and both as JSON.
+    A library takes about ten minutes of one processor, most of it Yosys and simulations; finished steps are kept, so
+    an interrupted run goes on where it was. It writes the technology file, a page with the errors, and both as JSON.
     """
     size = machine_named(machine)
-    if tech is Target.sram and (blocks is not None or core is not None or machine != "base"):
-        raise InputError("Options --machine, --core and --blocks must be given with a library of cells as --tech, not "
-                         "with sram")
+    if tech is CalibrationTarget.sram and (blocks is not None or core is not None or machine != "base"):
+        raise InputError("Options --machine, --core and --blocks need a library of cells as --tech, not sram")
     if core is not None and (blocks is not None or machine != "base"):
-        raise InputError("Option --core must not be given with --machine or --blocks: those are of the earlier run")
+        raise InputError("Option --core goes without --machine and --blocks: those are the earlier run's")
     earlier = _earlier(core, tech) if core is not None else None
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"Folder {str(output)!r} cannot be made: {error.strerror}; name another with -o") from error
     require_place(output / "calibration.json")
-    if tech is Target.sram:
+    if tech is CalibrationTarget.sram:
         _memories(output)
     else:
         _write(_core_again(earlier) if earlier is not None else _measured(tech, size, blocks), output)
     typer.echo(f"Written to {output}")
 
 
-def _earlier(path: Path, tech: Target) -> CalibrationRecord:
+def _earlier(path: Path, tech: CalibrationTarget) -> "CalibrationRecord":
     """Return the figures in ``path``, without those of the cores."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -72,6 +75,8 @@ def _earlier(path: Path, tech: Target) -> CalibrationRecord:
         raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and has no blocks")
     if found["technology"] != tech.value:
         raise InputError(f"File {str(path)!r} must be a calibration of {tech.value}, not of {found['technology']!r}")
+    from tilewright.energy.calibrate.record import CalibrationRecord
+
     try:
         return CalibrationRecord.from_json(found | {"cores": {}})
     except (AttributeError, KeyError, TypeError) as error:
@@ -79,7 +84,7 @@ def _earlier(path: Path, tech: Target) -> CalibrationRecord:
                          f"written: {error}") from error
 
 
-def _measured(tech: Target, machine: Machine, blocks: str | None) -> CalibrationRecord:
+def _measured(tech: CalibrationTarget, machine: Machine, blocks: str | None) -> "CalibrationRecord":
     """Return the figures of a new calibration."""
     from tilewright.energy.calibrate.calibration import calibrate as measured
     from tilewright.energy.calibrate.captures import WORKLOADS
@@ -93,7 +98,7 @@ def _measured(tech: Target, machine: Machine, blocks: str | None) -> Calibration
     return measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted).record()
 
 
-def _core_again(found: CalibrationRecord) -> CalibrationRecord:
+def _core_again(found: "CalibrationRecord") -> "CalibrationRecord":
     """Return figures with those of the cores measured now."""
     from tilewright.energy.calibrate.cores import calibrate_cores
     from tilewright.energy.calibrate.processes import PROCESSES
@@ -104,7 +109,7 @@ def _core_again(found: CalibrationRecord) -> CalibrationRecord:
     return replace(found, cores={name: core.record() for name, core in cores.items()})
 
 
-def _write(found: CalibrationRecord, output: Path) -> None:
+def _write(found: "CalibrationRecord", output: Path) -> None:
     from tilewright.energy.calibrate.calibration_page import page
     from tilewright.energy.calibrate.technology_file import technology_text
 

@@ -5,18 +5,17 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.arguments import (
-    Calibrate,
     JsonFile,
-    KeepFloat,
     MachineName,
     Model,
+    QuantiseOptions,
     machine_named,
-    model_named,
+    with_groups,
     write_json,
 )
 from tilewright.cli.refusals import BAD_INPUT
 from tilewright.errors import InputError
-from tilewright.tools.output_files import require_place
+from tilewright.tools.files import require_place
 
 MEBIBYTE = 1 << 20
 
@@ -26,25 +25,27 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright check detector.onnx --machine nano --memory 8 --json check.json")(check)
 
 
+@with_groups
 def check(model: Model, machine: MachineName = "base",
           memory: Annotated[float | None, typer.Option("--memory", metavar="MIB", show_default=False,
-                                                       help="Main memory there is, in MiB; without it 2 GiB.")] = None,
-          json_file: JsonFile = None, calibrate: Calibrate = None, keep_float: KeepFloat = False) -> None:
-    """Tell, before anything is built, where each node of MODEL would run and why, its cost, its memory, and its risks.
+                                                       help="Size of main memory in MiB; without it 2 GiB.")] = None,
+          json_file: JsonFile = None, *, quantise: QuantiseOptions) -> None:
+    """Show, before anything is built, where each node of MODEL would run and why, its cost, memory and risks.
 
-    Everything that is not compiled is listed with its reason and a way out; the exit status is then 2.
+    Nodes that cannot be compiled are listed with the reason and a way out; the exit status is then 2.
     """
     size = machine_named(machine)
     if memory is not None and not 0 < memory < float("inf"):
-        raise InputError(f"Memory must be a number of MiB above 0, not {memory!r}")
+        raise InputError(f"Option --memory must be a number of MiB above 0, not {memory!r}")
     require_place(json_file)
-    file = model_named(model, calibrate, keep_float)
-    from tilewright.runtime.check.model_check import check_model, print_check
-    from tilewright.runtime.execution.report_tables import console
+    source = quantise.model(model)
+    from tilewright.cli.tables.check_tables import print_check
+    from tilewright.cli.tables.text import console
+    from tilewright.runtime.check.model_check import check_model
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Checking {model}"):
-        found = check_model(file, size, None if memory is None else int(memory * MEBIBYTE))
+        found = check_model(source, size, None if memory is None else int(memory * MEBIBYTE))
     print_check(found, console())
     if json_file is not None:
         write_json(json_file, found.to_json())

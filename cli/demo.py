@@ -1,23 +1,26 @@
-"""``make demo``: both LeNets from ONNX to the report, in RTL, beside the same networks in plain C on the core alone."""
+"""The command ``demo``: both LeNets from ONNX to the report, in RTL, beside plain C on the core alone."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-from tilewright.compiler.compile import compile_model
-from tilewright.energy.baseline_energy import energy_of_baseline
-from tilewright.isa.machine import Machine
+from tilewright.cli.arguments import machine_named
+from tilewright.cli.refusals import FAILED
 from tilewright.models import BUILTIN, builtin
-from tilewright.runtime.baseline.core_alone import BaselineResult
-from tilewright.runtime.evaluate import Evaluation, evaluate, evaluate_baseline
-from tilewright.runtime.execution.report import Report
-from tilewright.runtime.execution.report_tables import print_report, range_text
-from tilewright.runtime.session import InferenceSession
-from tilewright.tools.output_files import write_file
-from tilewright.tools.progress import Steps
+from tilewright.tools.files import write_file
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tilewright.isa.machine import Machine
+    from tilewright.runtime.baseline.core_alone import BaselineResult
+    from tilewright.runtime.evaluate import Evaluation
+    from tilewright.runtime.execution.report import Report
+    from tilewright.tools.progress import Steps
 
 MODELS = ("lenet5", "lenet5_accel")
 
@@ -26,8 +29,8 @@ MODELS = ("lenet5", "lenet5_accel")
 class Outcome:
     """A model's report, and what the baseline took for the same input."""
 
-    report: Report
-    baseline: BaselineResult
+    report: "Report"
+    baseline: "BaselineResult"
 
     @property
     def matches(self) -> bool:
@@ -35,7 +38,22 @@ class Outcome:
         return bool(self.report.matches_reference) and self.baseline.matches
 
 
-def demonstrate(machine: Machine, folder: Path, steps: Steps, out: Console) -> bool:
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright demo")(demo)
+
+
+def demo(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to leave the results.")]
+         = Path("out/demo")) -> None:
+    """Take both LeNets from ONNX to the report, in RTL, beside plain C on the core alone."""
+    from tilewright.cli.tables.text import console
+    from tilewright.tools.progress import Steps
+
+    if not demonstrate(machine_named("base"), output, Steps(), console()):
+        raise typer.Exit(FAILED)
+
+
+def demonstrate(machine: "Machine", folder: Path, steps: "Steps", out: "Console") -> bool:
     """Show every step for each model, leave the results in ``folder``, and return whether all outputs match."""
     outcomes = [_demonstrate_model(name, machine, folder, steps, out) for name in MODELS]
     out.print(comparison_table(outcomes))
@@ -45,31 +63,43 @@ def demonstrate(machine: Machine, folder: Path, steps: Steps, out: Console) -> b
     return all(outcome.matches for outcome in outcomes)
 
 
-def _demonstrate_model(name: str, machine: Machine, folder: Path, steps: Steps, out: Console) -> Outcome:
-    model = builtin(name)
+def _demonstrate_model(name: str, machine: "Machine", folder: Path, steps: "Steps", out: "Console") -> Outcome:
+    from tilewright.cli.tables.report_tables import print_report
+    from tilewright.compiler.compile import compile_model
+    from tilewright.runtime.evaluate import evaluate, evaluate_baseline
+    from tilewright.runtime.model_source import ModelSource
+    from tilewright.runtime.run_options import RunOptions
+    from tilewright.runtime.session import InferenceSession
+
+    source = ModelSource.of(builtin(name))
     out.rule(f"{name}: {BUILTIN[name]}")
     with steps.step(f"Compiling {name} for {machine.name}"):
-        artifact = compile_model(model, machine, folder / name, keep_tensors=True)
+        artifact = compile_model(source.path, machine, folder / name, keep_tensors=True)
     out.print("[bold]plan")
     for layer in artifact.manifest.layers:
         out.print(f"  {layer.name} ({', '.join(layer.onnx_nodes)}): {layer.plan}", highlight=False, soft_wrap=True)
-    session = InferenceSession(folder / name, engine="rtl", steps=steps)
-    evaluation = evaluate(session, model, None, steps)
+    session = InferenceSession(folder / name, engine="rtl", run_options=RunOptions(steps=steps))
+    evaluation = evaluate(session, source, None, steps)
     print_report(evaluation.report, out)
     out.print(f"recognised as a {recognised(evaluation)}", highlight=False)
     write_file(folder / f"{name}.json", (json.dumps(evaluation.report.to_json(), indent=2) + "\n").encode())
-    baseline = evaluate_baseline(model, None, steps=steps)
+    baseline = evaluate_baseline(source, None, steps=steps)
     return Outcome(evaluation.report, baseline)
 
 
-def recognised(evaluation: Evaluation) -> int:
+def recognised(evaluation: "Evaluation") -> int:
     """Return the digit with the largest logit."""
     (logits,) = evaluation.outputs.values()
     return int(logits.argmax())
 
 
-def comparison_table(outcomes: list[Outcome]) -> Table:
+def comparison_table(outcomes: list[Outcome]) -> "Table":
     """Return cycles and energy beside the baseline's, two rows per model."""
+    from rich.table import Table
+
+    from tilewright.cli.tables.report_tables import range_text
+    from tilewright.energy.baseline_energy import energy_of_baseline
+
     table = Table(title="The same simulator, every value the same")
     for head in ("model", "on", "cycles", "speed-up", "energy, µJ (range),\nnot calibrated", "equal to\nONNX Runtime"):
         table.add_column(head, justify="left" if head in ("model", "on") else "right")

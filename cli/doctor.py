@@ -1,15 +1,22 @@
-"""Is every tool there, and does it run? One finding per tool, and how to get what is missing."""
+"""The command ``doctor``: whether every tool is there and runs, one finding each, and how to get what is missing."""
 
 import platform
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from typing import TYPE_CHECKING
 
+import typer
+
+from tilewright.cli.refusals import FAILED
 from tilewright.tools.toolchain import ToolMissingError, verilator_environment, yosys_executable
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 PYTHON = (3, 11)
 SECONDS = 60
@@ -34,6 +41,37 @@ class Finding:
     def required(self) -> bool:
         """Whether nothing runs without it."""
         return not self.needed_for
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright doctor")(doctor)
+
+
+def doctor() -> None:
+    """Look for every tool, see whether it runs, and say how to get what is missing."""
+    from tilewright.cli.tables.text import console
+    from tilewright.tools.progress import Steps
+
+    with Steps().step("Asking every tool for its version"):
+        findings = examine()
+    console().print(doctor_table(findings))
+    if not all(finding.works for finding in findings if finding.required):
+        raise typer.Exit(FAILED)
+
+
+def doctor_table(findings: Iterable[Finding]) -> "Table":
+    """Return the table of ``tilewright doctor``."""
+    from rich.table import Table
+
+    table = Table()
+    for head in ("tool", "version", "state", "how to get it"):
+        table.add_column(head, overflow="fold")
+    for finding in findings:
+        missing = "MISSING" if finding.required else f"missing; only for {finding.needed_for}"
+        table.add_row(finding.tool, finding.version, "found" if finding.works else missing,
+                      "" if finding.works else finding.remedy)
+    return table
 
 
 def examine() -> list[Finding]:

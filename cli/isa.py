@@ -1,14 +1,49 @@
-"""The instruction table of isa/encoding.py for a person and for a program."""
+"""The command ``isa``: the instruction table of isa/encoding.py for a person, a program, or a C compiler."""
 
-from typing import Any
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
+import typer
 
 from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, Field, Variant
 
+if TYPE_CHECKING:
+    from rich.table import Table
 
-def instruction_table() -> Table:
+
+class TableFormat(StrEnum):
+    """Forms in which ``isa`` shows the instructions."""
+
+    table = "table"
+    json = "json"
+    header = "header"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright isa --format header > tilewright.h")(isa)
+
+
+def isa(form: Annotated[TableFormat, typer.Option("--format", help="For a person, a program, or a C compiler.")]
+        = TableFormat.table) -> None:
+    """Show the seven instructions."""
+    if form is TableFormat.header:
+        from tilewright.isa.emit_c import header
+
+        typer.echo(header(), nl=False)
+    elif form is TableFormat.json:
+        typer.echo(json.dumps(instructions_json(), indent=2))
+    else:
+        from tilewright.cli.tables.text import console
+
+        console().print(instruction_table())
+
+
+def instruction_table() -> "Table":
     """Return the seven instructions with their variants, one row each."""
+    from rich.table import Table
+
     table = Table(title=f"custom-0 (opcode {CUSTOM_0:#04x}), R-type, rd = x0")
     for head in ("instruction", "funct3", "variant", "unit", "effect"):
         table.add_column(head, overflow="fold")

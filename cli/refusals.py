@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from tilewright.errors import CompileError, Error, InputError, InternalError
-from tilewright.tools.output_files import reason
+from tilewright.tools.files import reason
 
 FAILED = 1
 """Exit status of a run that did not end, or whose output is not the reference's."""

@@ -9,7 +9,7 @@ import typer
 from tilewright.cli.arguments import JsonFile, MachineName, machine_named, write_json
 from tilewright.cli.refusals import FAILED
 from tilewright.errors import InputError
-from tilewright.tools.output_files import require_place
+from tilewright.tools.files import require_place
 
 TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
 
@@ -22,27 +22,29 @@ def register(app: typer.Typer) -> None:
 def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, show_default=False,
                                               help="FPGA, or library of standard cells.")],
           machine: MachineName = "base",
-          with_core: Annotated[bool, typer.Option("--with-core", help="With the core, CV32E40X, beside it.")] = False,
-          seed: Annotated[int, typer.Option("--seed", min=1, help="Of place and route, which it makes vary.")] = 1,
-          freq: Annotated[float, typer.Option("--freq", metavar="MHZ", help="What place and route strives for.")] = 80,
+          with_core: Annotated[bool, typer.Option("--with-core", help="Include the host core, CV32E40X.")] = False,
+          seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1,
+          freq: Annotated[float, typer.Option("--freq", metavar="MHZ",
+                                              help="Frequency that place and route aims at.")] = 80,
           json_file: JsonFile = None,
           output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                                      help="Also put scripts, netlists and logs there.")] = None,
-          no_place: Annotated[bool, typer.Option("--no-place", help="Area alone, without timing.")] = False) -> None:
-    """Synthesise a machine with open tools: area by block, and after place and route the frequency and what limits it.
+                                                      help="Also leave scripts, netlists and logs here.")] = None,
+          no_place: Annotated[bool, typer.Option("--no-place", help="Report area alone, without timing.")] = False,
+          ) -> None:
+    """Synthesise a machine with open tools: area by block, and after place and route its frequency and slowest path.
 
-    What is finished is kept: an interrupted run goes on where it was. The exit status is 1 if it does not fit.
+    Finished steps are kept: an interrupted run goes on where it was. The exit status is 1 if the design does not fit.
     """
     size = machine_named(machine)
     require_place(json_file)
     if not 0 < freq < float("inf"):
-        raise InputError(f"Frequency must be a number of MHz above 0, not {freq!r}")
+        raise InputError(f"Option --freq must be a number of MHz above 0, not {freq!r}")
+    from tilewright.cli.tables.text import console
     from tilewright.hardware.synthesis.flow import synthesise
     from tilewright.hardware.synthesis.sources import machine_design
     from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
     from tilewright.hardware.synthesis.synthesis_tables import print_synthesis
     from tilewright.hardware.synthesis.targets import target_named
-    from tilewright.runtime.execution.report_tables import console
     from tilewright.tools.progress import Steps
 
     try:

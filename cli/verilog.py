@@ -22,13 +22,13 @@ def register(app: typer.Typer) -> None:
 
 
 def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                                 help="Where to put it.")],
+                                                 help="Folder to write.")],
             machine: MachineName = "base",
-            bus: Annotated[MemoryBus, typer.Option("--bus", help="The bus to memory.")] = MemoryBus.axi4,
+            bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
             with_core: Annotated[bool, typer.Option(
-                "--with-core", help="Copy the files of the core, CV32E40X, and a system of both; with axi4.")] = False,
+                "--with-core", help="Include the host core, CV32E40X, and a system of both; needs axi4.")] = False,
             ) -> None:
-    """Write the coprocessor as vendor-neutral Verilog: sources, testbench, constraints, and a README to begin with."""
+    """Write the coprocessor as vendor-neutral Verilog: sources, testbench, constraints, and a README to start from."""
     size = machine_named(machine)
     from tilewright.hardware.package.package import write_verilog
     from tilewright.tools.progress import Steps

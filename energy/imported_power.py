@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import InputError
-from tilewright.tools.output_files import reason
+from tilewright.tools.files import reason
 
 KEYS = ("tool", "device", "static_w", "dynamic_w", "clock_mhz")
 ROUNDING_W = 0.0021

@@ -14,7 +14,7 @@ from pathlib import Path
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
 TABLE = Path(__file__).with_name("registers.toml")

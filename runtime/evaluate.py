@@ -9,24 +9,23 @@ import numpy as np
 from tilewright.compiler.explain import Explanation
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
 from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.report import Report
-from tilewright.runtime.model_files import choose_inputs
+from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import Comparison, compare
 from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.expected_tensors import with_parts
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Reference
-from tilewright.runtime.oracle.placed import with_parts
 from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
-from tilewright.runtime.quantise.quantised_model import calibration_note
+from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.runtime.session import InferenceSession
 from tilewright.sim.verilator.build import build_simulator
-from tilewright.tools.output_files import reason
+from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
 
 
@@ -44,9 +43,9 @@ class Evaluation:
     explanation: Explanation | None = None
 
 
-def evaluate(session: InferenceSession, model: Path, input_file: Path | None, steps: Steps,
+def evaluate(session: InferenceSession, source: ModelSource, input_file: Path | None, steps: Steps,
              wave: Path | None = None) -> Evaluation:
-    """Run ``session`` once and compare every tensor it kept with ONNX Runtime's of the ONNX file ``model``.
+    """Run ``session`` once and compare every tensor it kept with ONNX Runtime's of the same model.
 
     Raises
     ------
@@ -55,23 +54,17 @@ def evaluate(session: InferenceSession, model: Path, input_file: Path | None, st
     SimulationError
         If the program does not end as it must.
     """
-    inputs = choose_inputs(session.quantised_inputs, model, input_file)
+    inputs = choose_inputs(session.quantised_inputs, source, input_file)
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
-        expected = run_reference(model, inputs.arrays)
+        expected = run_reference(source.path, inputs.arrays)
         comparison = compare(session.layers, session.tensors, with_parts(expected.tensors, session.tensor_infos),
                              session.inexact, expected.untrusted)
     report = replace(session.report, matches_reference=comparison.matches,
-                     notes=(*ranges_note(model), f"input: {inputs.origin}", str(comparison)))
+                     notes=(*source.notes, f"input: {inputs.origin}", str(comparison)))
     names = [output.name for output in session.get_outputs()]
     return Evaluation(report=report, comparison=comparison, outputs=dict(zip(names, outputs, strict=True)),
                       statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
-
-
-def ranges_note(model: Path) -> tuple[str, ...]:
-    """Return what there is to say of a model's ranges: something, if it was quantised here."""
-    note = calibration_note(model)
-    return () if note is None else (note,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +91,19 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
                          f"{reason(error)}") from error
 
 
-def evaluate_model(model: Path, machine: Machine, engine: EngineName, input_file: Path | None,
-                   *, options: Options = BEST, pricing: Pricing = DEFAULT, count_toggles: bool = False,
-                   steps: Steps) -> Evaluation:
-    """Compile an ONNX file with every tensor kept, and evaluate it; see :func:`evaluate`."""
-    with steps.step(f"Compiling {model.name}"):
-        session = InferenceSession(model, machine, engine, keep_tensors=True, options=options, pricing=pricing,
-                                   count_toggles=count_toggles, steps=steps)
-    return replace(evaluate(session, model, input_file, steps), explanation=session.explanation)
+def evaluate_model(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None,
+                   *, options: Options = BEST, run: RunOptions = DEFAULT_RUN) -> Evaluation:
+    """Compile a model with every tensor kept, and evaluate it; see :func:`evaluate`."""
+    with run.steps.step(f"Compiling {source.path.name}"):
+        session = InferenceSession(source.path, machine, engine, keep_tensors=True, options=options, run_options=run)
+    return replace(evaluate(session, source, input_file, run.steps), explanation=session.explanation)
 
 
 def evaluate_artifact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
-                      pricing: Pricing = DEFAULT, count_toggles: bool = False, steps: Steps) -> Evaluation:
+                      run: RunOptions = DEFAULT_RUN) -> Evaluation:
     """Evaluate a compiled model against the ONNX file it was compiled from; see :func:`evaluate`."""
-    session = InferenceSession(require_folder(folder), engine=engine, pricing=pricing, count_toggles=count_toggles,
-                               steps=steps)
-    return evaluate(session, folder / "model.onnx", input_file, steps, wave)
+    session = InferenceSession(require_folder(folder), engine=engine, run_options=run)
+    return evaluate(session, ModelSource.of(folder / "model.onnx"), input_file, run.steps, wave)
 
 
 def require_folder(folder: Path) -> Path:
@@ -129,9 +119,9 @@ def require_folder(folder: Path) -> Path:
     return folder
 
 
-def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = HOST_CORE,
+def evaluate_baseline(source: ModelSource, input_file: Path | None, *, core: CoreName = HOST_CORE,
                       steps: Steps) -> BaselineResult:
-    """Run an ONNX file as C on a core alone, with the inputs that :func:`evaluate_model` would take.
+    """Run a model as C on a core alone, with the inputs that :func:`evaluate_model` would take.
 
     See :func:`runtime.baseline.core_alone.run_baseline`, which runs large networks in parts.
 
@@ -144,10 +134,10 @@ def evaluate_baseline(model: Path, input_file: Path | None, *, core: CoreName = 
     SimulationError
         If the program does not end as it must.
     """
-    network = compile_network(model)
-    arrays = choose_inputs(network.inputs, model, input_file).arrays
+    network = compile_network(source.path)
+    arrays = choose_inputs(network.inputs, source, input_file).arrays
     tensors = {info.name: quantize_input(info, arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step(f"Building the simulator of {core} alone"):
         build_simulator(None, core=core)
-    with steps.step(f"Simulating {model.stem} in C on {core}") as show:
+    with steps.step(f"Simulating {source.path.stem} in C on {core}") as show:
         return run_baseline(network, tensors, core=core, progress=show_rate(show))

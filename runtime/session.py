@@ -13,7 +13,6 @@ from tilewright.compiler.emit.artifact import load_artifact
 from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.options import BEST, Options
-from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
@@ -21,9 +20,10 @@ from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.oracle.conversion import dequantize_output, is_raw, quantize_input
+from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
+from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.sim.values.operand_samples import OperandToggles
-from tilewright.tools.progress import Silence, Steps
 
 
 class InferenceSession:
@@ -43,12 +43,8 @@ class InferenceSession:
         Keep every layer's output through a run, for ``tensors``. A compiled model keeps what it was compiled to keep.
     options : Options
         What the compiler may do. A compiled model has been compiled with its own.
-    pricing : Pricing
-        In which technology the report's energy is.
-    count_toggles : bool
-        Let engine ``rtl`` count how many register bits change, instead of predicting them.
-    steps : Steps
-        Where to show progress.
+    run_options : RunOptions
+        In which technology the report's energy is, whether toggles are counted, and where to show progress.
 
     Raises
     ------
@@ -60,17 +56,15 @@ class InferenceSession:
 
     def __init__(self, model: str | Path, machine: str | Machine | None = None, engine: EngineName = "fast", *,
                  memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
-                 pricing: Pricing = DEFAULT, count_toggles: bool = False, steps: Steps | None = None) -> None:
+                 run_options: RunOptions = DEFAULT_RUN) -> None:
         if engine not in ENGINES:
             raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-        if count_toggles and engine != "rtl":
+        if run_options.count_toggles and engine != "rtl":
             raise InputError(f"Engine must be rtl to count toggles, not {engine!r}")
-        pricing.load()  # refuses what it does not know before anything is run
+        run_options.pricing.load()  # refuses what it does not know before anything is run
         self._engine = engine
-        self._pricing = pricing
-        self._count_toggles = count_toggles
+        self._run_options = run_options
         self._operands: tuple[OperandToggles, ...] = ()
-        self._steps = steps or Silence()
         self._explanation: Explanation | None = None
         self._job = self._load(Path(model), machine, keep_tensors, options)
         self._memory = memory or MemoryTiming.default(self._job.machine)
@@ -95,7 +89,8 @@ class InferenceSession:
     @property
     def inexact(self) -> frozenset[str]:
         """Tensors that need not be ONNX Runtime's, as it rounds in float what they come from."""
-        return self._job.inexact
+        layers = [(layer.inputs, layer.outputs, layer.exact) for layer in self._job.layers]
+        return inexact_tensors(layers, self.tensor_infos)
 
     @property
     def quantised_inputs(self) -> tuple[TensorInfo, ...]:
@@ -179,10 +174,10 @@ class InferenceSession:
         check_inputs(input_feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
         tensors = {info.name: quantize_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
         execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave,
-                            count_toggles=self._count_toggles, steps=self._steps)
+                            count_toggles=self._run_options.count_toggles, steps=self._run_options.steps)
         self._tensors = execution.tensors
         self._operands = execution.operands
-        self._report = account(job, self._engine, self._memory, execution, self._pricing)
+        self._report = account(job, self._engine, self._memory, execution, self._run_options.pricing)
         outputs = {node_arg(info).name: dequantize_output(info, execution.tensors[info.name]) for info in job.outputs}
         return [outputs[name] for name in names]
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
 

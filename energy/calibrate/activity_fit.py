@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tilewright.energy.activity import ERROR, TABLE, TYPICAL, events
 from tilewright.isa.machine import Machine, preset
 from tilewright.runtime.execution.records import Counts
-from tilewright.runtime.model_files import choose_inputs, model_file
+from tilewright.runtime.model_source import choose_inputs, find_model
+from tilewright.runtime.run_options import RunOptions
 from tilewright.runtime.session import InferenceSession
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
@@ -54,11 +55,11 @@ class CountedRun:
 def count_run(case: str, steps: Steps) -> CountedRun:
     """Run ``network@machine`` in RTL, and its program in the fast engine for its operands."""
     network, _, machine = case.partition("@")
-    file = model_file(network, steps)
-    session = InferenceSession(file, machine, "rtl", keep_tensors=True, count_toggles=True, steps=steps)
-    session.run(None, choose_inputs(session.quantised_inputs, file, None).arrays)
-    quick = InferenceSession(file, machine, "fast", keep_tensors=True, steps=steps)
-    quick.run(None, choose_inputs(session.quantised_inputs, file, None).arrays)
+    source, options = find_model(network, steps), RunOptions(count_toggles=True, steps=steps)
+    session = InferenceSession(source.path, machine, "rtl", keep_tensors=True, run_options=options)
+    session.run(None, choose_inputs(session.quantised_inputs, source, None).arrays)
+    quick = InferenceSession(source.path, machine, "fast", keep_tensors=True, run_options=RunOptions(steps=steps))
+    quick.run(None, choose_inputs(session.quantised_inputs, source, None).arrays)
     layers = [CountedLayer(layer.algorithm, dict(layer.counts), dict(layer.toggles), operands)
               for layer, operands in zip(session.report.layers, quick.operands, strict=False)]
     return CountedRun(network, machine, tuple(layers))

@@ -20,7 +20,7 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.execution.engines import execute
 from tilewright.runtime.execution.job import Job, job_of_artifact
 from tilewright.runtime.execution.records import differences
-from tilewright.runtime.model_files import choose_inputs, model_file
+from tilewright.runtime.model_source import ModelSource, choose_inputs, find_model
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
@@ -108,13 +108,13 @@ def _place(simulator: Path, workload: Workload) -> Path:
 def _simulate(machine: Machine, model: str, workloads: Iterable[Workload], places: dict[str, Path],
               steps: Steps) -> None:
     """Run a network up to the last window, and keep the windows."""
-    file = model_file(model, steps)
+    source = find_model(model, steps)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         with steps.step(f"Compiling {model}"):
-            compiled = compile_file(file, machine)
-            job = job_of_artifact(emit_artifact(compiled, file, folder / "compiled"))
-        tensors = _inputs(job, file)
+            compiled = compile_file(source.path, machine)
+            job = job_of_artifact(emit_artifact(compiled, source.path, folder / "compiled"))
+        tensors = _inputs(job, source)
         starts = _starts(job, tensors, steps)
         windows = {}
         for each in sorted(workloads, key=lambda each: each.layer + each.where):
@@ -131,8 +131,8 @@ def _simulate(machine: Machine, model: str, workloads: Iterable[Workload], place
                 done()
 
 
-def _inputs(job: Job, file: Path) -> dict[str, np.ndarray]:
-    arrays = choose_inputs(job.inputs, file, None).arrays
+def _inputs(job: Job, source: ModelSource) -> dict[str, np.ndarray]:
+    arrays = choose_inputs(job.inputs, source, None).arrays
     return {info.name: quantize_input(info, np.asarray(arrays[node_arg(info).name])) for info in job.inputs}
 
 

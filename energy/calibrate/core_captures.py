@@ -23,7 +23,7 @@ from tilewright.errors import SimulationError
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import Program
 from tilewright.runtime.evaluate import compile_network
-from tilewright.runtime.model_files import choose_inputs, model_file
+from tilewright.runtime.model_source import choose_inputs, find_model
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.sim.rtl_engine import Simulation, run_bare
@@ -130,9 +130,9 @@ def _place(key: str, workload: Workload) -> Path:
 
 def _parts(model: str, indices: Sequence[int], steps: Steps) -> tuple[Network, dict[str, np.ndarray]]:
     """Return some layers of a network side by side, large ones cut, and their inputs."""
-    file = model_file(model, steps)
-    network = compile_network(file)
-    arrays = choose_inputs(network.inputs, file, None).arrays
+    source = find_model(model, steps)
+    network = compile_network(source.path)
+    arrays = choose_inputs(network.inputs, source, None).arrays
     values = run_network(network, {info.name: quantize_input(info, np.asarray(arrays[node_arg(info).name]))
                                    for info in network.inputs})
     parts = [_cut(layer) for layer in (network.layers[index] for index in indices) if isinstance(layer, Layer)]

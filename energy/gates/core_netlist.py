@@ -19,7 +19,7 @@ from tilewright.sim.verilog.core_sources import (
     xpulp_core_sources,
     xpulp_wrapper_sources,
 )
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 

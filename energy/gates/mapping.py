@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import ToolError
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 GATE_CELL = "TILEWRIGHT_CLOCK_GATE"

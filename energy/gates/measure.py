@@ -14,7 +14,7 @@ from tilewright.energy.gates import electrical, events, power, stimulus
 from tilewright.energy.gates.cells.liberty import Library
 from tilewright.energy.gates.netlist import Netlist, read_netlist
 from tilewright.energy.gates.waves import Waves
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
 _FOLDER = Path(__file__).parent

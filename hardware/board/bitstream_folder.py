@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tilewright.hardware.board.bitstream import BoardReport, build_bitstream
 from tilewright.hardware.board.deployment import Board
-from tilewright.tools.output_files import write_file
+from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 
 _SHOWN = {"TRELLIS_COMB": "logic cells", "TRELLIS_FF": "flip-flops", "DP16KD": "block RAMs of 18 kbit",

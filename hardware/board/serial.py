@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tilewright.errors import InputError, ToolError
-from tilewright.tools.output_files import reason
+from tilewright.tools.files import reason
 
 MAX_LINE_BYTES = 4096
 

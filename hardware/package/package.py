@@ -22,7 +22,7 @@ from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
 from tilewright.sim.verilog.ports import packaged, ports_of
-from tilewright.tools.output_files import reason, write_file
+from tilewright.tools.files import reason, write_file
 from tilewright.tools.templates import render
 
 _TEMPLATES = Path(__file__).parent / "templates"

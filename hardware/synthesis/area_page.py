@@ -16,7 +16,7 @@ from tilewright.hardware.synthesis.sources import machine_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.synthesis_tables import figure, path_delay, rows, summary
 from tilewright.isa.machine import preset
-from tilewright.tools.output_files import write_file
+from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 from tilewright.tools.templates import render
 

@@ -1,12 +1,8 @@
 """``tilewright check``: before anything is built, where each node of a model would run, what it costs, what fails."""
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console, JustifyMethod
-from rich.table import Table
 
 from tilewright.compiler.compile import fit_network
 from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
@@ -23,8 +19,8 @@ from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.check.warnings import model_warnings, share_warnings
-from tilewright.runtime.execution.report_tables import plain
-from tilewright.runtime.quantise.quantised_model import calibration_note
+from tilewright.runtime.model_source import ModelSource
+from tilewright.runtime.quantise.quantised_model import RangesKind
 
 ADDRESSABLE = (1 << 32) - MAIN_BASE
 """Bytes of main memory that 32-bit addresses reach."""
@@ -62,7 +58,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class MemoryNeeded:
     """Bytes of main memory needed: weights and constants, tensors between layers, in all; and how many there are."""
 
     weights: int
@@ -85,7 +81,7 @@ class Check:
     layers: tuple[CheckedLayer, ...]
     refusals: tuple[Refusal, ...]
     warnings: tuple[str, ...]
-    memory: Memory | None
+    memory: MemoryNeeded | None
 
     @property
     def compiles(self) -> bool:
@@ -105,8 +101,8 @@ class Check:
                 "memory": asdict(self.memory) | {"fits": self.memory.fits} if self.memory else None}
 
 
-def check_model(model: Path, machine: Machine, memory_limit: int | None = None) -> Check:
-    """Read and plan an ONNX file for ``machine``, and tell all that can be told so far.
+def check_model(source: ModelSource, machine: Machine, memory_limit: int | None = None) -> Check:
+    """Read and plan a model for ``machine``, and tell all that can be told so far.
 
     Parameters
     ----------
@@ -118,6 +114,7 @@ def check_model(model: Path, machine: Machine, memory_limit: int | None = None) 
     CompileError
         If the file is no valid model, or not one that is compiled at all.
     """
+    model = source.path
     try:
         network = compile_network(model)
     except UnsupportedNodeError as error:
@@ -135,8 +132,8 @@ def check_model(model: Path, machine: Machine, memory_limit: int | None = None) 
     explained = explain_layers(plans, machine)
     total = sum(each.predicted_cycles for each in explained)
     layers = tuple(_checked(layer, each, total) for layer, each in zip(network.layers, explained, strict=True))
-    note = calibration_note(model)
-    warnings = (*((note,) if note is not None and "QUICK LOOK" in note else ()),
+    noisy = source.ranges is not None and source.ranges.kind is RangesKind.NOISE
+    warnings = (*(source.notes if noisy else ()),
                 *share_warnings(network.layers, [each.predicted_cycles for each in explained]),
                 *model_warnings(network))
     return Check(model=model.stem, machine=machine.name, layers=layers, refusals=(), warnings=warnings,
@@ -186,74 +183,10 @@ def _runs_on(layer: AnyLayer, algorithm: str) -> str:
 
 
 def _memory(network: Network, plans: tuple[LayerPlan | CorePlan, ...], machine: Machine,
-            limit: int | None) -> Memory:
+            limit: int | None) -> MemoryNeeded:
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, _ = pack_constants(pack_network(datapath, machine)[0], core, network.constants)
     memory = plan_memory(network, len(image), on_chip=on_chip_only(plans))
-    return Memory(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
+    return MemoryNeeded(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
                   limit=ADDRESSABLE if limit is None else limit)
-
-
-# ---- for a person
-
-
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("layer", "left"), ("with it", "left"), ("runs on", "left"), ("cycles,\npredicted", "right"),
-    ("share", "right"), ("fused, or why the core", "left"))
-
-
-def print_check(check: Check, out: Console) -> None:
-    """Print the table of the layers or of the refusals, then what holds for the model."""
-    if check.refusals:
-        out.print(refusal_table(check))
-    else:
-        out.print(check_table(check))
-    for line in summary(check):
-        out.print(plain(line), highlight=False, soft_wrap=True)
-
-
-def check_table(check: Check) -> Table:
-    """Return the table of the layers, and their sum."""
-    table = Table(title=plain(f"{check.model} for {check.machine}"))
-    for head, justify in _COLUMNS:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "runs on")
-    for layer in check.layers:
-        detail = layer.reason or ", ".join(layer.fused)
-        others = ", ".join(node for node in layer.onnx_nodes if node != layer.name)
-        table.add_row(plain(layer.name), plain(others), layer.runs_on, f"{layer.cycles:,}",
-                      f"{100 * layer.share:.1f} %", plain(detail))
-    table.add_section()
-    table.add_row("in all", "", "", f"{check.cycles:,}", "", "")
-    return table
-
-
-def refusal_table(check: Check) -> Table:
-    """Return the table of all that is not compiled."""
-    table = Table(title=plain(f"{check.model} for {check.machine}: not compiled"))
-    for head in ("node", "operator", "why", "what to do"):
-        table.add_column(head, overflow="fold")
-    for each in check.refusals:
-        table.add_row(plain(each.node or "–"), plain(each.op or "–"), plain(each.reason), plain(each.way_out))
-    return table
-
-
-def summary(check: Check) -> list[str]:
-    """Return what holds for the model, one line each."""
-    lines = []
-    if check.layers:
-        counts = Counter(layer.runs_on for layer in check.layers)
-        share = sum(layer.share for layer in check.layers if layer.runs_on == "core")
-        lines.append(f"{len(check.layers)} layers: " + ", ".join(f"{count} on {what}" for what, count in counts.items())
-                     + f"; {100 * (1 - share):.1f} % of the predicted cycles are the coprocessor's")
-    if check.memory is not None:
-        memory = check.memory
-        lines.append(f"main memory: {memory.total:,} bytes, of which {memory.weights:,} are weights and constants and "
-                     f"{memory.activations:,} tensors between layers; {memory.limit:,} there are: "
-                     f"{'it fits' if memory.fits else 'it does NOT fit'}")
-    lines += [f"warning: {text}" for text in check.warnings]
-    if check.refusals:
-        lines.append(f"{len(check.refusals)} refusal{'s' if len(check.refusals) > 1 else ''}: it cannot be compiled")
-    else:
-        lines.append("it can be compiled" if check.compiles else "it can be compiled, but has no room in memory")
-    return lines

@@ -12,33 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console, JustifyMethod
-from rich.table import Table
 
 from tilewright.compiler.compile import Compiled, compile_file, emit_artifact
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare.last_writer import Writer, find_writer
-from tilewright.runtime.compare.three_ways import SideBySide, Verdict, side_by_side
+from tilewright.runtime.compare.three_ways import SideBySide, side_by_side
 from tilewright.runtime.evaluate import Expected, run_reference
 from tilewright.runtime.execution.engines import EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
-from tilewright.runtime.execution.report_tables import plain
-from tilewright.runtime.model_files import choose_inputs
+from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import FloatReference
 from tilewright.runtime.quantise.quantisation_error import QuantisationError, quantisation_error
-from tilewright.runtime.quantise.quantised_model import calibration_note, quantised_here
+from tilewright.runtime.quantise.quantised_model import RangesOrigin
 from tilewright.tools.progress import Steps
-
-_TICKS: dict[Verdict, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
-
-_LEGEND = ("✓ every element equal; ✓ from its inputs: equal if given ONNX Runtime's inputs, a layer before being off; "
-           "≈ off as far as is allowed where ONNX Runtime computes in float, one level or the last digits of a float; "
-           "– not to be seen in ONNX Runtime; ✗ different")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +40,7 @@ class LayerComparison:
     ----------
     model, machine, engine, origin : str
         ``origin`` tells where the input is from.
-    ranges : str or None
+    ranges : RangesOrigin or None
         What the model's ranges are from, if it was quantised here.
     found : SideBySide
     writer : Writer or None
@@ -64,7 +55,7 @@ class LayerComparison:
     machine: str
     engine: EngineName
     origin: str
-    ranges: str | None
+    ranges: RangesOrigin | None
     found: SideBySide
     writer: Writer | None
     error: QuantisationError | None
@@ -83,7 +74,7 @@ class LayerComparison:
                  "sqnr_db": _finite(ratios.get(row.tensor))} for row in self.found.rows]
         return {
             "model": self.model, "machine": self.machine, "engine": self.engine, "input": self.origin,
-            "ranges": self.ranges, "matches": self.matches,
+            "ranges": self.ranges.sentence if self.ranges else None, "matches": self.matches,
             "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.settings(),
                             "not_compared": self.untrusted or None},
             "layers": rows, "layers_in_all": self.found.layers,
@@ -99,9 +90,9 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file: Path | None, *,
+def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None, *,
                    steps: Steps) -> LayerComparison:
-    """Compile an ONNX file with every tensor kept, run it three ways, and compare.
+    """Compile a model with every tensor kept, run it three ways, and compare.
 
     Raises
     ------
@@ -112,10 +103,11 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
     SimulationError
         If the program does not end as it must.
     """
+    model = source.path
     with steps.step(f"Compiling {model.name}"):
         compiled = compile_file(model, machine, keep_tensors=True)
     network = compiled.network
-    inputs = choose_inputs(network.inputs, model, input_file)
+    inputs = choose_inputs(network.inputs, source, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Running ONNX Runtime"):
         expected = _onnx_runtime(model, network, inputs.arrays)
@@ -129,10 +121,9 @@ def compare_layers(model: Path, machine: Machine, engine: EngineName, input_file
         if found.divergence is not None:
             with steps.step("Looking for the instruction that wrote it"):
                 writer = find_writer(job, tensors, found.divergence.address)
-    quantised = quantised_here(model)
-    error = quantisation_error(quantised, network, steps) if quantised else None
+    error = quantisation_error(source.quantised, network, steps) if source.quantised else None
     return LayerComparison(model=model.stem, machine=machine.name, engine=engine, origin=inputs.origin,
-                           ranges=calibration_note(model), found=found, writer=writer, error=error,
+                           ranges=source.ranges, found=found, writer=writer, error=error,
                            untrusted=expected.untrusted)
 
 
@@ -150,73 +141,3 @@ def _job(compiled: Compiled, model: Path, engine: EngineName, folder: Path) -> J
     if engine == "fast":
         return job_of_compiled(compiled, model.stem)
     return job_of_artifact(emit_artifact(compiled, model, folder / model.stem))
-
-
-# ---- for a person
-
-
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("", "right"), ("layer", "left"), ("by", "left"), ("tensor", "right"), ("reference =\nONNX Runtime", "left"),
-    ("engine =\nreference", "left"))
-
-
-def print_comparison(comparison: LayerComparison, out: Console) -> None:
-    """Print the table of the layers and what follows from it."""
-    out.print(comparison_table(comparison))
-    for line in summary(comparison):
-        out.print(plain(line), highlight=False, soft_wrap=True)
-
-
-def comparison_table(comparison: LayerComparison) -> Table:
-    """Return the table of the layers up to the first that differs."""
-    table = Table(title=plain(f"{comparison.model} on {comparison.machine}: ONNX Runtime {onnx_reference.VERSION}, "
-                              f"integer reference, engine {comparison.engine}"))
-    columns = (*_COLUMNS, ("SQNR, dB", "right")) if comparison.error else _COLUMNS
-    for head, justify in columns:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right")
-    ratios = {each.tensor: f"{each.sqnr:.1f}" for each in comparison.error.layers} if comparison.error else {}
-    for row in comparison.found.rows:
-        tick = _TICKS[row.onnx_runtime] + (f" {row.off} off" if row.onnx_runtime in ("near", "differs") else "")
-        shape = "x".join(map(str, row.shape)) or "1"
-        table.add_row(str(row.index), plain(row.name), row.kind, shape, tick, _TICKS[row.engine],
-                      *([ratios.get(row.tensor, "–")] if comparison.error else []))
-    return table
-
-
-def summary(comparison: LayerComparison) -> list[str]:
-    """Return what holds for the comparison, one line each."""
-    found, error = comparison.found, comparison.error
-    lines = [_LEGEND, f"ONNX Runtime {onnx_reference.VERSION}: {onnx_reference.settings()}",
-             f"input: {comparison.origin}"]
-    if comparison.ranges is not None:
-        lines.append(comparison.ranges)
-    if comparison.untrusted:
-        lines.append(comparison.untrusted)
-    if error is not None:
-        share = f"{100 * error.agreeing / error.answers:.1f} %" if error.answers else "none"
-        worst = ", ".join(f"{each.layer} ({each.sqnr:.1f} dB)" for each in error.worst)
-        lines.append(f"int8 against float over {error.samples} calibration samples: top-1 agrees in {error.agreeing} "
-                     f"of {error.answers} answers ({share}); worst layers: {worst or 'none could be compared'}")
-    if found.divergence is not None:
-        lines.append(str(found.divergence))
-        lines += _written(comparison)
-        return lines
-    near = [row for row in found.rows if row.onnx_runtime == "near"]
-    hidden = sum(row.onnx_runtime == "hidden" for row in found.rows)
-    equal = found.layers - len(near) - hidden
-    lines.append(f"{found.layers} layers: the engine equals the integer reference in every one, and that equals ONNX "
-                 f"Runtime in {equal}; {len(near)} off as far as is allowed, {hidden} not to be seen there")
-    return lines
-
-
-def _written(comparison: LayerComparison) -> list[str]:
-    """Return what is known of how the first wrong element came to be."""
-    writer, divergence = comparison.writer, comparison.found.divergence
-    assert divergence is not None
-    if writer is None:
-        return ["no instruction of the program writes that address"]
-    lines = [f"written by {writer}", f"    {writer.text}"]
-    if writer.function_index != divergence.layer:
-        lines.append(f"which is not of this layer: {writer.function} has overwritten it")
-    lines.append(f"replayed by itself, the program writes the byte {writer.value} there")
-    return lines

@@ -12,11 +12,12 @@ from tilewright.compiler.network.memory_map import root_of, tensor_bytes
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Program
-from tilewright.runtime.oracle.inexact import inexact_tensors
-from tilewright.runtime.oracle.inputs import ONNX_TYPES
 
 QUANTISED = ("float32", "int8", "uint8")
 """Types in the model of what is int8 in memory."""
+
+BORDER_TYPES = ("float32", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+"""Types that inputs and outputs of a model can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +109,6 @@ class Job:
         roots = {root_of(self.tensors[name][0]) for name in outputs}
         return [name for name, (info, _) in self.tensors.items() if root_of(info) not in shared - roots]
 
-    @property
-    def inexact(self) -> frozenset[str]:
-        """Tensors that need not be ONNX Runtime's; see `runtime.oracle.inexact`."""
-        infos = {name: info for name, (info, _) in self.tensors.items()}
-        return inexact_tensors([(layer.inputs, layer.outputs, layer.exact) for layer in self.layers], infos)
-
 
 def job_of_compiled(compiled: Compiled, name: str) -> Job:
     """Return what the back end made, for engine ``fast``: without an ELF."""
@@ -143,10 +138,10 @@ def job_of_artifact(artifact: Artifact) -> Job:
 
 def _check_border(tensor: TensorInfo) -> None:
     """Raise :exc:`ArtifactError` unless a tensor can stand for an input or output of the model."""
-    if tensor.onnx_name is None or tensor.onnx_dtype not in ONNX_TYPES or tensor.onnx_shape is None:
-        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(ONNX_TYPES)}) and shape "
-                            f"of an input or output of the model, not {tensor.onnx_name!r}, {tensor.onnx_dtype!r} and "
-                            f"{tensor.onnx_shape!r}")
+    if tensor.onnx_name is None or tensor.onnx_dtype not in BORDER_TYPES or tensor.onnx_shape is None:
+        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(BORDER_TYPES)}) and "
+                            f"shape of an input or output of the model, not {tensor.onnx_name!r}, "
+                            f"{tensor.onnx_dtype!r} and {tensor.onnx_shape!r}")
     if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
         raise ArtifactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")

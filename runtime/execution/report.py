@@ -6,11 +6,13 @@ record to the end of the program) are the run. Energy adds up the same way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright.energy.estimate import Amount, EnergyEstimate
-from tilewright.energy.imported_power import ImportedPower
-from tilewright.isa.machine import MemoryTiming
+if TYPE_CHECKING:
+    # For types alone: whoever reads a report needs no energy model.
+    from tilewright.energy.estimate import Amount, EnergyEstimate
+    from tilewright.energy.imported_power import ImportedPower
+    from tilewright.isa.machine import MemoryTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ class LayerReport:
     bytes_read: int
     bytes_written: int
     activation_bytes_read: int
-    energy: EnergyEstimate
+    energy: "EnergyEstimate"
     reason: str = ""
     toggles: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -117,11 +119,11 @@ class Report:
     model: str
     machine: str
     engine: str
-    memory: MemoryTiming
+    memory: "MemoryTiming"
     multipliers: int
     cycles: int
     instructions: dict[str, int]
-    energy: EnergyEstimate
+    energy: "EnergyEstimate"
     technology: str
     wall_seconds: float
     simulated_cycles_per_second: float
@@ -134,7 +136,7 @@ class Report:
     clocks_gated: bool = False
     toggles: dict[str, int] = field(default_factory=dict)
     toggles_counted: bool = False
-    imported: ImportedPower | None = None
+    imported: "ImportedPower | None" = None
 
     @property
     def macs(self) -> int:
@@ -186,12 +188,6 @@ class Report:
         static, dynamic = self.imported.energy_uj(self.cycles)
         return asdict(self.imported) | {"static_uj": static, "dynamic_uj": dynamic, "total_uj": static + dynamic}
 
-    def __str__(self) -> str:
-        # Here, because a report is of use where no table is wanted.
-        from tilewright.runtime.execution.report_tables import report_text
-
-        return report_text(self)
-
 
 def add_counts(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Return the sums of counts by name."""
@@ -202,13 +198,13 @@ def add_counts(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return sums
 
 
-def energy_json(energy: EnergyEstimate) -> dict[str, Any]:
+def energy_json(energy: "EnergyEstimate") -> dict[str, Any]:
     """Return energies with both ranges, of all and by component; ``low_uj`` and ``high_uj`` are the absolute range."""
     return {"total_uj": energy.total_uj, "low_uj": energy.low_uj, "high_uj": energy.high_uj,
             "by_component": dict(energy.by_component), **_ranges(energy.total),
             "components": {name: {"uj": each.uj, **_ranges(each)} for name, each in energy.components.items()}}
 
 
-def _ranges(amount: Amount) -> dict[str, float]:
+def _ranges(amount: "Amount") -> dict[str, float]:
     return {"relative_low_uj": amount.relative_low_uj, "relative_high_uj": amount.relative_high_uj,
             "absolute_low_uj": amount.absolute_low_uj, "absolute_high_uj": amount.absolute_high_uj}

@@ -13,14 +13,13 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import InputError
 from tilewright.models import data
 from tilewright.models.images import images
-from tilewright.tools.output_files import reason
+from tilewright.runtime.execution.job import BORDER_TYPES
+from tilewright.tools.files import reason
 
 MAX_FILE_BYTES = 2**30
 """Limit of an input file and of what a compressed one expands to."""
 
-ONNX_TYPES = {"float32": "tensor(float)", "bool": "tensor(bool)",
-              **{name: f"tensor({name})" for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
-                                                      "uint64")}}
+ONNX_TYPES = {name: "tensor(float)" if name == "float32" else f"tensor({name})" for name in BORDER_TYPES}
 """ONNX Runtime's names of the types that inputs and outputs can have."""
 
 _SEED = 0

@@ -4,9 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rich.table import Table
-
-from tilewright.runtime.execution.report_tables import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +40,3 @@ def tensor_statistics(layers: Sequence[tuple[str, str]], tensors: Mapping[str, n
         elements = int(counts.sum())
         found.append(TensorStatistics(name, elements, zeros / elements, ends / elements, int(np.count_nonzero(counts))))
     return tuple(found)
-
-
-def statistics_table(statistics: Sequence[TensorStatistics]) -> Table:
-    """Return the table of ``tilewright run --statistics``."""
-    table = Table(title="Values of the int8 tensors")
-    table.add_column("layer", overflow="fold")
-    for head in ("elements", "zero, %", "saturated\n(-128, 127), %", "values used,\nof 256"):
-        table.add_column(head, justify="right")
-    for each in statistics:
-        table.add_row(plain(each.layer), f"{each.elements:,}", f"{100 * each.zeros:.1f}", f"{100 * each.saturated:.2f}",
-                      str(each.levels))
-    return table

@@ -22,7 +22,7 @@ from tilewright.compiler.onnx.faults import check_domains
 from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES, read_model
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
-from tilewright.tools.output_files import reason
+from tilewright.tools.files import reason
 
 OPSET = 17
 """To which older models are brought: quantisation per channel needs 13."""

@@ -1,16 +1,55 @@
 """A float model that was quantised here: where it lies, what it was made of, and what its ranges are from."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 
-from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS
+from tilewright.compiler.onnx.reader import read_model
 from tilewright.tools.toolchain import cache_folder
 
 METADATA_KEY = "tilewright.calibration"
-"""Of the metadata in which a quantised model says what its ranges are from."""
+"""The key of an ONNX file's metadata under which :class:`RangesOrigin` is kept."""
+
+
+class RangesKind(StrEnum):
+    """The kind of values that ranges were measured on."""
+
+    SAMPLES = "samples"
+    NOISE = "noise"
+
+
+@dataclass(frozen=True, slots=True)
+class RangesOrigin:
+    """The values that the ranges of a model were measured on: their kind, how many samples, and from where."""
+
+    kind: RangesKind
+    samples: int
+    source: str
+
+    @property
+    def sentence(self) -> str:
+        """The origin as reports state it."""
+        said = f"{self.samples} samples of {self.source}"
+        if self.kind is RangesKind.NOISE:
+            return (f"QUICK LOOK: ranges are from noise ({said}), not from data, and accuracy means nothing; "
+                    f"give --calibrate FILE for real ones")
+        return f"quantised here, ranges from {said}"
+
+    def to_text(self) -> str:
+        """Return the origin as an ONNX file's metadata hold it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_text(cls, text: str) -> "RangesOrigin | None":
+        """Return the origin that an ONNX file's metadata state; None if they are not ours."""
+        try:
+            found = json.loads(text)
+            return cls(RangesKind(found["kind"]), int(found["samples"]), str(found["source"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +90,16 @@ def quantised_here(model: Path) -> Quantised | None:
     return quantised_files(model.parent.name, model.stem) if model.parent.parent == _folder() else None
 
 
-def calibration_note(model: Path) -> str | None:
-    """Return what an ONNX file says its ranges are from, if it was quantised here, wherever it lies now."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    try:
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except ONNX_RUNTIME_ERRORS:
-        return None     # it was not quantised by ONNX Runtime, which does not take it
-    return session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
+def ranges_of(model: Path) -> RangesOrigin | None:
+    """Return what the ranges of an ONNX file are from, if it was quantised here, wherever it lies now.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model.
+    """
+    text = {each.key: each.value for each in read_model(model).metadata_props}.get(METADATA_KEY)
+    return None if text is None else RangesOrigin.of_text(text)
 
 
 def _folder() -> Path:

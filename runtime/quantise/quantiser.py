@@ -23,7 +23,7 @@ from tilewright.runtime.quantise import float_graph
 from tilewright.runtime.quantise import samples as calibration_module
 from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
 from tilewright.runtime.quantise.samples import Calibration, noise, read_calibration, read_limited
-from tilewright.tools.output_files import reason, write_arrays
+from tilewright.tools.files import reason, write_arrays
 from tilewright.tools.progress import Steps
 
 OPERATORS = (
@@ -58,7 +58,7 @@ def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
         calibration = read_calibration(calibrate, arguments) if calibrate else noise(arguments)
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
-    prepared.metadata_props.add(key=METADATA_KEY, value=describe(calibration))
+    prepared.metadata_props.add(key=METADATA_KEY, value=calibration.ranges.to_text())
     in_float = float_graph.behind_softmax(prepared)
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
         plain, made = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
@@ -66,7 +66,7 @@ def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
         del prepared  # it may be half a gigabyte
         _require_same(model, plain, next(calibration.feeds()))
         with steps.count(f"Quantising {model.name}", len(calibration)) as advance:
-            _quantise(model.name, plain, made, _Reader(calibration, advance), in_float)
+            _quantise(model.name, plain, made, _SampleReader(calibration, advance), in_float)
         os.replace(plain, result.float_model)
         os.replace(made, result.model)
     return result
@@ -97,14 +97,6 @@ def _quantise(name: str, plain: Path, target: Path, reader: CalibrationDataReade
         except Exception as error:
             raise InputError(f"Model {name!r} cannot be quantised; ONNX Runtime's quantiser says: "
                              f"{reason(error)}; give --float to compute it in float32 on the core") from error
-
-
-def describe(calibration: Calibration) -> str:
-    """Return what a report says of the ranges of a model quantised here."""
-    if calibration.noise:
-        return (f"QUICK LOOK: ranges are from noise ({calibration.origin}), not from data, and accuracy means nothing; "
-                f"give --calibrate FILE for real ones")
-    return f"quantised here, ranges from {calibration.origin}"
 
 
 def _silent() -> onnxruntime.SessionOptions:
@@ -143,7 +135,7 @@ def _require_same(model: Path, prepared: Path, feed: Mapping[str, np.ndarray]) -
                              f"{off:.3g} of at most {scale:.3g}; give --float to compute it in float32 on the core")
 
 
-class _Reader(CalibrationDataReader):
+class _SampleReader(CalibrationDataReader):
     """Hands the samples to ONNX Runtime one at a time."""
 
     def __init__(self, calibration: Calibration, advance: Callable[[], None]) -> None:

@@ -1,6 +1,5 @@
 """Samples that a float model's ranges are measured on: read from a file and checked, or noise that says so."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,8 @@ import numpy as np
 
 from tilewright.errors import InputError
 from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg, read_arrays
-from tilewright.tools.output_files import reason
+from tilewright.runtime.quantise.quantised_model import RangesKind, RangesOrigin
+from tilewright.tools.files import reason
 
 NOISE_SAMPLES = 16
 """Of the quick look that a model gets without samples of its own."""
@@ -19,11 +19,10 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Samples by input name, the first axis counting them, each of the input's shape; and their origin in words."""
+    """Samples by input name, the first axis counting them, each of the input's shape; and where they are from."""
 
     arrays: Mapping[str, np.ndarray]
-    origin: str
-    noise: bool
+    ranges: RangesOrigin
 
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
@@ -32,14 +31,6 @@ class Calibration:
         """Yield the inputs of each run."""
         for index in range(len(self)):
             yield {name: array[index] for name, array in self.arrays.items()}
-
-    def digest(self) -> str:
-        """Return a hash of the samples and of what is said of them."""
-        made = hashlib.sha256(self.origin.encode())
-        for name, array in sorted(self.arrays.items()):
-            made.update(f"{name} {array.dtype} {array.shape}".encode())
-            made.update(np.ascontiguousarray(array).tobytes())
-        return made.hexdigest()
 
 
 def read_limited(path: Path) -> bytes:
@@ -85,7 +76,8 @@ def read_calibration(path: Path, expected: Sequence[NodeArg]) -> Calibration:
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
         raise InputError(f"Calibration arrays must hold as many samples each; {listed}")
-    return Calibration(checked, f"{len(next(iter(checked.values())))} samples of {path.name}", noise=False)
+    count = len(next(iter(checked.values())))
+    return Calibration(checked, RangesOrigin(RangesKind.SAMPLES, count, path.name))
 
 
 def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
@@ -122,7 +114,7 @@ def noise(expected: Sequence[NodeArg]) -> Calibration:
                              f"samples with --calibrate FILE")
     arrays = {argument.name: np.stack([_smooth(argument.shape, rng) for _ in range(NOISE_SAMPLES)])
               for argument in expected}
-    return Calibration(arrays, f"{NOISE_SAMPLES} samples of smooth noise, seed {_SEED}", noise=True)
+    return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, f"smooth noise, seed {_SEED}"))
 
 
 def _smooth(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

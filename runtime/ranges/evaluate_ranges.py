@@ -12,13 +12,12 @@ from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine, MemoryTiming
-from tilewright.runtime.evaluate import Evaluation, ranges_note, require_folder, run_reference
-from tilewright.runtime.model_files import choose_inputs
+from tilewright.runtime.evaluate import Evaluation, require_folder, run_reference
+from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import compare
 from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
-from tilewright.runtime.oracle.inexact import inexact_tensors
+from tilewright.runtime.oracle.expected_tensors import inexact_tensors, with_parts
 from tilewright.runtime.oracle.inputs import node_arg
-from tilewright.runtime.oracle.placed import with_parts
 from tilewright.runtime.oracle.value_ranges import tensor_statistics
 from tilewright.runtime.ranges.finished_runs import StoredRuns
 from tilewright.runtime.ranges.ranges import balance, parse_range
@@ -31,7 +30,7 @@ RANGES_PER_JOB = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RangeRequest:
     """What to simulate.
 
     Attributes
@@ -55,9 +54,9 @@ class Request:
             raise InputError(f"Jobs must be one or more, not {self.jobs}")
 
 
-def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, request: Request, *,
+def evaluate_ranges(source: ModelSource, machine: Machine, input_file: Path | None, request: RangeRequest, *,
                     options: Options = BEST, steps: Steps) -> Evaluation:
-    """Simulate layers of an ONNX file in RTL, by ranges, and compare every tensor with ONNX Runtime.
+    """Simulate layers of a model in RTL, by ranges, and compare every tensor with ONNX Runtime.
 
     Raises
     ------
@@ -68,12 +67,13 @@ def evaluate_ranges(model: Path, machine: Machine, input_file: Path | None, requ
     SimulationError
         If a program does not end as it must.
     """
-    with steps.step(f"Planning {model.name}"):
-        planned = _Planned.of(model, model.stem, machine, options)
-    return _evaluate(planned, model, input_file, request, steps)
+    with steps.step(f"Planning {source.path.name}"):
+        planned = _Planned.of(source.path, source.path.stem, machine, options)
+    return _evaluate(planned, source, input_file, request, steps)
 
 
-def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Request, *, steps: Steps) -> Evaluation:
+def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: RangeRequest, *,
+                             steps: Steps) -> Evaluation:
     """Do so with the layers of a compiled model: each range is compiled as the whole was.
 
     Raises
@@ -91,7 +91,7 @@ def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: Req
                                                                             for layer in manifest.layers]:
         raise ArtifactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
                             f"simulate some of them, and has others: compile the model again")
-    return _evaluate(planned, artifact.model, input_file, request, steps)
+    return _evaluate(planned, ModelSource.of(artifact.model), input_file, request, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,11 @@ class _Planned:
         return cls(network, machine, options, [plan.cost.cycles for plan in plans])
 
 
-def _evaluate(planned: _Planned, model: Path, input_file: Path | None, request: Request, steps: Steps) -> Evaluation:
+def _evaluate(planned: _Planned, source: ModelSource, input_file: Path | None, request: RangeRequest,
+              steps: Steps) -> Evaluation:
     network, machine, predicted = planned.network, planned.machine, planned.predicted
     chosen = parse_range(request.layers or ":", len(network.layers))
-    inputs = choose_inputs(network.inputs, model, input_file)
+    inputs = choose_inputs(network.inputs, source, input_file)
     tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing what the layers read"):
         values = run_network(network, tensors)
@@ -127,13 +128,13 @@ def _evaluate(planned: _Planned, model: Path, input_file: Path | None, request: 
     outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]
     computed = {name: computed[name] for _, name in outputs}
     with steps.step("Comparing with ONNX Runtime"):
-        expected = run_reference(model, inputs.arrays)
+        expected = run_reference(source.path, inputs.arrays)
         inexact = inexact_tensors([(layer.reads, layer.writes, layer.exact) for layer in network.layers],
                                   network.tensors)
         comparison = compare(outputs, computed, with_parts(expected.tensors, network.tensors), inexact,
                              expected.untrusted)
     report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
-                     notes=(*ranges_note(model), f"input: {inputs.origin}", describe(runs), str(comparison)))
+                     notes=(*source.notes, f"input: {inputs.origin}", describe(runs), str(comparison)))
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}
     return Evaluation(
         report=report, comparison=comparison,

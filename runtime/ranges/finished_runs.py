@@ -15,7 +15,7 @@ from tilewright.isa.program import to_json
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job
 from tilewright.sim.values.operand_samples import OperandToggles
-from tilewright.tools.output_files import write_arrays, write_file
+from tilewright.tools.files import write_arrays, write_file
 
 _FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second", "toggles")
 

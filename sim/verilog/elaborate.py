@@ -11,7 +11,7 @@ from amaranth.lib.wiring import Component
 from tilewright.errors import ToolError
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.toggle_probes import with_probes
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.

@@ -25,6 +25,7 @@ from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset
+from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.progress import Silence
 
 CASE = BenchCase(network="lenet5_accel", machine=preset("base"), engine="fast")
@@ -126,11 +127,11 @@ def test_an_interrupted_bench_goes_on_where_it_was(store, tmp_path, monkeypatch)
     monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
     real, done = runs.evaluate_model, []
 
-    def evaluate(model, machine, engine, input_file, *, options, steps):
+    def evaluate(model, machine, engine, input_file, *, options, run):
         if len(done) == 1:
             raise KeyboardInterrupt
         done.append(options)
-        return real(model, machine, engine, input_file, options=options, steps=steps)
+        return real(model, machine, engine, input_file, options=options, run=run)
 
     monkeypatch.setattr(runs, "evaluate_model", evaluate)
     with pytest.raises(KeyboardInterrupt):
@@ -180,10 +181,10 @@ def test_layers_that_the_machine_needs_in_parts_are_counted_as_such(store):
 
 
 def test_what_is_stored_is_priced_as_the_run_was_and_in_any_technology(store, tmp_path):
-    model = runs.model_file("lenet5_accel", Silence())
+    model = runs.find_model("lenet5_accel", Silence())
     for pricing in (Pricing(), Pricing(technology="sky130", dram="ddr3")):
-        report = runs.evaluate_model(model, CASE.machine, "fast", None, pricing=pricing,
-                                     steps=Silence()).report
+        report = runs.evaluate_model(model, CASE.machine, "fast", None,
+                                     run=RunOptions(pricing=pricing)).report
         again = energy_of(run_case(CASE, store, Silence()).work, CASE.machine, pricing)
         assert again.total_uj == pytest.approx(report.energy.total_uj, rel=1e-9)
         assert again.total.relative_high_uj == pytest.approx(report.energy.total.relative_high_uj, rel=1e-9)

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tests.support.bench import ROOT, run_bench
 from tilewright.rtl.bus.axi_channels import axi4_signature
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
 MEMORY_BYTES = 16 * 1024

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright
 from tilewright.models.images import images
-from tilewright.runtime.model_files import model_file
+from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.conversion import as_int8
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.tools.progress import Silence
@@ -29,7 +29,7 @@ def run(model, engine, image):
 @pytest.mark.parametrize(("name", "cycles", "long_layers"), [("vgg16-32", 3_400_000, 10),
                                                              ("resnet18-32", 5_000_000, 18)])
 def test_a_network_in_rtl_is_onnx_runtimes_as_fast_as_promised_and_as_predicted(name, cycles, long_layers):
-    model = model_file(name, Silence())
+    model = find_model(name, Silence()).path
     image = images(1, 32, seed=1)
     rtl, fast = (run(model, engine, image) for engine in ("rtl", "fast"))
     assert_every_tensor_is_onnx_runtimes(rtl, model, image)

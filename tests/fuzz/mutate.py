@@ -42,6 +42,7 @@ from tilewright.isa.machine import preset
 from tilewright.isa.program import Program
 from tilewright.runtime.check.model_check import check_model
 from tilewright.runtime.execution.job import job_of_artifact
+from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import random_inputs
 from tilewright.runtime.session import InferenceSession
 
@@ -108,7 +109,7 @@ def try_model(data: bytes, folder: Path, number: int) -> str:
         if number % 10 == 0:
             path = folder / "mutant.onnx"
             path.write_bytes(data)
-            return "checked" if check_model(path, preset("base")).compiles else "refused by check"
+            return "checked" if check_model(ModelSource(path), preset("base")).compiles else "refused by check"
         compile_layers(compile_network(data), preset("base"))
     except _ERRORS as error:
         return _refused(error)

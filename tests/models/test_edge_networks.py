@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from tilewright.models import LARGE, detector, large_file, mobilenet, resnet, squeezenet
 from tilewright.models.images import images
 from tilewright.models.large import NETWORKS
-from tilewright.runtime.model_files import model_file
+from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.tools.progress import Silence
 
@@ -47,12 +47,12 @@ def counted(model):
 
 @pytest.mark.parametrize("name", ALL)
 def test_size_is_as_stated(name):
-    assert counted(onnx.load(model_file(name, Silence()))) == stated(name)
+    assert counted(onnx.load(find_model(name, Silence()).path)) == stated(name)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_all_is_integer_and_values_use_the_range(name):
-    model, side = model_file(name, Silence()), NETWORKS[name][1]
+    model, side = find_model(name, Silence()).path, NETWORKS[name][1]
     reference = Reference(model)
     assert not reference.rounded_in_float
     (image,) = onnx.load(model, load_external_data=False).graph.input

@@ -14,7 +14,7 @@ from tilewright.errors import InputError
 from tilewright.models import FOLDER, LARGE, is_large, large_file, resnet, vgg16
 from tilewright.models.images import images
 from tilewright.models.large import NETWORKS
-from tilewright.runtime.model_files import choose_inputs, model_file, model_folder
+from tilewright.runtime.model_source import choose_inputs, find_model, model_folder
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.value_ranges import tensor_statistics
 from tilewright.tools.progress import Silence
@@ -29,7 +29,8 @@ def stated(name):
 
 @pytest.mark.parametrize("name", ["vgg16-32", "resnet18-32"])
 def test_size_is_as_stated_and_values_use_the_range(name):
-    model = model_file(name, Silence())
+    source = find_model(name, Silence())
+    model = source.path
     network = compile_network(model)
     macs, parameters = stated(name)
     assert network.macs == macs
@@ -37,7 +38,7 @@ def test_size_is_as_stated_and_values_use_the_range(name):
     assert sum(t.size for n, t in tensors.items() if n.endswith(("weight_quantized", "bias_quantized")) or
                re.fullmatch(r"onnx::Conv_\d+_quantized", n)) == parameters
 
-    inputs = choose_inputs(network.inputs, model, None)
+    inputs = choose_inputs(network.inputs, source, None)
     assert "natural spectrum" in inputs.origin
     values = run_network(network, {info.name: quantize_input(info, inputs.arrays[info.onnx_name])
                                    for info in network.inputs})
@@ -53,7 +54,7 @@ def test_size_is_as_stated_and_values_use_the_range(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18-224", "vgg16-224", "resnet50-224"])
 def test_size_of_a_network_for_photographs_is_as_stated(name):
-    network = compile_network(model_file(name, Silence()))
+    network = compile_network(find_model(name, Silence()).path)
     weights = sum(layer.weights.size + layer.bias.size for layer in network.layers if layer.weights is not None)
     assert (network.macs, weights) == stated(name)
 
@@ -64,7 +65,7 @@ def test_every_name_can_be_built_and_names_the_side_of_its_image():
 
 
 def test_a_model_is_recognised_by_its_content(tmp_path):
-    built = model_file("vgg16-32", Silence())
+    built = find_model("vgg16-32", Silence()).path
     copy = tmp_path / "copy.onnx"
     copy.write_bytes(built.read_bytes())
     assert is_large(copy, model_folder())
@@ -77,14 +78,14 @@ def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.delitem(sys.modules, "tilewright.models.large")
     with pytest.raises(InputError, match=r"^Model 'resnet18-32' is built on first use, which needs torch: "
                                          r"pip install 'tilewright\[models\]'$"):
-        model_file("resnet18-32", Silence())
+        find_model("resnet18-32", Silence())
 
 
 def test_unknown_names_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"^Large model must be one of vgg16-32, .*, not 'vgg19'$"):
         large_file("vgg19", tmp_path)
     with pytest.raises(InputError, match=r"^Model must be an \.onnx file or one of lenet5, .*, not 'vgg19'$"):
-        model_file("vgg19", Silence())
+        find_model("vgg19", Silence())
 
 
 def test_images_are_normalised_and_their_amplitude_falls_as_one_over_frequency():

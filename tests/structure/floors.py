@@ -21,7 +21,7 @@ FLOORS = (
     "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime", "runtime/compare",
     "runtime/ranges", "runtime/check",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware",
-    "energy/calibrate", "bench", "cli",
+    "energy/calibrate", "bench", "cli/tables", "cli",
 )
 
 # What a top-level folder may import: our folders, and packages of others.

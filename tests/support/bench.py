@@ -18,7 +18,7 @@ from cocotb_tools.config import libs_dir
 from cocotb_tools.runner import get_runner
 
 from tilewright.sim.verilog.elaborate import verilog
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tilewright.energy.gates.cells.wheels import unpacked_wheel
 from tilewright.energy.sram import COLUMNS, SramPoint
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
 WHEEL = ("hwcomponents-cacti", "1.0.40")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tilewright.energy.gates.cells.sky130_cells import CORNER, TEMPERATURE, VOLTAGE, CellSource, models
 from tilewright.errors import ToolError
-from tilewright.tools.cache_files import write_if_changed
 from tilewright.tools.debian import debian_tool
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
 TIMEOUT_SECONDS = 3600

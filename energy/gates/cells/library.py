@@ -6,7 +6,7 @@ from tilewright.energy.gates.cells.characterise import characterise
 from tilewright.energy.gates.cells.flop import characterise_flop
 from tilewright.energy.gates.cells.liberty_text import library_text
 from tilewright.energy.gates.cells.sky130_cells import CORNER, FLIP_FLOP, LIBRARY, LOGIC, WHEEL, Progress
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
 

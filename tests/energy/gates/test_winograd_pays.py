@@ -19,7 +19,7 @@ from tests.support.array_streams import (
 )
 from tilewright.compiler.compile import compile_network
 from tilewright.compiler.network.reference import run_layer
-from tilewright.runtime.model_files import choose_inputs, model_file
+from tilewright.runtime.model_source import choose_inputs, find_model
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.tools.debian import debian_data
@@ -52,10 +52,10 @@ class Operands:
 @pytest.fixture(scope="module")
 def operands():
     """Layer 1 of VGG16 on 32x32: 64 channels, 3x3, behind a Relu."""
-    file = model_file("vgg16-32", Silence())
-    network = compile_network(file)
+    source = find_model("vgg16-32", Silence())
+    network = compile_network(source.path)
     (info,) = network.inputs
-    image = choose_inputs(network.inputs, file, None).arrays[node_arg(info).name]
+    image = choose_inputs(network.inputs, source, None).arrays[node_arg(info).name]
     first, layer = network.layers[:2]
     x = run_layer(first, quantize_input(info, np.asarray(image)).reshape(first.in_shape))
     assert layer.weights.shape == (64, 64, 3, 3)

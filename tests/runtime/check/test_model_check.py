@@ -23,7 +23,7 @@ from tilewright.models import builtin
 from tilewright.runtime.check import model_check as check
 from tilewright.runtime.check.model_check import check_model
 from tilewright.runtime.check.warnings import listed, model_warnings, share_warnings
-from tilewright.runtime.model_files import model_file
+from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.tools.progress import Silence
 
 BASE = PRESETS["base"]
@@ -46,7 +46,7 @@ def mixed(tmp_path):
 
 def test_figures_are_those_of_the_compiled_model(tmp_path):
     model = mixed(tmp_path)
-    found, compiled = check_model(model, BASE), compile_file(model, BASE)
+    found, compiled = check_model(ModelSource(model), BASE), compile_file(model, BASE)
     plan = explain(compiled)
     assert [layer.cycles for layer in found.layers] == [layer.predicted_cycles for layer in plan.layers]
     assert [layer.fused for layer in found.layers if not layer.reason] == [
@@ -58,7 +58,7 @@ def test_figures_are_those_of_the_compiled_model(tmp_path):
 
 
 def test_every_node_is_told_where_it_runs_and_the_core_why(tmp_path):
-    found = check_model(mixed(tmp_path), BASE)
+    found = check_model(ModelSource(mixed(tmp_path)), BASE)
     kinds = {node.partition("0")[0].rstrip("123456789"): layer.runs_on
              for layer in found.layers for node in layer.onnx_nodes}
     assert {kinds[op] for op in ("Conv", "MaxPool")} <= {"conv", "conv23", "act"}
@@ -70,7 +70,7 @@ def test_every_node_is_told_where_it_runs_and_the_core_why(tmp_path):
 def test_nothing_is_scheduled_or_built(monkeypatch, tmp_path):
     monkeypatch.setattr(backend, "schedule", lambda *_: pytest.fail("scheduled"))
     monkeypatch.setattr(backend, "compile_elf", lambda *_: pytest.fail("built"), raising=False)
-    assert check_model(mixed(tmp_path), BASE).compiles
+    assert check_model(ModelSource(mixed(tmp_path)), BASE).compiles
 
 
 def test_the_command_shows_it(tmp_path):
@@ -98,21 +98,21 @@ def test_a_float_model_is_checked_as_it_would_be_quantised(tmp_path, monkeypatch
 
 
 def test_memory_that_does_not_suffice_is_told():
-    needed = check_model(builtin("lenet5"), BASE).memory.total
-    assert check_model(builtin("lenet5"), BASE, needed).compiles
-    assert not check_model(builtin("lenet5"), BASE, needed - 1).compiles
+    needed = check_model(ModelSource(builtin("lenet5")), BASE).memory.total
+    assert check_model(ModelSource(builtin("lenet5")), BASE, needed).compiles
+    assert not check_model(ModelSource(builtin("lenet5")), BASE, needed - 1).compiles
     done = invoke("check", "lenet5", "--memory", "0.05")
     assert done.exit_code == 2
     assert "52,428 there are: it does NOT fit" in done.stdout
     assert "has no room in memory" in done.stdout
-    assert refused(2, "check", "lenet5", "--memory", "0") == "Memory must be a number of MiB above 0, not 0.0"
+    assert refused(2, "check", "lenet5", "--memory", "0") == "Option --memory must be a number of MiB above 0, not 0.0"
 
 
 @pytest.mark.slow
 def test_resnet50_takes_less_than_five_seconds():
-    model = model_file("resnet50-224", Silence())
+    source = find_model("resnet50-224", Silence())
     started = time.process_time()  # the machine may have other things to do
-    found = check_model(model, BASE)
+    found = check_model(source, BASE)
     assert time.process_time() - started < 5
     assert len(found.layers) == 55
 
@@ -147,7 +147,7 @@ def test_every_layer_that_does_not_fit_is_listed(monkeypatch):
 
     monkeypatch.setattr(check, "plan_layer", refuse)
     monkeypatch.setattr(check, "fit_network", fit)
-    found = check_model(builtin("lenet5"), BASE)
+    found = check_model(ModelSource(builtin("lenet5")), BASE)
     assert not found.compiles
     assert [each.node for each in found.refusals] == ["/conv1/Conv", "/conv2/Conv", "/conv3/Conv"]
     assert found.refusals[1].reason == "The smallest tile of layer '/conv2/Conv' needs much"
@@ -162,7 +162,7 @@ def test_refusals_of_one_error_are_all_shown(monkeypatch):
         raise first
 
     monkeypatch.setattr(check, "compile_network", refuse)
-    assert [each.node for each in check_model(builtin("lenet5"), BASE).refusals] == ["a", "b"]
+    assert [each.node for each in check_model(ModelSource(builtin("lenet5")), BASE).refusals] == ["a", "b"]
 
 
 def test_a_model_without_layers_is_refused(tmp_path):

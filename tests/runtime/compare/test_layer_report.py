@@ -11,6 +11,7 @@ import pytest
 from tests.cli.test_app import invoke, refused
 from tests.support.float_models import FloatBuilder, classifier
 from tests.support.onnx_models import ModelBuilder
+from tilewright.cli.tables.comparison_tables import summary
 from tilewright.compiler.compile import compile_file
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.network.layers import CoreLayer
@@ -23,7 +24,7 @@ from tilewright.runtime.compare.layer_report import compare_layers
 from tilewright.runtime.compare.three_ways import element_address, side_by_side
 from tilewright.runtime.execution.engines import to_memory
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.model_files import choose_inputs
+from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.conversion import quantize_input
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.sim import fast_engine as fast
@@ -53,7 +54,7 @@ def prepared(model, machine):
     """Return network, job and quantised inputs of a model compiled with every tensor kept."""
     compiled = compile_file(model, machine, keep_tensors=True)
     network = compiled.network
-    arrays = choose_inputs(network.inputs, model, None).arrays
+    arrays = choose_inputs(network.inputs, ModelSource.of(model), None).arrays
     return network, job_of_compiled(compiled, model.stem), {
         info.name: quantize_input(info, arrays[info.onnx_name]) for info in network.inputs}, arrays
 
@@ -85,7 +86,7 @@ def test_a_flipped_bit_is_traced_to_its_instruction(monkeypatch, tmp_path, make,
     address = element_address(job, tensor, index)
     spoil(monkeypatch, address)
 
-    comparison = compare_layers(model, machine, "fast", None, steps=Silence())
+    comparison = compare_layers(ModelSource.of(model), machine, "fast", None, steps=Silence())
     found, writer = comparison.found.divergence, comparison.writer
     assert not comparison.matches
     assert [row.engine for row in comparison.found.rows] == ["equal"] * layer + ["differs"]
@@ -143,7 +144,7 @@ def test_a_later_layer_that_overwrites_is_named(monkeypatch, tmp_path):
     assert writer.function_index == 1
     monkeypatch.setattr(layer_comparison, "find_writer", lambda *_: writer)
     spoil(monkeypatch, element_address(job, first, written))
-    lines = layer_comparison.summary(compare_layers(model, BASE, "fast", None, steps=Silence()))
+    lines = summary(compare_layers(ModelSource.of(model), BASE, "fast", None, steps=Silence()))
     assert f"which is not of this layer: {writer.function} has overwritten it" in lines
 
 

@@ -1,10 +1,14 @@
 """A report's parts add up to the run, its JSON has the promised keys, and its table shows no codes of a model."""
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tilewright.cli.tables.report_tables import report_text
 from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError, SimulationError
 from tilewright.isa.counters import COUNTERS
@@ -16,6 +20,7 @@ from tilewright.runtime.execution.job import Job, JobLayer
 from tilewright.runtime.execution.records import STALLS
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
+ROOT = Path(__file__).parents[3]
 KEYS = {"model", "machine", "engine", "memory", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
         "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
         "toggles", "toggles_from", "imported_power"}
@@ -120,7 +125,7 @@ def test_counted_toggles_are_told_apart_by_layer():
     assert [each.toggles for each in counted.layers] == [sums(100), sums(30)]
     assert counted.toggles == sums(131)
     assert counted.to_json()["toggles_from"] == "rtl"
-    assert "counted in RTL" in str(counted)
+    assert "counted in RTL" in report_text(counted)
     with pytest.raises(SimulationError, match=r"^Toggles must have been counted up to each of 2 records and up to the "
                                               r"end, not 2 times"):
         account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130))))
@@ -146,8 +151,17 @@ def test_the_part_of_main_memory_and_the_technology_are_the_callers():
 
 
 def test_the_table_names_layers_stalls_and_doubts(report):
-    text = str(report)
+    text = report_text(report)
     assert "wait post 20 %" in text
     assert "generic45, not calibrated" in text
     assert "\x1b" not in text
     assert "[31m[bold]" in text
+
+
+def test_a_report_is_imported_without_the_world():
+    code = ("import sys; from tilewright.runtime.execution.report import Report; "
+            "print(*(name for name in sys.modules if name.split('.')[0] in ('tilewright', 'numpy', 'rich')))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    names = done.stdout.split()
+    assert len(names) <= 12, names
+    assert not {"numpy", "rich"} & set(names)

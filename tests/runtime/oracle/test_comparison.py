@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.compiler.network.layers import Place, TensorInfo
 from tilewright.runtime.oracle.comparison import compare
-from tilewright.runtime.oracle.inexact import inexact_tensors
+from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 
 LAYERS = [("conv1", "a"), ("conv2", "b"), ("fc", "c")]
 REFERENCE = {"a": np.arange(24, dtype=np.int8).reshape(1, 2, 3, 4), "b": np.full((1, 4), 130, np.uint8),

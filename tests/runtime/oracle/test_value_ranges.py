@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tilewright.runtime.oracle.value_ranges import TensorStatistics, statistics_table, tensor_statistics
+from tilewright.cli.tables.report_tables import statistics_table
+from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
 
 VALUES = np.array([-128, -128, 0, 0, 0, 5, 127, 3], np.int8).reshape(2, 2, 2)
 

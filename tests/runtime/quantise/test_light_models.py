@@ -8,6 +8,7 @@ import pytest
 from tilewright.isa.machine import PRESETS
 from tilewright.models.light import light
 from tilewright.runtime.compare.layer_report import compare_layers
+from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.quantise.quantiser import quantise
 from tilewright.tools.progress import Silence
 
@@ -22,7 +23,7 @@ def test_a_published_structure_runs_from_float_to_the_engine(name, tmp_path, mon
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     onnx.save(light(name), tmp_path / f"{name}.onnx")
     quantised = quantise(tmp_path / f"{name}.onnx", None, Silence())
-    comparison = compare_layers(quantised.model, PRESETS["base"], "fast", None, steps=Silence())
+    comparison = compare_layers(ModelSource.of(quantised.model), PRESETS["base"], "fast", None, steps=Silence())
     assert comparison.matches, comparison.found.divergence
     rows = comparison.found.rows
     assert {row.engine for row in rows} == {"equal"}

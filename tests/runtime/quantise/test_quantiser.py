@@ -11,13 +11,13 @@ from tests.cli.test_app import invoke, refused
 from tests.support.float_models import FloatBuilder, classifier
 from tilewright.compiler.errors import ModelTooLargeError, UnsupportedModelError
 from tilewright.errors import InputError
-from tilewright.runtime.model_files import ready_model
+from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.runtime.oracle import inputs
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
 from tilewright.runtime.quantise import quantiser as post_training
 from tilewright.runtime.quantise import samples as calibration
 from tilewright.runtime.quantise.float_graph import is_float, prepare
-from tilewright.runtime.quantise.quantised_model import calibration_note, quantised_here
+from tilewright.runtime.quantise.quantised_model import quantised_here
 from tilewright.runtime.quantise.quantiser import quantise
 from tilewright.tools.progress import Silence
 
@@ -89,7 +89,7 @@ def test_ranges_are_those_of_the_samples(model, tmp_path, form):
     assert not Reference(quantised.model).rounded_in_float
     np.testing.assert_array_equal(quantised.feeds()[0]["image"], data[:1])
     assert quantised_here(quantised.model) == quantised
-    assert calibration_note(quantised.model) == f"quantised here, ranges from 4 samples of {file.name}"
+    assert ModelSource.of(quantised.model).notes == (f"quantised here, ranges from 4 samples of {file.name}",)
 
 
 def test_weights_are_symmetric_and_per_channel(model):
@@ -199,7 +199,7 @@ def test_several_inputs_take_their_samples_by_name(tmp_path):
 
 
 def test_float_keeps_a_model_as_it_is(model):
-    assert ready_model(model, None, True, Silence()) == model
+    assert find_model(str(model), Silence(), keep_float=True) == ModelSource(model)
 
 
 @pytest.mark.parametrize(("proto", "expected"), [
@@ -252,12 +252,12 @@ def test_files_that_hold_no_samples_are_refused(model, tmp_path, monkeypatch):
 
 def test_options_that_do_not_go_together_are_refused(model, tmp_path):
     np.save(tmp_path / "samples.npy", samples())
-    assert "must not be given together" in refused(
+    assert "exclude each other" in refused(
         2, "run", model, "--float", "--calibrate", tmp_path / "samples.npy")
     assert refused(2, "run", "lenet5", "--calibrate", tmp_path / "samples.npy") == (
-        "Option --calibrate must be given with a float model, and lenet5.onnx is quantised already")
+        "Option --calibrate needs a float model, and lenet5.onnx is quantised already")
     assert refused(2, "run", "lenet5", "--float") == (
-        "Option --float must be given with a float model, and lenet5.onnx is quantised already")
+        "Option --float needs a float model, and lenet5.onnx is quantised already")
 
 
 def test_dynamic_dimensions_besides_the_batch_are_refused(tmp_path):

@@ -23,7 +23,8 @@ from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.models import builtin
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.ranges.evaluate_ranges import Request, evaluate_artifact_ranges, evaluate_ranges
+from tilewright.runtime.model_source import ModelSource
+from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artifact_ranges, evaluate_ranges
 from tilewright.runtime.ranges.finished_runs import StoredRuns
 from tilewright.runtime.ranges.ranges import LayerRange
 from tilewright.runtime.ranges.runner import Interrupted, RangeRunner, describe, merge_reports
@@ -148,7 +149,8 @@ def test_a_stored_run_is_read_as_it_was_and_a_damaged_one_is_refused(tmp_path):
 
 
 def test_layers_of_a_model_are_compared_with_onnx_runtime():
-    evaluation = evaluate_ranges(builtin("lenet5"), BASE, None, Request(layers="2:", fresh=True), steps=Silence())
+    evaluation = evaluate_ranges(ModelSource.of(builtin("lenet5")), BASE, None, RangeRequest(layers="2:", fresh=True),
+                                 steps=Silence())
     assert evaluation.report.matches_reference
     assert evaluation.comparison.compared == 3
     assert set(evaluation.outputs) == {"logits"}
@@ -158,7 +160,7 @@ def test_layers_of_a_model_are_compared_with_onnx_runtime():
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_no_jobs_are_refused(jobs):
     with pytest.raises(InputError, match=rf"^Jobs must be one or more, not {jobs}$"):
-        Request(jobs=jobs)
+        RangeRequest(jobs=jobs)
 
 
 # ---- compiled models
@@ -179,7 +181,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_layers_of_a_compiled_model_are_those_of_its_options(folder, cache):
-    evaluation = evaluate_artifact_ranges(folder, None, Request(layers="1:4"), steps=Silence())
+    evaluation = evaluate_artifact_ranges(folder, None, RangeRequest(layers="1:4"), steps=Silence())
     manifest = load_artifact(folder).manifest
     assert [layer.name for layer in evaluation.report.layers] == [layer.name for layer in manifest.layers[1:4]]
     assert "pass" in {layer.kind for layer in evaluation.report.layers}
@@ -190,8 +192,8 @@ def test_layers_of_a_compiled_model_are_those_of_its_options(folder, cache):
 
 def test_an_interrupted_simulation_of_a_compiled_model_goes_on(folder, cache):
     with pytest.raises(Interrupted):
-        evaluate_artifact_ranges(folder, None, Request(jobs=1), steps=Breaking(3))
-    again = evaluate_artifact_ranges(folder, None, Request(jobs=1), steps=Silence())
+        evaluate_artifact_ranges(folder, None, RangeRequest(jobs=1), steps=Breaking(3))
+    again = evaluate_artifact_ranges(folder, None, RangeRequest(jobs=1), steps=Silence())
     assert re.search(r"[123] of 4 in an earlier run", str(again.report.notes))
     assert again.report.matches_reference
     assert set(again.outputs) == {"logits"}
@@ -205,8 +207,9 @@ def test_layers_that_the_machine_needs_in_parts_are_ranges_too(tmp_path, cache):
     (tmp_path / "net.onnx").write_bytes(model.finish(model.conv(model.average(pixels), 5, kernel=1)))
     compile_model(tmp_path / "net.onnx", small, tmp_path / "net")
     for evaluation in (
-            evaluate_ranges(tmp_path / "net.onnx", small, None, Request(layers="1:"), steps=Silence()),
-            evaluate_artifact_ranges(tmp_path / "net", None, Request(layers="1:"), steps=Silence())):
+            evaluate_ranges(ModelSource(tmp_path / "net.onnx"), small, None, RangeRequest(layers="1:"),
+                            steps=Silence()),
+            evaluate_artifact_ranges(tmp_path / "net", None, RangeRequest(layers="1:"), steps=Silence())):
         assert [layer.kind for layer in evaluation.report.layers] == [*["average"] * 4, "conv"]
         assert evaluation.comparison.matches
         assert evaluation.comparison.compared == 5
@@ -218,4 +221,4 @@ def test_a_compiled_model_with_other_layers_is_refused(folder, tmp_path):
     manifest["options"]["fuse_pool"] = True
     (copy / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ArtifactError, match=r"must have the layers that its model\.onnx has .*: compile .* again$"):
-        evaluate_artifact_ranges(copy, None, Request(layers="0:1"), steps=Silence())
+        evaluate_artifact_ranges(copy, None, RangeRequest(layers="0:1"), steps=Silence())

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from tests.support.bench import BenchFailedError, run_bench
 from tilewright.sim.verilog.elaborate import ElaborationError, verilog
-from tilewright.tools.cache_files import write_if_changed
+from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import ToolMissingError, cache_folder, verilator_environment, yosys_executable
 
 

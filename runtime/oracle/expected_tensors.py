@@ -1,9 +1,32 @@
-"""Which tensors need not be ONNX Runtime's: what it rounds in float, and what follows from that."""
+"""Which tensors of a network ONNX Runtime can be held to: parts of those it shows, and none that it rounds in float."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import root_of
+from tilewright.compiler.network.operands import from_memory, to_memory
+from tilewright.runtime.oracle.conversion import as_int8
+
+
+def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
+    """Return ``reference`` and, cut from its tensors, those of ``tensors`` that lie in one of them.
+
+    Parameters
+    ----------
+    reference : mapping of str to ndarray
+        As `runtime.oracle.onnx_runtime` returns them.
+    tensors : mapping of str to TensorInfo
+        Of the network; those inside others are int8 and become so.
+    """
+    found = dict(reference)
+    for name, info in tensors.items():
+        if info.place is not None and name not in reference and info.place.parent in reference:
+            whole = tensors[info.place.parent]
+            content = to_memory(as_int8(reference[whole.name]).reshape(whole.array_shape), whole)
+            found[name] = from_memory(content[info.place.offset:], info)
+    return found
 
 
 def inexact_tensors(layers: Iterable[tuple[Sequence[str], Sequence[str], bool]],

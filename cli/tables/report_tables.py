@@ -1,35 +1,22 @@
-"""Reports and findings as tables for a person, with units in the heads of the columns."""
+"""Reports of runs as tables for a person, with units in the heads of the columns."""
 
 import io
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.cli.doctor import Finding
+from tilewright.cli.tables.text import WIDTH, plain
 from tilewright.energy.estimate import Amount, EnergyEstimate
-from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
-
-if TYPE_CHECKING:
-    from tilewright.runtime.baseline.core_alone import BaselineResult
-
-WIDTH = 160
-"""Of tables where there is no terminal that has a width."""
+from tilewright.runtime.oracle.value_ranges import TensorStatistics
 
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("layer", "left"), ("kind", "left"), ("MACs", "right"), ("cycles", "right"),
     ("MAC per\nmultiplier\nand cycle", "right"), ("main stall,\nof its cycles", "left"),
     ("memory,\nbytes", "right"), ("energy, µJ\n(relative; absolute)", "right"),
 )
-
-
-def console() -> Console:
-    """Return a console for results on standard output: as wide as the terminal, or ``WIDTH`` where there is none."""
-    out = Console()
-    return out if out.is_terminal else Console(width=WIDTH)
 
 
 def report_text(report: Report) -> str:
@@ -60,11 +47,6 @@ def layer_table(report: Report) -> Table:
     table.add_row("in all", "", f"{report.macs:,}", f"{report.cycles:,}", f"{report.macs_per_multiplier_cycle:.2f}",
                   "", f"{moved:,}", range_text(report.energy))
     return table
-
-
-def plain(text: str) -> Text:
-    """Return text from a model as it may be printed: no markup, and no codes that a terminal would obey."""
-    return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
 
 
 def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
@@ -129,34 +111,13 @@ def summary(report: Report) -> Iterable[str]:
     yield from (plain(note).plain for note in report.notes)
 
 
-def baseline_table(model: str, result: "BaselineResult") -> Table:
-    """Return the table of a baseline's layers, and their sum."""
-    program = {HOST_CORE: "plain C -O3 on CV32E40X", XPULP_CORE: "C -O3 with XPULP SIMD on CV32E40P"}[result.core]
-    table = Table(title=plain(f"{model} in {program} alone, memory without wait states"))
-    in_parts = any(layer.origin != "whole" for layer in result.layers)
-    for head in ("layer", "MACs", "cycles", "cycles per MAC", *(["from"] if in_parts else [])):
-        table.add_column(head, justify="left" if head in ("layer", "from") else "right", overflow="fold")
-    for layer in result.layers:
-        origin = {"whole": "measured", "slices": "scaled", "same shape": "layer of this shape"}[layer.origin]
-        table.add_row(plain(layer.name), f"{layer.macs:,}", f"{layer.cycles:,}", _per_mac(layer.cycles, layer.macs),
-                      *([origin] if in_parts else []))
-    table.add_section()
-    macs = sum(layer.macs for layer in result.layers)
-    table.add_row("in all", f"{macs:,}", f"{result.cycles:,}", _per_mac(result.cycles, macs))
-    return table
-
-
-def _per_mac(cycles: int, macs: int) -> str:
-    return f"{cycles / macs:.2f}" if macs else "–"
-
-
-def doctor_table(findings: Iterable[Finding]) -> Table:
-    """Return the table of ``tilewright doctor``."""
-    table = Table()
-    for head in ("tool", "version", "state", "how to get it"):
-        table.add_column(head, overflow="fold")
-    for finding in findings:
-        missing = "MISSING" if finding.required else f"missing; only for {finding.needed_for}"
-        table.add_row(finding.tool, finding.version, "found" if finding.works else missing,
-                      "" if finding.works else finding.remedy)
+def statistics_table(statistics: Sequence[TensorStatistics]) -> Table:
+    """Return the table of ``tilewright run --statistics``."""
+    table = Table(title="Values of the int8 tensors")
+    table.add_column("layer", overflow="fold")
+    for head in ("elements", "zero, %", "saturated\n(-128, 127), %", "values used,\nof 256"):
+        table.add_column(head, justify="right")
+    for each in statistics:
+        table.add_row(plain(each.layer), f"{each.elements:,}", f"{100 * each.zeros:.1f}", f"{100 * each.saturated:.2f}",
+                      str(each.levels))
     return table

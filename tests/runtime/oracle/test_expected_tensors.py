@@ -1,4 +1,4 @@
-"""Parts of ONNX Runtime's tensors: what lies in them, element for element."""
+"""Parts of ONNX Runtime's tensors hold the right elements; what it rounds in float is followed through the network."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import pytest
 
 from tilewright.compiler.network.layers import Place, TensorInfo
 from tilewright.runtime.evaluate import evaluate
-from tilewright.runtime.model_files import model_file
-from tilewright.runtime.oracle.placed import with_parts
+from tilewright.runtime.model_source import find_model
+from tilewright.runtime.oracle.expected_tensors import inexact_tensors, with_parts
 from tilewright.runtime.session import InferenceSession
 from tilewright.tools.progress import Silence
 
@@ -44,7 +44,25 @@ def test_what_is_shown_by_itself_or_not_at_all_is_left_as_it_is():
 
 @pytest.mark.parametrize("name", ["squeezenet-64", "detector-96"])
 def test_every_layer_of_a_network_with_concatenations_is_compared(name):
-    model = model_file(name, Silence())
-    comparison = evaluate(InferenceSession(model, keep_tensors=True), model, None, Silence()).comparison
+    source = find_model(name, Silence())
+    comparison = evaluate(InferenceSession(source.path, keep_tensors=True), source, None, Silence()).comparison
     assert comparison.matches
     assert comparison.compared == comparison.layers
+
+
+LAYERS = [(["in"], ["first"], True), (["first"], ["second"], False), (["second"], ["third"], True),
+          (["in"], ["fourth"], True)]
+
+
+def info(name):
+    return TensorInfo(name=name, shape=(4, 2, 2), scale=np.float32(1), zero_point=0)
+
+
+def test_what_follows_from_a_rounding_in_float_is_inexact():
+    infos = {name: info(name) for name in ("in", "first", "second", "third", "fourth")}
+    assert inexact_tensors(LAYERS, infos) == {"second", "third"}
+
+
+def test_tensors_that_stay_on_chip_pass_it_on():
+    infos = {name: info(name) for name in ("in", "third", "fourth")}
+    assert inexact_tensors(LAYERS, infos) == {"second", "third"}

@@ -1,4 +1,4 @@
-"""Writing results: a file is there whole or not at all, and a full disk is one sentence."""
+"""Writing files: each is there whole or not at all, and a full disk is one sentence."""
 
 import io
 import os
@@ -6,10 +6,12 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tilewright.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ [^(]*\((?:[^()]|\([^()]*\))*\)\s*")
@@ -27,18 +29,36 @@ def write_file(path: Path, content: bytes) -> None:
     InputError
         If it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(content)
             return
-        try:
-            draft.write_bytes(content)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        _replace(path, content)
     except OSError as error:
         raise InputError(f"File {str(path)!r} cannot be written: {reason(error)}") from error
+
+
+def write_if_changed(path: Path, text: str) -> bool:
+    """Make a file of the cache hold ``text``; return whether it had to be written.
+
+    An unchanged file keeps its time of modification, so that make rebuilds nothing. The file is replaced in
+    one step: another process sees the old text or the new, never half of it.
+    """
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, text.encode("utf-8"))
+    return True
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a draft beside ``path`` and put it in its place."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def require_place(*paths: Path | None) -> None:
@@ -48,14 +68,16 @@ def require_place(*paths: Path | None) -> None:
             raise InputError(f"File {str(path)!r} cannot be written: {path.parent} must be a folder with room for it")
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, "np.ndarray"]) -> None:
     """Write an ``.npz`` of arrays by name; see :func:`write_file`."""
+    from numpy.lib.format import write_array  # late, as most who write files have no arrays
+
     content = io.BytesIO()
     # Not np.savez: it cannot store an array whose name is one of its own parameters.
     with zipfile.ZipFile(content, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w") as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                write_array(member, array, allow_pickle=False)
     write_file(path, content.getvalue())
 
 

@@ -4,8 +4,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from tilewright.cli.tables.text import plain
 from tilewright.compiler.explain import Explanation, LayerExplanation
-from tilewright.runtime.execution.report_tables import plain
 
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("layer", "left"), ("by", "left"), ("tile,\nrows x columns", "right"), ("tiles", "right"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import InputError
-from tilewright.tools.output_files import write_arrays, write_file
+from tilewright.tools.files import write_arrays, write_file
 
 
 def test_content_arrives_and_nothing_else(tmp_path):

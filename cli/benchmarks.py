@@ -1,0 +1,131 @@
+"""The commands ``baseline`` and ``bench``: a network on a core alone, and tables of networks on machines."""
+
+import math
+import shlex
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli.arguments import (
+    TECHNOLOGY,
+    Engine,
+    EngineName,
+    FileOptions,
+    Model,
+    QuantiseOptions,
+    TechnologyName,
+    priced,
+    say_ranges,
+    with_groups,
+    write_json,
+)
+from tilewright.cli.refusals import FAILED
+from tilewright.errors import InputError
+from tilewright.tools.files import require_place
+
+
+class BaselineCore(StrEnum):
+    """Cores that a baseline runs on."""
+
+    cv32e40x = "cv32e40x"
+    cv32e40p = "cv32e40p"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseOptions:
+    """The networks and machines to run, and the engine."""
+
+    quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and the networks for 3x32x32.")] = False
+    engine: EngineName = Engine.rtl
+    only: Annotated[str | None, typer.Option("--only", metavar="A,B", show_default=False,
+                                             help="Only these networks, by name.")] = None
+    machines: Annotated[str | None, typer.Option(
+        "--machines", metavar="A,B", show_default=False,
+        help="Machines to run on. Without it all, and images of 224x224 in RTL on base alone.")] = None
+
+
+def register_baseline(app: typer.Typer) -> None:
+    """Add ``baseline`` to the command line."""
+    app.command(epilog="Example: tilewright baseline lenet5 --json baseline.json")(baseline)
+
+
+def register_bench(app: typer.Typer) -> None:
+    """Add ``bench`` to the command line."""
+    app.command(epilog="Example: tilewright bench --quick --engine fast")(bench)
+
+
+@with_groups
+def baseline(model: Model,
+             core: Annotated[BaselineCore, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
+             = BaselineCore.cv32e40x, *, files: FileOptions, technology: TechnologyName = TECHNOLOGY,
+             quantise: QuantiseOptions) -> None:
+    """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
+
+    Large models are run in parts, and their cycles scaled.
+    """
+    require_place(files.json_file)
+    pricing = priced(technology)
+    source = quantise.model(model)
+    from tilewright.cli.tables.baseline_table import baseline_table
+    from tilewright.cli.tables.report_tables import energy_text
+    from tilewright.cli.tables.text import console
+    from tilewright.energy.baseline_energy import energy_of_baseline
+    from tilewright.runtime.evaluate import evaluate_baseline
+    from tilewright.runtime.execution.report import energy_json
+    from tilewright.tools.progress import Steps
+
+    name = source.path.stem
+    result = evaluate_baseline(source, files.input_file, core=core.value, steps=Steps())
+    out = console()
+    out.print(baseline_table(name, result))
+    say_ranges(source)
+    energy = energy_of_baseline(result, pricing)
+    out.print(energy_text(energy, pricing.describe(pricing.load())), highlight=False, soft_wrap=True)
+    out.print(f"every layer equal to the integer reference: {'yes' if result.matches else 'NO'}", highlight=False)
+    if files.json_file is not None:
+        write_json(files.json_file, {
+            "model": name, "core": result.core, "cycles": result.cycles, "instructions": result.instructions,
+            "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
+            "energy": energy_json(energy) | {"technology": technology},
+            "layers": [asdict(layer) for layer in result.layers]})
+    if not result.matches:
+        raise typer.Exit(FAILED)
+
+
+@with_groups
+def bench(cases: CaseOptions,
+          output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")]
+          = Path("docs/benchmarks.md"),
+          energy: Annotated[Path | None, typer.Option("--energy", metavar="FILE", show_default=False,
+                                                      help="Also write the page on energy: docs/energy.md.")] = None,
+          rtl_cycles: Annotated[float | None, typer.Option(
+              "--rtl-cycles", metavar="N", show_default=False,
+              help="Predict runs that take more cycles than this, instead of simulating them.")] = None,
+          all_baselines: Annotated[bool, typer.Option(
+              "--all-baselines", help="Run the baselines of every network, not only of the main ones.")] = False,
+          fresh: Annotated[bool, typer.Option("--fresh", help="Run again what has been run before.")] = False) -> None:
+    """Run networks on machines with and without each optimisation, beside the baselines, and write a page of tables.
+
+    Results are kept: an interrupted bench goes on where it was.
+    """
+    require_place(output, energy)
+    from tilewright.bench.bench import bench as run_bench
+    from tilewright.bench.cases import FULL, QUICK, matrix
+    from tilewright.bench.figure_store import FigureStore
+    from tilewright.tools.progress import Steps
+
+    if cases.quick and cases.only is not None:
+        raise InputError("Options --quick and --only exclude each other: both choose the networks")
+    names = cases.only.split(",") if cases.only is not None else QUICK if cases.quick else FULL
+    chosen = matrix(names, cases.machines.split(",") if cases.machines is not None else None, cases.engine.value)
+    given = {"--engine": None if cases.engine is Engine.rtl else cases.engine.value, "--only": cases.only,
+             "--machines": cases.machines, "--rtl-cycles": rtl_cycles, "--energy": energy}
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    flags = [flag for flag, wanted in (("--quick", cases.quick), ("--all-baselines", all_baselines)) if wanted]
+    command = shlex.join(["tilewright", "bench", *flags, *words])
+    if not run_bench(chosen, output, Steps(), store=FigureStore.open(fresh=fresh), command=command, energy=energy,
+                     all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
+        raise typer.Exit(FAILED)

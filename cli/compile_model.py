@@ -1,0 +1,59 @@
+"""The command ``compile``: a model as a folder of manifest, C, ELF and weights."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli.arguments import (
+    CompilerOptions,
+    Explain,
+    MachineName,
+    Model,
+    QuantiseOptions,
+    machine_named,
+    say_ranges,
+    with_groups,
+    write_json,
+)
+from tilewright.errors import InputError
+from tilewright.tools.files import require_place
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(name="compile", epilog="Example: tilewright compile models/lenet5.onnx -o out/lenet5 --machine nano")(
+        compile_)
+
+
+@with_groups
+def compile_(model: Model,
+             output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                         help="Folder to write; may be left out with --explain.")]
+             = None, machine: MachineName = "base", explain: Explain = False,
+             json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
+                                                            help="Write the plan as JSON.")] = None,
+             *, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
+    """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
+    if output is None and not explain:
+        raise InputError("Give -o DIR for the compiled model to be written to, or --explain to see its plan alone")
+    size = machine_named(machine)
+    require_place(json_file)
+    source = quantise.model(model)
+    from tilewright.cli.tables.plan_tables import print_plan
+    from tilewright.cli.tables.text import console
+    from tilewright.compiler.compile import compile_file, emit_artifact
+    from tilewright.compiler.explain import explain as explanation_of
+    from tilewright.tools.progress import Steps
+
+    with Steps().step(f"Compiling {model}"):
+        compiled = compile_file(source.path, size, options=compiler.options())
+        if output is not None:
+            emit_artifact(compiled, source.path, output)
+    if explain:
+        print_plan(explanation_of(compiled), console())
+    if json_file is not None:
+        write_json(json_file, explanation_of(compiled).to_json())
+    say_ranges(source)
+    if output is not None:
+        typer.echo(output)

@@ -1,0 +1,124 @@
+"""The commands ``run`` and ``simulate``: a model, or a compiled one, on an engine, held to ONNX Runtime."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.cli.arguments import (
+    CompilerOptions,
+    EnergyOptions,
+    Engine,
+    EngineName,
+    EngineOptions,
+    FileOptions,
+    InputFile,
+    JsonFile,
+    Model,
+    QuantiseOptions,
+    RangeOptions,
+    ViewOptions,
+    machine_named,
+    with_groups,
+    write_json,
+)
+from tilewright.cli.refusals import FAILED
+from tilewright.errors import InputError
+from tilewright.tools.files import require_place, write_arrays
+
+if TYPE_CHECKING:
+    from tilewright.energy.imported_power import ImportedPower
+    from tilewright.runtime.evaluate import Evaluation
+
+
+def register_run(app: typer.Typer) -> None:
+    """Add ``run`` to the command line."""
+    app.command(epilog="Example: tilewright run lenet5 --machine large --engine rtl --json report.json")(run)
+
+
+def register_simulate(app: typer.Typer) -> None:
+    """Add ``simulate`` to the command line."""
+    app.command(epilog="Example: tilewright simulate out/lenet5 --engine rtl --output logits.npz --wave run.vcd")(
+        simulate)
+
+
+@with_groups
+def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptions, compiler: CompilerOptions,
+        ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
+    """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
+    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity})
+    machine = machine_named(target.machine)
+    require_place(files.json_file)
+    pricing, power = energy.pricing(), energy.power()
+    source = quantise.model(model)
+    from tilewright.runtime.evaluate import evaluate_model
+    from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_ranges
+    from tilewright.runtime.run_options import RunOptions
+    from tilewright.tools.progress import Steps
+
+    options = compiler.options()
+    if by_ranges:
+        request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
+        evaluation = evaluate_ranges(source, machine, files.input_file, request, options=options, steps=Steps())
+    else:
+        how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
+        evaluation = evaluate_model(source, machine, target.engine.value, files.input_file, options=options, run=how)
+    _show(evaluation, files.json_file, view, power)
+
+
+@with_groups
+def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False,
+                                                       help="A folder that `tilewright compile` wrote.")],
+             engine: EngineName = Engine.fast, input_file: InputFile = None,
+             output: Annotated[Path | None, typer.Option("--output", metavar="FILE", show_default=False,
+                                                         help="Write the outputs as .npz.")] = None,
+             json_file: JsonFile = None,
+             wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
+                                                       help="Write all signals as VCD; engine rtl only.")] = None,
+             *, ranges: RangeOptions, energy: EnergyOptions) -> None:
+    """Run a compiled model, compare its outputs with ONNX Runtime, and report.
+
+    With --layers or --jobs, the layers are compiled again, with the same options, and each of their tensors is
+    compared.
+    """
+    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
+    if ranges.layers is not None and output is not None:
+        raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
+    require_place(output, json_file, wave)
+    pricing, power = energy.pricing(), energy.power()
+    from tilewright.runtime.evaluate import evaluate_artifact
+    from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artifact_ranges
+    from tilewright.runtime.run_options import RunOptions
+    from tilewright.tools.progress import Steps
+
+    if by_ranges:
+        request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
+        evaluation = evaluate_artifact_ranges(directory, input_file, request, steps=Steps())
+    else:
+        how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
+        evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, run=how)
+    if output is not None:
+        write_arrays(output, evaluation.outputs)
+    _show(evaluation, json_file, ViewOptions(), power)
+
+
+def _show(evaluation: "Evaluation", json_file: Path | None, view: ViewOptions, power: "ImportedPower | None") -> None:
+    """Print a report, with plan and values if asked for, and write it; exit with 1 if it is not the reference's."""
+    from tilewright.cli.tables.plan_tables import print_plan
+    from tilewright.cli.tables.report_tables import print_report, statistics_table
+    from tilewright.cli.tables.text import console
+
+    report = replace(evaluation.report, imported=power)
+    content = report.to_json()
+    if view.explain and evaluation.explanation is not None:
+        print_plan(evaluation.explanation, console())
+        content["plan"] = evaluation.explanation.to_json()
+    if view.statistics:
+        console().print(statistics_table(evaluation.statistics))
+        content["statistics"] = [asdict(each) for each in evaluation.statistics]
+    print_report(report, console())
+    if json_file is not None:
+        write_json(json_file, content)
+    if report.matches_reference is False:
+        raise typer.Exit(FAILED)

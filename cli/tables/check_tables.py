@@ -1,0 +1,69 @@
+"""What ``tilewright check`` found, as tables for a person."""
+
+from collections import Counter
+
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+
+from tilewright.cli.tables.text import plain
+from tilewright.runtime.check.model_check import Check
+
+_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
+    ("layer", "left"), ("with it", "left"), ("runs on", "left"), ("cycles,\npredicted", "right"),
+    ("share", "right"), ("fused, or why the core", "left"))
+
+
+def print_check(check: Check, out: Console) -> None:
+    """Print the table of the layers or of the refusals, then what holds for the model."""
+    if check.refusals:
+        out.print(refusal_table(check))
+    else:
+        out.print(check_table(check))
+    for line in summary(check):
+        out.print(plain(line), highlight=False, soft_wrap=True)
+
+
+def check_table(check: Check) -> Table:
+    """Return the table of the layers, and their sum."""
+    table = Table(title=plain(f"{check.model} for {check.machine}"))
+    for head, justify in _COLUMNS:
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "runs on")
+    for layer in check.layers:
+        detail = layer.reason or ", ".join(layer.fused)
+        others = ", ".join(node for node in layer.onnx_nodes if node != layer.name)
+        table.add_row(plain(layer.name), plain(others), layer.runs_on, f"{layer.cycles:,}",
+                      f"{100 * layer.share:.1f} %", plain(detail))
+    table.add_section()
+    table.add_row("in all", "", "", f"{check.cycles:,}", "", "")
+    return table
+
+
+def refusal_table(check: Check) -> Table:
+    """Return the table of all that is not compiled."""
+    table = Table(title=plain(f"{check.model} for {check.machine}: not compiled"))
+    for head in ("node", "operator", "why", "what to do"):
+        table.add_column(head, overflow="fold")
+    for each in check.refusals:
+        table.add_row(plain(each.node or "–"), plain(each.op or "–"), plain(each.reason), plain(each.way_out))
+    return table
+
+
+def summary(check: Check) -> list[str]:
+    """Return what holds for the model, one line each."""
+    lines = []
+    if check.layers:
+        counts = Counter(layer.runs_on for layer in check.layers)
+        share = sum(layer.share for layer in check.layers if layer.runs_on == "core")
+        lines.append(f"{len(check.layers)} layers: " + ", ".join(f"{count} on {what}" for what, count in counts.items())
+                     + f"; {100 * (1 - share):.1f} % of the predicted cycles are the coprocessor's")
+    if check.memory is not None:
+        memory = check.memory
+        lines.append(f"main memory: {memory.total:,} bytes, of which {memory.weights:,} are weights and constants and "
+                     f"{memory.activations:,} tensors between layers; {memory.limit:,} there are: "
+                     f"{'it fits' if memory.fits else 'it does NOT fit'}")
+    lines += [f"warning: {text}" for text in check.warnings]
+    if check.refusals:
+        lines.append(f"{len(check.refusals)} refusal{'s' if len(check.refusals) > 1 else ''}: it cannot be compiled")
+    else:
+        lines.append("it can be compiled" if check.compiles else "it can be compiled, but has no room in memory")
+    return lines

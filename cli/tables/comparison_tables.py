@@ -1,0 +1,81 @@
+"""What ``tilewright compare`` found, as tables for a person."""
+
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+
+from tilewright.cli.tables.text import plain
+from tilewright.runtime.compare.layer_report import LayerComparison
+from tilewright.runtime.compare.three_ways import Verdict
+from tilewright.runtime.oracle import onnx_runtime as onnx_reference
+
+_TICKS: dict[Verdict, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
+
+_LEGEND = ("✓ every element equal; ✓ from its inputs: equal if given ONNX Runtime's inputs, a layer before being off; "
+           "≈ off as far as is allowed where ONNX Runtime computes in float, one level or the last digits of a float; "
+           "– not to be seen in ONNX Runtime; ✗ different")
+
+_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
+    ("", "right"), ("layer", "left"), ("by", "left"), ("tensor", "right"), ("reference =\nONNX Runtime", "left"),
+    ("engine =\nreference", "left"))
+
+
+def print_comparison(comparison: LayerComparison, out: Console) -> None:
+    """Print the table of the layers and what follows from it."""
+    out.print(comparison_table(comparison))
+    for line in summary(comparison):
+        out.print(plain(line), highlight=False, soft_wrap=True)
+
+
+def comparison_table(comparison: LayerComparison) -> Table:
+    """Return the table of the layers up to the first that differs."""
+    table = Table(title=plain(f"{comparison.model} on {comparison.machine}: ONNX Runtime {onnx_reference.VERSION}, "
+                              f"integer reference, engine {comparison.engine}"))
+    columns = (*_COLUMNS, ("SQNR, dB", "right")) if comparison.error else _COLUMNS
+    for head, justify in columns:
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right")
+    ratios = {each.tensor: f"{each.sqnr:.1f}" for each in comparison.error.layers} if comparison.error else {}
+    for row in comparison.found.rows:
+        tick = _TICKS[row.onnx_runtime] + (f" {row.off} off" if row.onnx_runtime in ("near", "differs") else "")
+        shape = "x".join(map(str, row.shape)) or "1"
+        table.add_row(str(row.index), plain(row.name), row.kind, shape, tick, _TICKS[row.engine],
+                      *([ratios.get(row.tensor, "–")] if comparison.error else []))
+    return table
+
+
+def summary(comparison: LayerComparison) -> list[str]:
+    """Return what holds for the comparison, one line each."""
+    found, error = comparison.found, comparison.error
+    lines = [_LEGEND, f"ONNX Runtime {onnx_reference.VERSION}: {onnx_reference.settings()}",
+             f"input: {comparison.origin}"]
+    if comparison.ranges is not None:
+        lines.append(comparison.ranges.sentence)
+    if comparison.untrusted:
+        lines.append(comparison.untrusted)
+    if error is not None:
+        share = f"{100 * error.agreeing / error.answers:.1f} %" if error.answers else "none"
+        worst = ", ".join(f"{each.layer} ({each.sqnr:.1f} dB)" for each in error.worst)
+        lines.append(f"int8 against float over {error.samples} calibration samples: top-1 agrees in {error.agreeing} "
+                     f"of {error.answers} answers ({share}); worst layers: {worst or 'none could be compared'}")
+    if found.divergence is not None:
+        lines.append(str(found.divergence))
+        lines += _written(comparison)
+        return lines
+    near = [row for row in found.rows if row.onnx_runtime == "near"]
+    hidden = sum(row.onnx_runtime == "hidden" for row in found.rows)
+    equal = found.layers - len(near) - hidden
+    lines.append(f"{found.layers} layers: the engine equals the integer reference in every one, and that equals ONNX "
+                 f"Runtime in {equal}; {len(near)} off as far as is allowed, {hidden} not to be seen there")
+    return lines
+
+
+def _written(comparison: LayerComparison) -> list[str]:
+    """Return what is known of how the first wrong element came to be."""
+    writer, divergence = comparison.writer, comparison.found.divergence
+    assert divergence is not None
+    if writer is None:
+        return ["no instruction of the program writes that address"]
+    lines = [f"written by {writer}", f"    {writer.text}"]
+    if writer.function_index != divergence.layer:
+        lines.append(f"which is not of this layer: {writer.function} has overwritten it")
+    lines.append(f"replayed by itself, the program writes the byte {writer.value} there")
+    return lines

@@ -1,0 +1,160 @@
+"""Which file is the model: from the name that a user gives to its file, where that is from, and inputs that suit it."""
+
+import filecmp
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from tilewright.compiler.network.layers import TensorInfo
+from tilewright.errors import InputError
+from tilewright.models import BUILTIN, LARGE, NAMES, builtin, is_large, large_file
+from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
+from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, quantised_here, ranges_of
+from tilewright.tools.progress import Steps
+from tilewright.tools.toolchain import cache_folder
+
+
+class ModelOrigin(Enum):
+    """Where a model is from."""
+
+    BUILT_IN = auto()
+    """Committed with its weights."""
+
+    LARGE = auto()
+    """Built on first use, with seeded weights."""
+
+    FILE = auto()
+    """A user's file, as it is."""
+
+    QUANTISED = auto()
+    """Quantised here from a user's float model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model to compile.
+
+    Attributes
+    ----------
+    path : Path
+        The ONNX file.
+    origin : ModelOrigin
+    quantised : Quantised or None
+        The float model and the samples that it was made of, if it was quantised here and lies in the cache.
+    ranges : RangesOrigin or None
+        What its ranges are from, if it was quantised here, wherever it lies now.
+    """
+
+    path: Path
+    origin: ModelOrigin = ModelOrigin.FILE
+    quantised: Quantised | None = None
+    ranges: RangesOrigin | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> "ModelSource":
+        """Return what an ONNX file is, told from its contents."""
+        if any(filecmp.cmp(path, builtin(name), shallow=False) for name in BUILTIN):
+            return cls(path, ModelOrigin.BUILT_IN)
+        if is_large(path, model_folder()):
+            return cls(path, ModelOrigin.LARGE)
+        quantised, ranges = quantised_here(path), ranges_of(path)
+        return cls(path, ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED, quantised, ranges)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of the model: a sentence on its ranges, if it was quantised here."""
+        return () if self.ranges is None else (self.ranges.sentence,)
+
+
+def model_folder() -> Path:
+    """Return where the large models are kept once they are built."""
+    return cache_folder() / "models"
+
+
+def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_float: bool = False) -> ModelSource:
+    """Return the model that a user names: a built-in one, built now if need be, or a file; a float one quantised.
+
+    Parameters
+    ----------
+    name : str
+        One of `models.NAMES`, or an ONNX file.
+    calibrate : Path, optional
+        Samples to quantise a float model with, instead of noise.
+    keep_float : bool
+        Leave a float model as it is.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model.
+    InputError
+        If there is no such model, it must be built and torch is not installed, it cannot be quantised, or the options
+        do not go together or with the model.
+    """
+    if calibrate is not None and keep_float:
+        raise InputError("Options --calibrate and --float exclude each other: floats have no ranges")
+    source = _named(name, steps)
+    if source.origin is ModelOrigin.FILE:
+        from tilewright.runtime.quantise.float_graph import is_float
+
+        if is_float(source.path):
+            return source if keep_float else _quantised(source.path, calibrate, steps)
+    if calibrate is not None or keep_float:
+        raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
+                         f"{source.path.name} is quantised already")
+    return source
+
+
+def _named(name: str, steps: Steps) -> ModelSource:
+    """Return a built-in model, a large one, built now if need be, or the file of this name."""
+    if name in BUILTIN:
+        return ModelSource(builtin(name), ModelOrigin.BUILT_IN)
+    if name not in LARGE:
+        if not Path(name).is_file():
+            raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}")
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InputError(f"Name of a model must have letters of the locale's encoding, which {name!r} has not; set "
+                             f"LC_ALL=C.UTF-8, or rename the file")
+        return ModelSource.of(Path(name))
+    if not (built := large_file(name, model_folder())).is_file():
+        try:
+            from tilewright.models.large import build
+        except ModuleNotFoundError as error:
+            raise InputError(f"Model {name!r} is built on first use, which needs {error.name}: "
+                             f"pip install 'tilewright[models]'") from error
+        with steps.step(f"Building {name}, once"):
+            built = build(name, model_folder())
+    return ModelSource(built, ModelOrigin.LARGE)
+
+
+def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> ModelSource:
+    # Imported late: it takes a second, and few models need it.
+    from tilewright.runtime.quantise.quantiser import quantise
+
+    quantised = quantise(model, calibrate, steps)
+    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, ranges_of(quantised.model))
+
+
+def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None) -> Inputs:
+    """Return the inputs in a file; without one what suits a built-in model, and random values for others.
+
+    ``tensors`` are those that the inputs are quantised to, ``Network.inputs``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or does not hold the model's inputs.
+    """
+    expected = node_args(tensors)
+    if input_file is not None:
+        return Inputs(read_inputs(input_file, expected), str(input_file))
+    if source.origin is ModelOrigin.BUILT_IN:
+        return digit(expected)
+    if source.origin is ModelOrigin.LARGE:
+        return picture(expected)
+    if source.quantised is not None:
+        # The model may have inputs that it does not read.
+        sample = source.quantised.feeds(1)[0]
+        return Inputs({each.name: sample[each.name] for each in expected}, "the first calibration sample")
+    return random_inputs(tensors)

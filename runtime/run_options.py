@@ -1,0 +1,29 @@
+"""How a session runs a model, apart from what is computed: prices of energy, what is counted, where progress shows."""
+
+from dataclasses import dataclass, field
+
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.tools.progress import Silence, Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of a run.
+
+    Attributes
+    ----------
+    pricing : Pricing
+        The technology in which the report's energy is.
+    count_toggles : bool
+        Let engine ``rtl`` count how many register bits change, instead of predicting them.
+    steps : Steps
+        Where to show progress.
+    """
+
+    pricing: Pricing = DEFAULT
+    count_toggles: bool = False
+    steps: Steps = field(default_factory=Silence)
+
+
+DEFAULT_RUN = RunOptions()
+"""What a library call does: default prices, predicted toggles, no progress shown."""
