@@ -381,4 +381,4 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch):
 def test_quick_and_only_together_are_refused():
     done = CliRunner().invoke(app, ["bench", "--quick", "--only", "lenet5"])
     assert done.exit_code == 2
-    assert "Networks to bench must be given by --quick or by --only, not both" in done.stderr
+    assert "Options --quick and --only exclude each other: both choose the networks" in done.stderr

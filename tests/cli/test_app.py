@@ -128,12 +128,12 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs must be given with --engine rtl, and without --wave or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --wave or --activity"),
     (("--jobs", "2", "--engine", "rtl", "--wave", "x"),
-     "Options --layers and --jobs must be given with --engine rtl, and without --wave or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --wave or --activity"),
     (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
-     "Option --output must be given without --layers: some layers alone need not have the outputs"),
-    (("--fresh",), "Option --fresh must be given with --layers or --jobs: nothing else is kept between runs"),
+     "Option --output goes without --layers: some layers alone need not have the outputs"),
+    (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
 ])
@@ -143,10 +143,10 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs must be given with --engine rtl, and without --explain or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --explain or --activity"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
-     "Options --layers and --jobs must be given with --engine rtl, and without --explain or --activity"),
-    (("--fresh",), "Option --fresh must be given with --layers or --jobs: nothing else is kept between runs"),
+     "Options --layers and --jobs need --engine rtl, and go without --explain or --activity"),
+    (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
 ])
@@ -292,7 +292,7 @@ def test_a_difference_ends_with_1_and_names_the_place(tmp_path, monkeypatch):
     (("run", "lenet6"), "Model must be an .onnx file or one of lenet5, lenet5_accel, lenet5_qoperator"),
     (("run", "lenet5", "--machine", "huge"), "Machine must be one of nano, base, large, not 'huge'"),
     (("verilog", "--machine", "huge", "-o", "x"), "Machine must be one of nano, base, large, not 'huge'"),
-    (("compile", "lenet5"), "Compiled model must be given a folder with -o DIR, or be only explained with --explain"),
+    (("compile", "lenet5"), "Give -o DIR for the compiled model to be written to, or --explain to see its plan alone"),
     (("run", "lenet5", "--frobnicate"), "No such option: --frobnicate"),
     (("run", "lenet5", "--input", "none.npz"), "Input file 'none.npz' cannot be read: No such file or directory"),
     (("simulate", "none"), "Compiled model must be a folder that `tilewright compile` wrote, not 'none'"),

@@ -40,7 +40,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work(tmp_path, cheap
 
 def test_options_of_netlists_are_refused_for_memories(tmp_path):
     said = refusal("--tech", "sram", "-o", tmp_path / "x", "--blocks", "array")
-    assert "--blocks must be given with a library of cells as --tech, not with sram" in " ".join(said.split())
+    assert "--blocks need a library of cells as --tech, not sram" in " ".join(said.split())
     assert not (tmp_path / "x").exists()
 
 
@@ -71,4 +71,4 @@ def test_figures_of_an_earlier_run_that_are_damaged_are_refused(tmp_path, change
 
 def test_the_core_alone_goes_with_no_choice_of_blocks(tmp_path):
     said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", tmp_path / "c.json", "--blocks", "array")
-    assert "Option --core must not be given with --machine or --blocks" in " ".join(said.split())
+    assert "Option --core goes without --machine and --blocks" in " ".join(said.split())

@@ -28,8 +28,8 @@ def test_compile_explains_without_writing_an_artefact(tmp_path):
 def test_compile_without_a_folder_or_a_question_is_refused():
     done = invoke("compile", "lenet5_accel")
     assert done.exit_code == 2
-    assert done.stderr == ("tilewright: Compiled model must be given a folder with -o DIR, or be only explained with "
-                           "--explain.\n")
+    assert done.stderr == ("tilewright: Give -o DIR for the compiled model to be written to, or --explain to see its "
+                           "plan alone.\n")
 
 
 def test_run_puts_the_plan_into_its_report(tmp_path):
