@@ -16,7 +16,7 @@ _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
 def named(text: str) -> set[str]:
     """Return the paths from the root that a page names in code marks."""
     found = {path for path in _PATH.findall(text) if "." in path.rpartition("/")[2] or path.endswith("/")}
-    return {path for path in found if not (path.startswith("rtl/") and path.endswith(".v"))}  # those are a package's
+    return {path for path in found if not re.fullmatch(r"rtl/\w+\.s?v", path)}  # those are a package's
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
