@@ -19,7 +19,7 @@ SLOPE = 0.1
 """Of LeakyReLU below zero, as in YOLOv3."""
 
 
-class Block(nn.Module):
+class DetectorBlock(nn.Module):
     """``x + body(x)``: half the channels by 1×1, all again by 3×3."""
 
     def __init__(self, channels: int) -> None:
@@ -41,7 +41,7 @@ class Detector(nn.Module):
         inputs = 3
         for index, width in enumerate(WIDTHS):
             down = convolution(inputs, width, 3, nn.SiLU(), stride=2)
-            stages.append(nn.Sequential(down, Block(width)) if index else down)
+            stages.append(nn.Sequential(down, DetectorBlock(width)) if index else down)
             inputs = width
         self.early, self.late = nn.Sequential(*stages[:3]), stages[3]
         fine, coarse = WIDTHS[2:]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 WIDTHS = (64, 128, 256, 512)
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """``relu(body(x) + shortcut(x))``; the shortcut is a 1×1 convolution where shapes change."""
 
     def __init__(self, inputs: int, width: int, stride: int, *, bottleneck: bool) -> None:
@@ -62,7 +62,7 @@ def resnet(depth: int, side: int) -> nn.Sequential:
     for stage, (width, count) in enumerate(zip(WIDTHS, blocks[depth], strict=True)):
         for index in range(count):
             stride = 2 if stage and not index else 1
-            body.append(Block(inputs, width, stride, bottleneck=bottleneck))
+            body.append(ResidualBlock(inputs, width, stride, bottleneck=bottleneck))
             inputs = 4 * width if bottleneck else width
     return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
                          nn.Linear(inputs, 10 if side == 32 else 1000))

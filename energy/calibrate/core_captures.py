@@ -21,7 +21,7 @@ from tilewright.energy.gates.core_waves import SCOPE, flattened
 from tilewright.energy.gates.waves import read_waves
 from tilewright.errors import SimulationError
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
-from tilewright.runtime.baseline.core_alone import Program
+from tilewright.runtime.baseline.core_alone import BaselineProgram
 from tilewright.runtime.evaluate import compile_network
 from tilewright.runtime.model_source import choose_inputs, find_model
 from tilewright.runtime.oracle.conversion import quantize_input
@@ -114,7 +114,7 @@ def _of_model(core: CoreName, model: str, workloads: Sequence[Workload], steps: 
         with steps.step(f"Compiling {model} for {core} alone"):
             indices = sorted({each.layer for each in workloads})
             network, inputs = _floats() if model == FLOATS else _parts(model, indices, steps)
-            program = Program.make(network, inputs, core, folder)
+            program = BaselineProgram.make(network, inputs, core, folder)
         key = program.key()
         captured = [Captured(each, _place(key, each), CYCLES) for each in workloads]
         if missing := [each for each in captured if not each.path.exists()]:
@@ -166,14 +166,14 @@ def _floats() -> tuple[Network, dict[str, np.ndarray]]:
                                reason="float32") for op, names, output, attributes in layers)), inputs
 
 
-def _simulate(program: Program, inputs: Mapping[str, np.ndarray], indices: Sequence[int],
+def _simulate(program: BaselineProgram, inputs: Mapping[str, np.ndarray], indices: Sequence[int],
               wanted: Sequence[Captured], wave: Path, steps: Steps) -> None:
     """Run a program, once for its result and once for the waveform, and keep the windows."""
     name = wanted[0].workload.model
     with steps.step(f"Simulating {name} on {program.core} alone"):
         result = program.run(run_network(program.network, inputs), None)
         if not result.matches:
-            raise SimulationError(f"Program of {name} must give the reference's tensors, and does not; report it")
+            raise SimulationError(f"BaselineProgram of {name} must give the reference's tensors, and does not; report it")
         ends = [0, *accumulate(layer.cycles for layer in result.layers)]
         windows = {}
         for each in wanted:

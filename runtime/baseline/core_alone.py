@@ -112,12 +112,12 @@ def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: Co
     if slices if slices is not None else network.macs > MOST_MACS[core]:
         return _run_in_parts(network, expected, core, progress)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        program = Program.make(network, inputs, core, Path(folder))
+        program = BaselineProgram.make(network, inputs, core, Path(folder))
         return program.run(expected, progress)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class BaselineProgram:
     """A network compiled for a core, and what its memory holds at the start."""
 
     network: Network
@@ -127,7 +127,7 @@ class Program:
     images: list[tuple[int, bytes]]
 
     @classmethod
-    def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "Program":
+    def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "BaselineProgram":
         baseline = emit_baseline(network, xpulp=core == XPULP_CORE)
         images = [(MAIN_BASE, baseline.image)]
         images += [(MAIN_BASE + baseline.tensors[info.name], to_memory(inputs[info.name], info))
@@ -211,7 +211,7 @@ def _figures(network: Network, inputs: Mapping[str, np.ndarray], core: CoreName,
              progress: Progress | None) -> tuple[list[tuple[int, int]], bool]:
     """Return cycles and instructions of each layer, and whether all are correct: from the cache, or run now."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        program = Program.make(network, inputs, core, Path(folder))
+        program = BaselineProgram.make(network, inputs, core, Path(folder))
         kept = cache_folder() / "baseline" / f"{program.key()}.json"
         if kept.is_file():
             stored = json.loads(kept.read_text(encoding="utf-8"))
