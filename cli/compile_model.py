@@ -42,14 +42,14 @@ def compile_(model: Model,
     source = quantise.model(model)
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.text import console
-    from tilewright.compiler.compile import compile_file, emit_artifact
+    from tilewright.compiler.compile import compile_file, emit_artefact
     from tilewright.compiler.explain import explain as explanation_of
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Compiling {model}"):
         compiled = compile_file(source.path, size, options=compiler.options())
         if output is not None:
-            emit_artifact(compiled, source.path, output)
+            emit_artefact(compiled, source.path, output)
     if explain:
         print_plan(explanation_of(compiled), console())
     if json_file is not None:

@@ -74,9 +74,9 @@ def _demonstrate_model(name: str, machine: "Machine", folder: Path, steps: "Step
     source = ModelSource.of(builtin(name))
     out.rule(f"{name}: {BUILTIN[name]}")
     with steps.step(f"Compiling {name} for {machine.name}"):
-        artifact = compile_model(source.path, machine, folder / name, keep_tensors=True)
+        artefact = compile_model(source.path, machine, folder / name, keep_tensors=True)
     out.print("[bold]plan")
-    for layer in artifact.manifest.layers:
+    for layer in artefact.manifest.layers:
         out.print(f"  {layer.name} ({', '.join(layer.onnx_nodes)}): {layer.plan}", highlight=False, soft_wrap=True)
     session = InferenceSession(folder / name, engine="rtl", run_options=RunOptions(steps=steps))
     evaluation = evaluate(session, source, None, steps)

@@ -87,17 +87,17 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
     require_place(output, json_file, wave)
     pricing, power = energy.pricing(), energy.power()
-    from tilewright.runtime.evaluate import evaluate_artifact
-    from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artifact_ranges
+    from tilewright.runtime.evaluate import evaluate_artefact
+    from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artefact_ranges
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
     if by_ranges:
         request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
-        evaluation = evaluate_artifact_ranges(directory, input_file, request, steps=Steps())
+        evaluation = evaluate_artefact_ranges(directory, input_file, request, steps=Steps())
     else:
         how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
-        evaluation = evaluate_artifact(directory, engine.value, input_file, wave=wave, run=how)
+        evaluation = evaluate_artefact(directory, engine.value, input_file, wave=wave, run=how)
     if output is not None:
         write_arrays(output, evaluation.outputs)
     _show(evaluation, json_file, ViewOptions(), power)

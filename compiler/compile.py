@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tilewright.compiler.emit.artifact import Artifact, write_artifact
+from tilewright.compiler.emit.artefact import Artefact, write_artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
@@ -192,17 +192,17 @@ def compile_file(model: Path | str, machine: Machine, *, keep_tensors: bool = Fa
 
 
 def compile_model(model: Path | str, machine: Machine, folder: Path | str, *, keep_tensors: bool = False,
-                  options: Options = BEST) -> Artifact:
-    """Compile an ONNX file to an artefact in ``folder``; see :func:`compile_file` and :func:`emit_artifact`."""
-    return emit_artifact(compile_file(model, machine, keep_tensors=keep_tensors, options=options), model, folder)
+                  options: Options = BEST) -> Artefact:
+    """Compile an ONNX file to an artefact in ``folder``; see :func:`compile_file` and :func:`emit_artefact`."""
+    return emit_artefact(compile_file(model, machine, keep_tensors=keep_tensors, options=options), model, folder)
 
 
-def emit_artifact(compiled: Compiled, model: Path | str, folder: Path | str) -> Artifact:
+def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str) -> Artefact:
     """Write what was compiled from the ONNX file ``model`` as an artefact in ``folder``.
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If ``folder`` cannot be written.
     ToolchainError
         If the C compiler fails.
@@ -213,7 +213,7 @@ def emit_artifact(compiled: Compiled, model: Path | str, folder: Path | str) -> 
         source, content = elf.with_suffix(".c").read_bytes(), elf.read_bytes()
     contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
                 "tilewright.h": header().encode(), "model.elf": content, "model.onnx": model.read_bytes()}
-    return write_artifact(Path(folder), manifest_of(compiled), compiled.program, contents)
+    return write_artefact(Path(folder), manifest_of(compiled), compiled.program, contents)
 
 
 def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:

@@ -105,7 +105,7 @@ def round_float32(value: int) -> int:
     return round_shift(value, excess) << excess
 
 
-def requantize(
+def requantise(
     acc: int, *, bias: int, mantissa: int, shift: int, zero_point: int, low: int, high: int
 ) -> int:
     """Bring an accumulator to int8, exactly as ONNX Runtime's QLinearConv and QGemm do.

@@ -17,7 +17,7 @@ from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import Comparison, compare
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.expected_tensors import with_parts
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Reference
@@ -99,7 +99,7 @@ def evaluate_model(source: ModelSource, machine: Machine, engine: EngineName, in
     return replace(evaluate(session, source, input_file, run.steps), explanation=session.explanation)
 
 
-def evaluate_artifact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
+def evaluate_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
                       run: RunOptions = DEFAULT_RUN) -> Evaluation:
     """Evaluate a compiled model against the ONNX file it was compiled from; see :func:`evaluate`."""
     session = InferenceSession(require_folder(folder), engine=engine, run_options=run)
@@ -136,7 +136,7 @@ def evaluate_baseline(source: ModelSource, input_file: Path | None, *, core: Cor
     """
     network = compile_network(source.path)
     arrays = choose_inputs(network.inputs, source, input_file).arrays
-    tensors = {info.name: quantize_input(info, arrays[node_arg(info).name]) for info in network.inputs}
+    tensors = {info.name: quantise_input(info, arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step(f"Building the simulator of {core} alone"):
         build_simulator(None, core=core)
     with steps.step(f"Simulating {source.path.stem} in C on {core}") as show:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.compile import compile_file, emit_artifact
-from tilewright.compiler.emit.artifact import load_artifact
+from tilewright.compiler.compile import compile_file, emit_artefact
+from tilewright.compiler.emit.artefact import load_artefact
 from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.options import BEST, Options
@@ -17,9 +17,9 @@ from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, preset
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
-from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
+from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
 from tilewright.runtime.execution.report import Report
-from tilewright.runtime.oracle.conversion import dequantize_output, is_raw, quantize_input
+from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quantise_input
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
@@ -172,19 +172,19 @@ class InferenceSession:
         job = self._job
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
         check_inputs(input_feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
-        tensors = {info.name: quantize_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
+        tensors = {info.name: quantise_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
         execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave,
                             count_toggles=self._run_options.count_toggles, steps=self._run_options.steps)
         self._tensors = execution.tensors
         self._operands = execution.operands
         self._report = account(job, self._engine, self._memory, execution, self._run_options.pricing)
-        outputs = {node_arg(info).name: dequantize_output(info, execution.tensors[info.name]) for info in job.outputs}
+        outputs = {node_arg(info).name: dequantise_output(info, execution.tensors[info.name]) for info in job.outputs}
         return [outputs[name] for name in names]
 
     def _load(self, model: Path, machine: str | Machine | None, keep_tensors: bool, options: Options) -> Job:
         """Return what to run: of a compiled model, or of an ONNX file compiled now."""
         if model.is_dir():
-            job = job_of_artifact(load_artifact(model))
+            job = job_of_artefact(load_artefact(model))
             if machine is not None and _machine(machine) != job.machine:
                 raise InputError(f"Machine of the compiled model {str(model)!r} must be its own, {job.machine.name}, "
                                  f"not another: compile the model again for that one")
@@ -199,7 +199,7 @@ class InferenceSession:
             return job_of_compiled(compiled, model.stem)
         folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return job_of_artifact(emit_artifact(compiled, model, folder / model.stem))
+        return job_of_artefact(emit_artefact(compiled, model, folder / model.stem))
 
 
 def _machine(machine: str | Machine) -> Machine:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.compiler.emit.artifact import Artifact
+from tilewright.compiler.emit.artefact import Artefact
 from tilewright.compiler.emit.elf import FIRMWARE, System, compile_elf
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import CompileError
@@ -48,12 +48,12 @@ class BoardProgram:
     greeting: str
 
 
-def compile_for_board(artifact: Artifact, *, cycles_per_bit: int) -> BoardProgram:
+def compile_for_board(artefact: Artefact, *, cycles_per_bit: int) -> BoardProgram:
     """Return the memories' contents for a compiled model.
 
     Parameters
     ----------
-    artifact
+    artefact
     cycles_per_bit
         Of the serial line: clock frequency / baud rate.
 
@@ -64,21 +64,21 @@ def compile_for_board(artifact: Artifact, *, cycles_per_bit: int) -> BoardProgra
     ToolchainError
         If the program does not fit.
     """
-    manifest = artifact.manifest
+    manifest = artefact.manifest
     image, output = _only(manifest.inputs, "input"), _only([info.name for info in manifest.outputs], "output")
     for name in (image, output):
         _require_whole_int8(manifest.tensors[name][0])
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         for file in ("model.c", "tilewright.h"):
-            shutil.copy(artifact.folder / file, folder)
-        (folder / "board_model.h").write_text(_header(artifact, image, output, cycles_per_bit), encoding="utf-8")
+            shutil.copy(artefact.folder / file, folder)
+        (folder / "board_model.h").write_text(_header(artefact, image, output, cycles_per_bit), encoding="utf-8")
         compile_elf(folder / "model.c", folder / "board.elf", system=BOARD,
                     flags=("-Dmain=run_network", f"-I{folder}"),
                     library=any(layer.algorithm == "core" for layer in manifest.layers))
         ram = _loaded((folder / "board.elf").read_bytes())
     main = bytearray(manifest.memory_bytes)
-    for address, content in artifact.images:
+    for address, content in artefact.images:
         data = content.read_bytes() if isinstance(content, Path) else content
         main[address - MAIN_BASE:address - MAIN_BASE + len(data)] = data
     info, name, machine = manifest.tensors[image][0], _plain(manifest.model), _plain(manifest.machine.name)
@@ -98,9 +98,9 @@ def _require_whole_int8(info: TensorInfo) -> None:
                          f"at most {MAX_INPUT_BYTES} bytes, not {info.dtype} of shape {info.shape}")
 
 
-def _header(artifact: Artifact, image: str, output: str, cycles_per_bit: int) -> str:
+def _header(artefact: Artefact, image: str, output: str, cycles_per_bit: int) -> str:
     """Return ``board_model.h``: what ``firmware/board.c`` must know of the model."""
-    manifest = artifact.manifest
+    manifest = artefact.manifest
     (image_info, image_address), (output_info, output_address) = manifest.tensors[image], manifest.tensors[output]
     windows = ", ".join(f"{{{window.base:#x}u, {window.limit:#x}u, {window.readable | window.writable << 1}u}}"
                         for window in manifest.windows)

@@ -25,7 +25,7 @@ MAX_WINDOWS = 4
 T = TypeVar("T")
 
 
-class ArtifactError(InputError):
+class ArtefactError(InputError):
     """An artefact cannot be written or read; the message is one sentence for the person who has it."""
 
 
@@ -109,12 +109,12 @@ def value(data: Any, key: str, kind: type[T]) -> T:
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If it is not there or of another type.
     """
     found = data.get(key) if isinstance(data, dict) else None
     if not isinstance(found, kind) or (kind is not bool and isinstance(found, bool)):
-        raise ArtifactError(f"Manifest entry {key!r} must be {kind.__name__}, not {found!r:.60}")
+        raise ArtefactError(f"Manifest entry {key!r} must be {kind.__name__}, not {found!r:.60}")
     return found
 
 
@@ -124,7 +124,7 @@ def _list(data: Any, key: str, read: Callable[[Any], T]) -> tuple[T, ...]:
 
 def _text(data: Any) -> str:
     if not isinstance(data, str):
-        raise ArtifactError(f"Manifest name must be a string, not {data!r:.60}")
+        raise ArtefactError(f"Manifest name must be a string, not {data!r:.60}")
     return data
 
 
@@ -134,14 +134,14 @@ def _optional(data: Any, key: str, kind: type[T]) -> T | None:
 
 def _in(what: str, number: int, low: int, high: int) -> int:
     if not low <= number <= high:
-        raise ArtifactError(f"Manifest {what} must be in {low:#x}..{high:#x}, not {number:#x}")
+        raise ArtefactError(f"Manifest {what} must be in {low:#x}..{high:#x}, not {number:#x}")
     return number
 
 
 def _dimensions(data: Any, key: str) -> tuple[int, ...]:
     sizes = value(data, key, list)
     if not all(isinstance(size, int) and not isinstance(size, bool) and 0 < size < 1 << 24 for size in sizes):
-        raise ArtifactError(f"Manifest {key} must hold positive sizes, not {sizes!r:.60}")
+        raise ArtefactError(f"Manifest {key} must hold positive sizes, not {sizes!r:.60}")
     return tuple(sizes)
 
 
@@ -150,7 +150,7 @@ def from_json(data: Any) -> Manifest:
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If something is missing, of the wrong type, or outside main memory.
     """
     memory_bytes = _in("memory_bytes", value(data, "memory_bytes", int), 1, MAX_MEMORY_BYTES)
@@ -173,11 +173,11 @@ def from_json(data: Any) -> Manifest:
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
     if unknown := sorted(set(known) - tensors.keys() - set(manifest.on_chip)):
-        raise ArtifactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
+        raise ArtefactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
     if idle := [layer.name for layer in manifest.layers if not layer.outputs]:
-        raise ArtifactError(f"Manifest layer {idle[0]!r} must have an output")
+        raise ArtefactError(f"Manifest layer {idle[0]!r} must have an output")
     if len(manifest.windows) > MAX_WINDOWS:
-        raise ArtifactError(f"Manifest must have at most {MAX_WINDOWS} windows, not {len(manifest.windows)}")
+        raise ArtefactError(f"Manifest must have at most {MAX_WINDOWS} windows, not {len(manifest.windows)}")
     return manifest
 
 
@@ -188,7 +188,7 @@ def _machine(data: dict[str, Any]) -> Machine:
     try:
         return Machine(name=name, **sizes)
     except ValueError as error:
-        raise ArtifactError(f"Manifest machine is none that can be built: {error}") from error
+        raise ArtefactError(f"Manifest machine is none that can be built: {error}") from error
 
 
 def _options(data: dict[str, Any]) -> Options:
@@ -198,14 +198,14 @@ def _options(data: dict[str, Any]) -> Options:
     try:
         return Options(winograd=winograd, **flags)
     except ValueError as error:
-        raise ArtifactError(f"Manifest options are none that the compiler has: {error}") from error
+        raise ArtefactError(f"Manifest options are none that the compiler has: {error}") from error
 
 
 def _exactly(what: str, kind: type, data: dict[str, Any]) -> set[str]:
     """Return the names of the fields of the dataclass ``kind``, all of which ``data`` has, and no more."""
     names = {field.name for field in fields(kind)}
     if data.keys() != names:
-        raise ArtifactError(f"Manifest {what} must have the fields {', '.join(sorted(names))}, "
+        raise ArtefactError(f"Manifest {what} must have the fields {', '.join(sorted(names))}, "
                             f"not {', '.join(sorted(map(str, data)))[:200]}")
     return names
 
@@ -213,16 +213,16 @@ def _exactly(what: str, kind: type, data: dict[str, Any]) -> set[str]:
 def _tensor(data: Any) -> TensorInfo:
     shape = _dimensions(data, "shape")
     if len(shape) != 3:
-        raise ArtifactError(f"Manifest shape must have three sizes, not {shape!r}")
+        raise ArtefactError(f"Manifest shape must have three sizes, not {shape!r}")
     dtype, dims = value(data, "dtype", str), _optional_dimensions(data, "dims")
     if dtype not in DTYPES:
-        raise ArtifactError(f"Manifest dtype must be one of {', '.join(DTYPES)}, not {dtype!r:.40}")
+        raise ArtefactError(f"Manifest dtype must be one of {', '.join(DTYPES)}, not {dtype!r:.40}")
     if dims is not None and (math.prod(dims) != math.prod(shape) or len(dims) > MAX_RANK):
-        raise ArtifactError(f"Manifest dims must be at most {MAX_RANK} with as many elements as shape {shape!r}, "
+        raise ArtefactError(f"Manifest dims must be at most {MAX_RANK} with as many elements as shape {shape!r}, "
                             f"not {dims!r:.80}")
     place = _place(data["place"]) if _optional(data, "place", dict) is not None else None
     if place is not None and dtype != "int8":
-        raise ArtifactError(f"Manifest tensor in part of another must be int8, not {dtype}")
+        raise ArtefactError(f"Manifest tensor in part of another must be int8, not {dtype}")
     info = TensorInfo(name=value(data, "name", str), shape=shape, scale=np.float32(value(data, "scale", float)),
                       zero_point=_in("zero_point", value(data, "zero_point", int), -128, 127),
                       unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
@@ -231,7 +231,7 @@ def _tensor(data: Any) -> TensorInfo:
     try:
         tensor_operand(info, 0)
     except ValueError as error:
-        raise ArtifactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
+        raise ArtefactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
     return info
 
 
@@ -251,7 +251,7 @@ def _placed_tensor(data: Any, end: int) -> tuple[str, tuple[TensorInfo, int]]:
     operand = tensor_operand(info, address)
     _in("end of a tensor", address + operand.span_bytes, MAIN_BASE, end)
     if address % min(4, DTYPES[info.dtype]):
-        raise ArtifactError(f"Manifest tensor {info.name!r} of {info.dtype} must be aligned, not at {address:#x}")
+        raise ArtefactError(f"Manifest tensor {info.name!r} of {info.dtype} must be aligned, not at {address:#x}")
     return info.name, (info, address)
 
 

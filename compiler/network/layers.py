@@ -3,7 +3,7 @@
 A layer computes, for every output channel o::
 
     acc = Σ x · w + bias                         x and w int8, int32 sum; outside the image x is pad_value
-    q   = clamp(rne(fl32(acc) · scale) + zero_point)                      (isa.numerics.requantize)
+    q   = clamp(rne(fl32(acc) · scale) + zero_point)                      (isa.numerics.requantise)
     q   = residual add of q and another tensor, if there is one           (isa.numerics.add_residual)
     q   = table[q + 128], if there is one
     q   = maximum over a window, if there is one

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.compile import compile_file, emit_artifact
+from tilewright.compiler.compile import compile_file, emit_artefact
 from tilewright.compiler.network.operands import to_memory
 from tilewright.energy.gates.waves import Waves, read_waves
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.execution.engines import execute
-from tilewright.runtime.execution.job import Job, job_of_artifact
+from tilewright.runtime.execution.job import Job, job_of_artefact
 from tilewright.runtime.execution.records import differences
 from tilewright.runtime.model_source import ModelSource, choose_inputs, find_model
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
 from tilewright.sim.verilator.build import build_simulator
@@ -113,7 +113,7 @@ def _simulate(machine: Machine, model: str, workloads: Iterable[Workload], place
         folder = Path(name)
         with steps.step(f"Compiling {model}"):
             compiled = compile_file(source.path, machine)
-            job = job_of_artifact(emit_artifact(compiled, source.path, folder / "compiled"))
+            job = job_of_artefact(emit_artefact(compiled, source.path, folder / "compiled"))
         tensors = _inputs(job, source)
         starts = _starts(job, tensors, steps)
         windows = {}
@@ -133,7 +133,7 @@ def _simulate(machine: Machine, model: str, workloads: Iterable[Workload], place
 
 def _inputs(job: Job, source: ModelSource) -> dict[str, np.ndarray]:
     arrays = choose_inputs(job.inputs, source, None).arrays
-    return {info.name: quantize_input(info, np.asarray(arrays[node_arg(info).name])) for info in job.inputs}
+    return {info.name: quantise_input(info, np.asarray(arrays[node_arg(info).name])) for info in job.inputs}
 
 
 def _starts(job: Job, tensors: dict[str, np.ndarray], steps: Steps) -> list[int]:

@@ -24,7 +24,7 @@ from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineProgram
 from tilewright.runtime.evaluate import compile_network
 from tilewright.runtime.model_source import choose_inputs, find_model
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.sim.rtl_engine import Simulation, run_bare
 from tilewright.tools.progress import Steps
@@ -133,7 +133,7 @@ def _parts(model: str, indices: Sequence[int], steps: Steps) -> tuple[Network, d
     source = find_model(model, steps)
     network = compile_network(source.path)
     arrays = choose_inputs(network.inputs, source, None).arrays
-    values = run_network(network, {info.name: quantize_input(info, np.asarray(arrays[node_arg(info).name]))
+    values = run_network(network, {info.name: quantise_input(info, np.asarray(arrays[node_arg(info).name]))
                                    for info in network.inputs})
     parts = [_cut(layer) for layer in (network.layers[index] for index in indices) if isinstance(layer, Layer)]
     beside = parts_side_by_side(network, parts)
@@ -173,7 +173,7 @@ def _simulate(program: BaselineProgram, inputs: Mapping[str, np.ndarray], indice
     with steps.step(f"Simulating {name} on {program.core} alone"):
         result = program.run(run_network(program.network, inputs), None)
         if not result.matches:
-            raise SimulationError(f"BaselineProgram of {name} must give the reference's tensors, and does not; report it")
+            raise SimulationError(f"Program of {name} must give the reference's tensors, and does not; report it")
         ends = [0, *accumulate(layer.cycles for layer in result.layers)]
         windows = {}
         for each in wanted:

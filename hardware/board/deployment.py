@@ -20,7 +20,7 @@ from tilewright.hardware.board.board_simulation import Line, build_board_simulat
 from tilewright.hardware.board.design import CYCLES_PER_BIT, BoardDesign, contents, design_for
 from tilewright.isa.machine import Machine
 from tilewright.models import data
-from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
+from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.tools.progress import Steps
 
@@ -80,9 +80,9 @@ def board_with(model: Path, machine: Machine, *, cycles_per_bit: int = CYCLES_PE
         If its program does not fit.
     """
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        artifact = compile_model(model, machine, Path(folder) / model.stem)
+        artefact = compile_model(model, machine, Path(folder) / model.stem)
         try:
-            program = compile_for_board(artifact, cycles_per_bit=cycles_per_bit)
+            program = compile_for_board(artefact, cycles_per_bit=cycles_per_bit)
         except BoardError as error:
             raise InputError(str(error)) from error
     return Board(design_for(machine, RAM_BYTES, len(program.main)), program)
@@ -103,7 +103,7 @@ def frame_of(board: Board, array: np.ndarray) -> bytes:
         If type or shape are another.
     """
     info = board.program.input
-    return frame(to_memory(quantize_input(info, array), info))
+    return frame(to_memory(quantise_input(info, array), info))
 
 
 def answer_of(text: str) -> Answer:
@@ -181,4 +181,4 @@ def recognise_digits(model: Path, machine: Machine, digits: int, steps: Steps, *
 def output_of(board: Board, answer: Answer) -> np.ndarray:
     """Return an answer's values as the model's output."""
     info = board.program.output
-    return dequantize_output(info, from_memory(np.array(answer.values, np.int8).tobytes(), info))
+    return dequantise_output(info, from_memory(np.array(answer.values, np.int8).tobytes(), info))

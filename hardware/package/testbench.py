@@ -24,7 +24,7 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.models import builtin
 from tilewright.models.data import samples
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.main_memory import MainMemory
 
@@ -63,7 +63,7 @@ def exercise(machine: Machine) -> Exercise:
     """
     whole = compile_network(builtin(MODEL))
     (tensor,) = whole.inputs
-    values = run_network(whole, {tensor.name: quantize_input(tensor, samples().images[:1])})
+    values = run_network(whole, {tensor.name: quantise_input(tensor, samples().images[:1])})
     parts = [slice_network(whole, *each) for each in RANGES]
     network = _together(parts)
     inputs = {name: value for part in parts for name, value in given(part, values).items()}

@@ -13,7 +13,7 @@ channels are dropped. The arithmetic is that of `isa.numerics`.
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.semantics.array_arithmetic import add_residual, requantize
+from tilewright.isa.semantics.array_arithmetic import add_residual, requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
     OutsideBufferError,
@@ -34,7 +34,7 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     if operands["residual"] and operands["pooled"]:
         raise ResidualPooledError
     bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
-    values = requantize(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
+    values = requantise(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
     if operands["residual"]:
         other = state.results[_result_places(state, operands["base"], rows, width, channels)]
         values = add_residual(values, other, settings)

@@ -91,7 +91,7 @@ def round_and_clamp(pipe: Pipeline) -> None:
 
 
 class Requantise(Component):
-    """Bring sums to int8; bit-exact with :func:`tilewright.isa.numerics.requantize`.
+    """Bring sums to int8; bit-exact with :func:`tilewright.isa.numerics.requantise`.
 
     Takes a value in any cycle, up to one per cycle; each leaves exactly ``LATENCY`` cycles later, with its metadata.
     There is no back-pressure: whoever issues a value must have room for the result.

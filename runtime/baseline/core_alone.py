@@ -127,7 +127,8 @@ class BaselineProgram:
     images: list[tuple[int, bytes]]
 
     @classmethod
-    def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path) -> "BaselineProgram":
+    def make(cls, network: Network, inputs: Mapping[str, np.ndarray], core: CoreName, folder: Path,
+             ) -> "BaselineProgram":
         baseline = emit_baseline(network, xpulp=core == XPULP_CORE)
         images = [(MAIN_BASE, baseline.image)]
         images += [(MAIN_BASE + baseline.tensors[info.name], to_memory(inputs[info.name], info))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compiler.compile import Compiled, compile_file, emit_artifact
+from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
@@ -21,10 +21,10 @@ from tilewright.runtime.compare.last_writer import Writer, find_writer
 from tilewright.runtime.compare.three_ways import SideBySide, side_by_side
 from tilewright.runtime.evaluate import Expected, run_reference
 from tilewright.runtime.execution.engines import EngineName, execute
-from tilewright.runtime.execution.job import Job, job_of_artifact, job_of_compiled
+from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import FloatReference
 from tilewright.runtime.quantise.quantisation_error import QuantisationError, quantisation_error
@@ -108,7 +108,7 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
         compiled = compile_file(model, machine, keep_tensors=True)
     network = compiled.network
     inputs = choose_inputs(network.inputs, source, input_file)
-    tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
+    tensors = {info.name: quantise_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Running ONNX Runtime"):
         expected = _onnx_runtime(model, network, inputs.arrays)
     with steps.step("Running the integer reference"):
@@ -140,4 +140,4 @@ def _onnx_runtime(model: Path, network: Network, inputs: Mapping[str, np.ndarray
 def _job(compiled: Compiled, model: Path, engine: EngineName, folder: Path) -> Job:
     if engine == "fast":
         return job_of_compiled(compiled, model.stem)
-    return job_of_artifact(emit_artifact(compiled, model, folder / model.stem))
+    return job_of_artefact(emit_artefact(compiled, model, folder / model.stem))

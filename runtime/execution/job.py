@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.compiler.compile import Compiled, manifest_of
-from tilewright.compiler.emit.artifact import Artifact, ArtifactError
+from tilewright.compiler.emit.artefact import Artefact, ArtefactError
 from tilewright.compiler.emit.manifest import LayerEntry
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import root_of, tensor_bytes
@@ -118,33 +118,33 @@ def job_of_compiled(compiled: Compiled, name: str) -> Job:
                windows=compiled.windows, layers=layers, memory_bytes=compiled.memory_bytes)
 
 
-def job_of_artifact(artifact: Artifact) -> Job:
+def job_of_artefact(artefact: Artefact) -> Job:
     """Return what a compiled model's folder holds.
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If its manifest contradicts itself.
     """
-    manifest = artifact.manifest
+    manifest = artefact.manifest
     inputs = tuple(manifest.tensors[name][0] for name in manifest.inputs)
     for tensor in (*inputs, *manifest.outputs):
         _check_border(tensor)
     layers = tuple(map(JobLayer.of, manifest.layers))
-    return Job(name=manifest.model, machine=manifest.machine, program=artifact.program, elf=artifact.elf,
-               images=artifact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
+    return Job(name=manifest.model, machine=manifest.machine, program=artefact.program, elf=artefact.elf,
+               images=artefact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
                windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes)
 
 
 def _check_border(tensor: TensorInfo) -> None:
-    """Raise :exc:`ArtifactError` unless a tensor can stand for an input or output of the model."""
+    """Raise :exc:`ArtefactError` unless a tensor can stand for an input or output of the model."""
     if tensor.onnx_name is None or tensor.onnx_dtype not in BORDER_TYPES or tensor.onnx_shape is None:
-        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(BORDER_TYPES)}) and "
+        raise ArtefactError(f"Manifest tensor {tensor.name!r} must have name, type ({', '.join(BORDER_TYPES)}) and "
                             f"shape of an input or output of the model, not {tensor.onnx_name!r}, "
                             f"{tensor.onnx_dtype!r} and {tensor.onnx_shape!r}")
     if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
-        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
+        raise ArtefactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
     if tensor.onnx_dtype != tensor.dtype and (tensor.dtype != "int8" or tensor.onnx_dtype not in QUANTISED):
-        raise ArtifactError(f"Manifest tensor {tensor.name!r} must have the type that it has in the model, or be int8 "
+        raise ArtefactError(f"Manifest tensor {tensor.name!r} must have the type that it has in the model, or be int8 "
                             f"for one of {', '.join(QUANTISED)}, not {tensor.dtype} for {tensor.onnx_dtype}")

@@ -10,7 +10,7 @@ from tilewright.compiler.network.layers import TensorInfo
 _SHIFT = 128
 
 
-def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
+def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     """Return an input of the model as the tensor that the first layers read.
 
     Parameters
@@ -43,7 +43,7 @@ def quantize_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     return np.clip(levels, -128, 127).astype(np.int8).reshape(info.array_shape)
 
 
-def dequantize_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
+def dequantise_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
     """Return a tensor as the model's output.
 
     Parameters

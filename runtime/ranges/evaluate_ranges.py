@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.compiler.compile import fit_network
-from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
+from tilewright.compiler.emit.artefact import ArtefactError, load_artefact
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
@@ -15,7 +15,7 @@ from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.evaluate import Evaluation, require_folder, run_reference
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import compare
-from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
+from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors, with_parts
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.value_ranges import tensor_statistics
@@ -72,26 +72,26 @@ def evaluate_ranges(source: ModelSource, machine: Machine, input_file: Path | No
     return _evaluate(planned, source, input_file, request, steps)
 
 
-def evaluate_artifact_ranges(folder: Path, input_file: Path | None, request: RangeRequest, *,
+def evaluate_artefact_ranges(folder: Path, input_file: Path | None, request: RangeRequest, *,
                              steps: Steps) -> Evaluation:
     """Do so with the layers of a compiled model: each range is compiled as the whole was.
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If the folder holds no compiled model, or one whose layers are not those that its ONNX file has now.
     CompileError, InputError, SimulationError
         As :func:`evaluate_ranges` does.
     """
-    artifact = load_artifact(require_folder(folder))
-    manifest = artifact.manifest
+    artefact = load_artefact(require_folder(folder))
+    manifest = artefact.manifest
     with steps.step(f"Planning {manifest.model}"):
-        planned = _Planned.of(artifact.model, manifest.model, manifest.machine, manifest.options)
+        planned = _Planned.of(artefact.model, manifest.model, manifest.machine, manifest.options)
     if [(layer.name, layer.writes) for layer in planned.network.layers] != [(layer.name, layer.outputs)
                                                                             for layer in manifest.layers]:
-        raise ArtifactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
+        raise ArtefactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
                             f"simulate some of them, and has others: compile the model again")
-    return _evaluate(planned, ModelSource.of(artifact.model), input_file, request, steps)
+    return _evaluate(planned, ModelSource.of(artefact.model), input_file, request, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _evaluate(planned: _Planned, source: ModelSource, input_file: Path | None, r
     network, machine, predicted = planned.network, planned.machine, planned.predicted
     chosen = parse_range(request.layers or ":", len(network.layers))
     inputs = choose_inputs(network.inputs, source, input_file)
-    tensors = {info.name: quantize_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
+    tensors = {info.name: quantise_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing what the layers read"):
         values = run_network(network, tensors)
     runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine),
@@ -138,6 +138,6 @@ def _evaluate(planned: _Planned, source: ModelSource, input_file: Path | None, r
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}
     return Evaluation(
         report=report, comparison=comparison,
-        outputs={node_arg(info).name: dequantize_output(info, computed[info.name]) for info in network.outputs
+        outputs={node_arg(info).name: dequantise_output(info, computed[info.name]) for info in network.outputs
                  if info.name in computed},
         statistics=tensor_statistics(outputs, computed, zero_points))

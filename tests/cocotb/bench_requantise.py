@@ -25,9 +25,9 @@ def pack(layout: StructLayout, fields: dict[str, int]) -> int:
     return sum((value & (1 << layout[name].width) - 1) << layout[name].offset for name, value in fields.items())
 
 
-def requantize_batches(rng: random.Random, count: int) -> Iterator[tuple[None, list[Case]]]:
+def requantise_batches(rng: random.Random, count: int) -> Iterator[tuple[None, list[Case]]]:
     requests = [rng.choice(test_requantise.DRAWS)(rng) for _ in range(count)]
-    yield None, [(fields, numerics.requantize(**fields)) for fields in requests]
+    yield None, [(fields, numerics.requantise(**fields)) for fields in requests]
 
 
 def residual_add_batches(rng: random.Random, count: int) -> Iterator[tuple[int, list[Case]]]:
@@ -41,7 +41,7 @@ def residual_add_batches(rng: random.Random, count: int) -> Iterator[tuple[int, 
 
 
 BATCHES = {
-    "requantize": (test_requantise.Requantise, requantize_batches),
+    "requantise": (test_requantise.Requantise, requantise_batches),
     "residual_add": (test_residual_add.ResidualAdd, residual_add_batches),
 }
 

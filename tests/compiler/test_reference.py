@@ -253,7 +253,7 @@ def test_requantisation_is_the_datapaths():
     for channel, scale in enumerate(layer.requantisation.scale):
         mantissa, shift = numerics.pack_scale(float(scale))
         config = {"bias": 0, "mantissa": mantissa, "shift": shift, "zero_point": -7, "low": -128, "high": 127}
-        expected = [numerics.requantize(value, **config) for value in acc[channel].ravel().tolist()]
+        expected = [numerics.requantise(value, **config) for value in acc[channel].ravel().tolist()]
         assert result[channel].ravel().tolist() == expected
 
 

@@ -6,7 +6,7 @@ from onnx import TensorProto, checker, helper, numpy_helper, save_model
 
 from tilewright.cli.tables.report_tables import report_text
 from tilewright.compiler.compile import compile_model
-from tilewright.compiler.emit.artifact import FILES, load_artifact
+from tilewright.compiler.emit.artefact import FILES, load_artefact
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.oracle.onnx_runtime import session as onnx_session
 from tilewright.runtime.session import InferenceSession
@@ -45,17 +45,17 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def artifact(model):
+def artefact(model):
     return compile_model(model, PRESETS["base"], model.with_name("compiled"))
 
 
-def test_both_engines_hand_out_what_onnx_runtime_does(model, artifact):
+def test_both_engines_hand_out_what_onnx_runtime_does(model, artefact):
     x = np.random.default_rng(1).normal(size=(1, 3, 6, 5)).astype(np.float32)
     reference = onnx_session(model)
     expected = dict(zip(("y", "cq"), reference.run(["y", "cq"], {"x": x}), strict=True))
     found = {}
     for engine in ("fast", "rtl"):
-        session = InferenceSession(artifact.folder, engine=engine)
+        session = InferenceSession(artefact.folder, engine=engine)
         assert [(each.name, each.type, each.shape) for each in session.get_outputs()] == [
             ("y", "tensor(float)", (1, 6, 5, 8)), ("cq", "tensor(int8)", (1, 8, 6, 5))]
         y, cq = session.run(["y", "cq"], {"x": x})
@@ -71,10 +71,10 @@ def test_both_engines_hand_out_what_onnx_runtime_does(model, artifact):
     assert found["fast"] == found["rtl"]
 
 
-def test_the_artefact_is_the_same_each_time_and_read_back_as_it_was(model, artifact, tmp_path):
+def test_the_artefact_is_the_same_each_time_and_read_back_as_it_was(model, artefact, tmp_path):
     again = compile_model(model, PRESETS["base"], tmp_path / "again")
     for name in ("manifest.json", *FILES):
-        assert (again.folder / name).read_bytes() == (artifact.folder / name).read_bytes(), name
-    read = load_artifact(artifact.folder)
-    assert read.program == artifact.program
-    assert read.manifest.layers == artifact.manifest.layers
+        assert (again.folder / name).read_bytes() == (artefact.folder / name).read_bytes(), name
+    read = load_artefact(artefact.folder)
+    assert read.program == artefact.program
+    assert read.manifest.layers == artefact.manifest.layers

@@ -11,7 +11,7 @@ from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin, data
 from tilewright.runtime.baseline.core_alone import run_baseline
-from tilewright.runtime.oracle.conversion import as_int8, quantize_input
+from tilewright.runtime.oracle.conversion import as_int8, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.runtime.session import InferenceSession
 
@@ -38,7 +38,7 @@ def network(model: str):
 
 def quantised(model: str, image: np.ndarray) -> dict[str, np.ndarray]:
     (info,) = network(model).inputs
-    return {info.name: quantize_input(info, image)}
+    return {info.name: quantise_input(info, image)}
 
 
 def by_engine(model: str, machine: str, engine: str) -> Callable[[np.ndarray], Tensors]:

@@ -9,10 +9,10 @@ from tests.support.onnx_models import ModelBuilder, Value
 class FloatBuilder(ModelBuilder):
     """Builds with no integers: quantisation is nothing."""
 
-    def dequantized(self, value: Value) -> str:
+    def dequantised(self, value: Value) -> str:
         return value.name
 
-    def quantized(self, name: str, value: Value) -> None:
+    def quantised(self, name: str, value: Value) -> None:
         node = next(node for node in self.nodes if name in node.output)
         node.output[list(node.output).index(name)] = value.name
 
@@ -32,5 +32,5 @@ class FloatBuilder(ModelBuilder):
         if bias != "none":
             inputs.append(self.constant(self.rng.normal(0, 0.3, channels).astype(np.float32)))
         result = self.node(op, inputs, f"float{len(self.nodes)}", **attrs)
-        self.quantized(self.node(clip, [result], f"float{len(self.nodes)}") if clip else result, out)
+        self.quantised(self.node(clip, [result], f"float{len(self.nodes)}") if clip else result, out)
         return out

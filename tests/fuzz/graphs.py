@@ -198,9 +198,9 @@ class _Growth:
             parameters = [model.constant(weights), model.constant(np.float32(0.006)), model.constant(np.int8(0))]
             w = model.node("DequantizeLinear", parameters, f"weights{len(model.nodes)}")
         attrs = {"output_padding": [extra] * 2} if extra else {}
-        result = model.node("ConvTranspose", [model.dequantized(x), w], f"float{len(model.nodes)}",
+        result = model.node("ConvTranspose", [model.dequantised(x), w], f"float{len(model.nodes)}",
                             strides=[stride] * 2, pads=[pad] * 4, kernel_shape=[kernel] * 2, **attrs)
-        model.quantized(result, out)
+        model.quantised(result, out)
         return out
 
     # ---- two operands
@@ -221,12 +221,12 @@ class _Growth:
             model.node("QLinearMul", [*names, *model.parameters(out)], out.name, "com.microsoft")
             return out
         if choices.chance(50):
-            second = model.dequantized(self._like(x))
+            second = model.dequantised(self._like(x))
         else:
             shape = choices.pick(((), (1, x.shape[1], 1, 1) if len(x.shape) == 4 else (x.shape[1],)))
             second = model.constant(model.rng.uniform(-1.5, 1.5, shape).astype(np.float32))
-        first = model.dequantized(x)
-        model.quantized(model.node(op, [first, second], f"float{len(model.nodes)}"), out)
+        first = model.dequantised(x)
+        model.quantised(model.node(op, [first, second], f"float{len(model.nodes)}"), out)
         return out
 
     def gate(self, x: Value) -> Value | None:
@@ -241,7 +241,7 @@ class _Growth:
         else:
             weights = self.unary_of("Sigmoid", {}, 1 / 256, x)
         out = model.value(x.shape, np.float32(x.scale * 0.7))
-        model.quantized(model.node("Mul", [model.dequantized(x), model.dequantized(weights)],
+        model.quantised(model.node("Mul", [model.dequantised(x), model.dequantised(weights)],
                                    f"float{len(model.nodes)}"), out)
         return out
 
@@ -277,13 +277,13 @@ class _Growth:
             model.node(f"QLinear{op}", [x.name, *model.parameters(x), *model.parameters(out)], out.name,
                        "com.microsoft", **attrs)
             return out
-        source = model.dequantized(x)
+        source = model.dequantised(x)
         if op in ("Exp", "Softplus"):       # bounded, or one large value is the whole range
             bounds = [model.constant(np.float32(-3)), model.constant(np.float32(2))]
             source = model.node("Clip", [source, *bounds], f"float{len(model.nodes)}")
         if op == "Sqrt":
             source = model.node("Abs", [source], f"float{len(model.nodes)}")
-        model.quantized(model.node(op, [source], f"float{len(model.nodes)}", **attrs), out)
+        model.quantised(model.node(op, [source], f"float{len(model.nodes)}", **attrs), out)
         return out
 
     def clip(self, x: Value) -> Value | None:
@@ -343,9 +343,9 @@ class _Growth:
             model.split(x.name, [part.name for part in parts], sizes)
             return parts
         names = [f"part{len(model.nodes)}_{i}" for i in range(2)]
-        model.split(model.dequantized(x), names, sizes)
+        model.split(model.dequantised(x), names, sizes)
         for name, part in zip(names, parts, strict=True):
-            model.quantized(name, part)
+            model.quantised(name, part)
         return parts
 
     def slice(self, x: Value) -> Value:
@@ -384,7 +384,7 @@ class _Growth:
         op = self.choices.pick(("ReduceMean", "ReduceMax", "ReduceMean"))
         shape = tuple(1 if axis in axes else n for axis, n in enumerate(x.shape))
         out = model.value(shape, np.float32(x.scale * 0.6))
-        model.quantized(model.node(op, [model.dequantized(x)], f"float{len(model.nodes)}", axes=axes, keepdims=1), out)
+        model.quantised(model.node(op, [model.dequantised(x)], f"float{len(model.nodes)}", axes=axes, keepdims=1), out)
         return out
 
     def normalise(self, x: Value) -> Value | None:
@@ -405,8 +405,8 @@ class _Growth:
             attrs = {"epsilon": 0.01} if op == "InstanceNormalization" else {}
             extra = list(map(model.constant, drawn[:4 if op == "BatchNormalization" else 2]))
         out = model.value(x.shape, np.float32(1 / 40))
-        result = model.node(op, [model.dequantized(x), *extra], f"float{len(model.nodes)}", **attrs)
-        model.quantized(result, out)
+        result = model.node(op, [model.dequantised(x), *extra], f"float{len(model.nodes)}", **attrs)
+        model.quantised(result, out)
         return out
 
     # ---- vectors

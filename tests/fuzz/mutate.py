@@ -31,9 +31,9 @@ import onnx
 import tilewright.models
 from tests.fuzz.mutations import damaged_bytes, damaged_json, damaged_model
 from tests.fuzz.run import graph_of
-from tilewright.compiler.compile import compile_layers, emit_artifact
-from tilewright.compiler.emit.artifact import FILES, load_artifact
-from tilewright.compiler.emit.manifest import ArtifactError, sha256
+from tilewright.compiler.compile import compile_layers, emit_artefact
+from tilewright.compiler.emit.artefact import FILES, load_artefact
+from tilewright.compiler.emit.manifest import ArtefactError, sha256
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError, SimulationError
@@ -41,7 +41,7 @@ from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import preset
 from tilewright.isa.program import Program
 from tilewright.runtime.check.model_check import check_model
-from tilewright.runtime.execution.job import job_of_artifact
+from tilewright.runtime.execution.job import job_of_artefact
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.inputs import random_inputs
 from tilewright.runtime.session import InferenceSession
@@ -63,7 +63,7 @@ MEMORY_BYTES = 2 << 30
 SENTENCE = 4000
 """Longest message of an error, in characters: names in it are the model's."""
 
-_ERRORS = (CompileError, ArtifactError, InputError, SimulationError)
+_ERRORS = (CompileError, ArtefactError, InputError, SimulationError)
 _SEEDS = 24
 _SHORT = 3000
 _KINDS = ("model", "model", "model", "bytes", "artefact", "artefact")
@@ -119,8 +119,8 @@ def try_model(data: bytes, folder: Path, number: int) -> str:
 def try_artefact(folder: Path) -> str:
     """Load a compiled model and run it, if it is short."""
     try:
-        artefact = load_artifact(folder)
-        job = job_of_artifact(artefact)
+        artefact = load_artefact(folder)
+        job = job_of_artefact(artefact)
         if not _is_short(artefact.program):
             return "loaded"
         InferenceSession(folder).run(None, random_inputs(job.inputs).arrays)
@@ -173,7 +173,7 @@ def _artefacts(folder: Path) -> tuple[Path, ...]:
         source = folder / f"source{index}.onnx"
         source.write_bytes(graph_of(70_000 + index, form).model.SerializeToString())
         compiled = compile_layers(compile_network(source), preset("base"))
-        paths.append(emit_artifact(compiled, source, folder / f"artefact{index}").folder)
+        paths.append(emit_artefact(compiled, source, folder / f"artefact{index}").folder)
     return tuple(paths)
 
 

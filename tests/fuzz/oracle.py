@@ -25,7 +25,7 @@ from tilewright.runtime.compare.layer_report import side_by_side
 from tilewright.runtime.evaluate import ONNX_RUNTIME_ERRORS
 from tilewright.runtime.execution.engines import execute
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.oracle.conversion import dequantize_output, quantize_input
+from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
 from tilewright.tools.progress import Silence
 
@@ -110,7 +110,7 @@ def _compare(verdict: Verdict, network: Network, theirs: tuple[dict, list], give
     """Compile, run, and compare with ``theirs``: ONNX Runtime's tensors by name, and its outputs."""
     compiled = compile_layers(network, machine, keep_tensors=True)
     network = compiled.network
-    tensors = {info.name: quantize_input(info, given[info.onnx_name]) for info in network.inputs}
+    tensors = {info.name: quantise_input(info, given[info.onnx_name]) for info in network.inputs}
     reference = run_network(network, tensors)
     job, found = _execute(compiled, tensors, engine)
     for name in found:
@@ -125,7 +125,7 @@ def _compare(verdict: Verdict, network: Network, theirs: tuple[dict, list], give
         verdict.layers[f"core {layer.op}" if isinstance(layer, CoreLayer) else row.kind] += 1
     loose = inexact_tensors(network)
     for info, expected in zip(network.outputs, theirs[1], strict=True):
-        ours = dequantize_output(info, reference[info.name])
+        ours = dequantise_output(info, reference[info.name])
         if (ours.dtype, ours.shape) != (expected.dtype, expected.shape):
             verdict.mismatches.append(f"Output {info.onnx_name} is {ours.dtype} {ours.shape}, and in ONNX Runtime "
                                       f"{expected.dtype} {expected.shape}")

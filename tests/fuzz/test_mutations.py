@@ -27,7 +27,7 @@ def test_damaged_files_end_in_success_or_a_sentence():
     assert [(number, wrong) for number, _, wrong in outcomes if wrong] == []
     kinds = {outcome for _, outcome, _ in outcomes}
     # Damage that nothing survives, or that nothing notices, would prove nothing.
-    assert {"model: compiled", "model: BadModelError", "artefact: ArtifactError", "artefact: loaded and run"} <= kinds
+    assert {"model: compiled", "model: BadModelError", "artefact: ArtefactError", "artefact: loaded and run"} <= kinds
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

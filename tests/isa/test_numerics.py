@@ -34,14 +34,14 @@ def requantize_float32(acc, bias, scale, zero_point, low, high):
     return saturate(total.astype(np.float32) * scale, zero_point, low, high)
 
 
-def check_requantize(accs, biases, scales, zero_point=0, low=-128, high=127):
+def check_requantise(accs, biases, scales, zero_point=0, low=-128, high=127):
     """Compare one output per element with NumPy's float32."""
     expected = requantize_float32(accs, biases, scales, zero_point, low, high)
     for acc, bias, scale, want in zip(
         np.asarray(accs).tolist(), np.asarray(biases).tolist(), scales, expected.tolist(), strict=True
     ):
         mantissa, shift = numerics.pack_scale(scale)
-        got = numerics.requantize(
+        got = numerics.requantise(
             acc, bias=bias, mantissa=mantissa, shift=shift, zero_point=zero_point, low=low, high=high
         )
         assert got == want, (acc, bias, scale, zero_point)
@@ -103,36 +103,36 @@ def test_round_float32_is_numpys(value):
 def test_requantize_is_float32(acc, bias, mantissa, shift, zero_point, bound, other):
     low, high = sorted((bound, other))
     scales = np.array([scale_of(mantissa, shift)])
-    check_requantize([acc], np.array([bias]), scales, zero_point, low, high)
+    check_requantise([acc], np.array([bias]), scales, zero_point, low, high)
 
 
 @pytest.mark.parametrize("zero_point", [0, 13, -128, 127])
-def test_requantize_on_corners(zero_point):
+def test_requantise_on_corners(zero_point):
     """Every pair of 32-bit corners (the sum wraps), with powers of two and both ends of the mantissa."""
     shifts = (0, 23, 31, 40, 47, 54, 127)
     scales = [scale_of(mantissa, shift) for mantissa in (2**23, 2**24 - 1) for shift in shifts]
     cases = list(itertools.product(INT32_CORNERS, INT32_CORNERS, scales))
     accs, biases, scales = zip(*cases, strict=True)
-    check_requantize(np.array(accs), np.array(biases), np.array(scales, np.float32), zero_point)
+    check_requantise(np.array(accs), np.array(biases), np.array(scales, np.float32), zero_point)
 
 
-def test_requantize_rounds_exact_ties_to_even():
+def test_requantise_rounds_exact_ties_to_even():
     rng = np.random.default_rng(1)
     k = rng.integers(1, 22, 2000)
     accs = (2 * rng.integers(-300, 300, 2000) + 1) << (k - 1)
     scales = np.exp2(-k).astype(np.float32)
     assert np.all(np.abs(np.modf(accs * np.exp2(-k))[0]) == 0.5)
-    check_requantize(accs, np.zeros(2000, np.int64), scales)
+    check_requantise(accs, np.zeros(2000, np.int64), scales)
 
 
-def test_requantize_rounds_the_accumulator_first():
+def test_requantise_rounds_the_accumulator_first():
     """Above 2**24 the conversion to float32 is itself inexact."""
     rng = np.random.default_rng(2)
     accs = rng.integers(2**24, 2**31, 3000) | 1
     accs *= rng.choice([-1, 1], 3000)
     scales = (rng.uniform(0.5, 255, 3000) / np.abs(accs)).astype(np.float32)
     assert np.mean(accs.astype(np.float32).astype(np.int64) != accs) > 0.9
-    check_requantize(accs, np.zeros(3000, np.int64), scales, zero_point=-5)
+    check_requantise(accs, np.zeros(3000, np.int64), scales, zero_point=-5)
 
 
 def fma(x, y, addend):
@@ -215,7 +215,7 @@ def session(op_type, domain, inputs, initializers, order):
 
 
 @pytest.mark.parametrize(("x_zero", "y_zero"), [(0, 0), (-128, -128), (7, -3), (127, 100)])
-def test_requantize_is_onnx_runtimes_qlinearconv(x_zero, y_zero):
+def test_requantise_is_onnx_runtimes_qlinearconv(x_zero, y_zero):
     """A 1×1 convolution with a scale and a bias per output channel; half of the scales give exact ties."""
     rng = np.random.default_rng(abs(x_zero) + 1)
     channels, filters, size = 32, 24, 8
@@ -238,7 +238,7 @@ def test_requantize_is_onnx_runtimes_qlinearconv(x_zero, y_zero):
     for k in range(filters):
         mantissa, shift = numerics.pack_scale(x_scale * w_scale[k] / y_scale)
         got = [
-            numerics.requantize(
+            numerics.requantise(
                 value, bias=int(bias[k]), mantissa=mantissa, shift=shift,
                 zero_point=y_zero, low=-128, high=127,
             )

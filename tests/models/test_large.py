@@ -15,7 +15,7 @@ from tilewright.models import FOLDER, LARGE, is_large, large_file, resnet, vgg16
 from tilewright.models.images import images
 from tilewright.models.large import NETWORKS
 from tilewright.runtime.model_source import choose_inputs, find_model, model_folder
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.value_ranges import tensor_statistics
 from tilewright.tools.progress import Silence
 
@@ -36,11 +36,11 @@ def test_size_is_as_stated_and_values_use_the_range(name):
     assert network.macs == macs
     tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer}
     assert sum(t.size for n, t in tensors.items() if n.endswith(("weight_quantized", "bias_quantized")) or
-               re.fullmatch(r"onnx::Conv_\d+_quantized", n)) == parameters
+               re.fullmatch(r"onnx::Conv_\d+_quantised", n)) == parameters
 
     inputs = choose_inputs(network.inputs, source, None)
     assert "natural spectrum" in inputs.origin
-    values = run_network(network, {info.name: quantize_input(info, inputs.arrays[info.onnx_name])
+    values = run_network(network, {info.name: quantise_input(info, inputs.arrays[info.onnx_name])
                                    for info in network.inputs})
     layers = [(layer.name, layer.output) for layer in network.layers]
     statistics = tensor_statistics(layers, values, {name: info.zero_point for name, info in network.tensors.items()})

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.runtime.oracle.conversion import as_int8, dequantize_output, quantize_input
+from tilewright.runtime.oracle.conversion import as_int8, dequantise_output, quantise_input
 from tilewright.runtime.oracle.exact_products import Kernels
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
 
@@ -39,7 +39,7 @@ def assert_exact(model: bytes | Path, samples: int = 3, kernels: Kernels | None 
     for _ in range(samples):
         inputs = random_inputs(network, rng)
         expected = reference.run(inputs)
-        tensors = run_network(network, {i.name: quantize_input(i, inputs[i.onnx_name]) for i in network.inputs})
+        tensors = run_network(network, {i.name: quantise_input(i, inputs[i.onnx_name]) for i in network.inputs})
         assert tensors.keys() == network.tensors.keys()
         for name, tensor in tensors.items():
             wrong = np.count_nonzero(tensor.ravel() != as_int8(expected[name]).ravel()) if name in expected else 0
@@ -47,7 +47,7 @@ def assert_exact(model: bytes | Path, samples: int = 3, kernels: Kernels | None 
             assert name in expected or name in inputs, f"{name} is no tensor of ONNX Runtime's"
         results = untouched.run([info.onnx_name for info in network.outputs], inputs)
         for info, result in zip(network.outputs, results, strict=True):
-            np.testing.assert_array_equal(dequantize_output(info, tensors[info.name]), result)
+            np.testing.assert_array_equal(dequantise_output(info, tensors[info.name]), result)
     # A network that only saturates would prove nothing.
     assert all(len(np.unique(tensors[layer.output])) > 1 for layer in network.layers)
     return network
@@ -102,11 +102,11 @@ def inexact_tensors(network: Network) -> set[str]:
 def _given(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     """Return an input of the model as the tensor that the first layers read."""
     if info.dtype == "int8" and info.onnx_dtype in ("float32", "int8", "uint8"):
-        return quantize_input(info, array).reshape(info.array_shape)
+        return quantise_input(info, array).reshape(info.array_shape)
     return array.reshape(info.array_shape)
 
 
 def _output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
     if info.dtype == "int8":
-        return dequantize_output(info, tensor)
+        return dequantise_output(info, tensor)
     return tensor.reshape(info.onnx_shape)

@@ -110,8 +110,8 @@ class ModelBuilder:
             names = [name for part in parts for name in (part.name, *self.parameters(part))]
             self.node("QLinearConcat", [*self.parameters(out), *names], out.name, "com.microsoft", axis=axis)
         else:
-            names = [self.dequantized(part) for part in parts]
-            self.quantized(self.node("Concat", names, f"float{len(self.nodes)}", axis=axis), out)
+            names = [self.dequantised(part) for part in parts]
+            self.quantised(self.node("Concat", names, f"float{len(self.nodes)}", axis=axis), out)
         return out
 
     def float_output(self, name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
@@ -172,11 +172,11 @@ class ModelBuilder:
         self.nodes.append(helper.make_node(op, list(inputs), [output], name, domain=domain, **attrs))
         return output
 
-    def dequantized(self, value: Value) -> str:
+    def dequantised(self, value: Value) -> str:
         """Add a DequantizeLinear and return the name of the float tensor."""
         return self.node("DequantizeLinear", [value.name, *self.parameters(value)], f"float{len(self.nodes)}")
 
-    def quantized(self, name: str, value: Value) -> None:
+    def quantised(self, name: str, value: Value) -> None:
         """Add a QuantizeLinear of the float tensor ``name`` that writes ``value``."""
         self.node("QuantizeLinear", [name, *self.parameters(value)], value.name)
 
@@ -225,7 +225,7 @@ class ModelBuilder:
             else:
                 self.node(f"QLinear{op}", [*inputs, *y, *b], out.name, **attrs)
             return out
-        inputs = [self.dequantized(x), self.node("DequantizeLinear", w, f"weights{len(self.nodes)}", axis=axis)]
+        inputs = [self.dequantised(x), self.node("DequantizeLinear", w, f"weights{len(self.nodes)}", axis=axis)]
         if bias == "int32":
             parameters = [self.constant(levels), self.constant(bias_scale),
                           self.constant(np.zeros_like(bias_scale, np.int32))]
@@ -233,7 +233,7 @@ class ModelBuilder:
         elif bias == "float32":
             inputs.append(self.constant((levels * bias_scale * np.float32(1.0003)).astype(np.float32)))
         result = self.node(op, inputs, f"float{len(self.nodes)}", **attrs)
-        self.quantized(self.node(clip, [result], f"float{len(self.nodes)}") if clip else result, out)
+        self.quantised(self.node(clip, [result], f"float{len(self.nodes)}") if clip else result, out)
         return out
 
     def _operator(self, op: str, inputs: tuple[Value, ...], out: Value, **attrs: object) -> None:
@@ -241,8 +241,8 @@ class ModelBuilder:
             names = [name for value in inputs for name in (value.name, *self.parameters(value))]
             self.node(f"QLinear{op}", [*names, *self.parameters(out)], out.name, "com.microsoft", **attrs)
         else:
-            names = [self.dequantized(value) for value in inputs]
-            self.quantized(self.node(op, names, f"float{len(self.nodes)}", **attrs), out)
+            names = [self.dequantised(value) for value in inputs]
+            self.quantised(self.node(op, names, f"float{len(self.nodes)}", **attrs), out)
 
     def moved(self, op: str, x: Value, shape: tuple[int, ...], extra: tuple[str, ...] = (), **attrs: object) -> Value:
         """Add an operator that keeps the quantisation of ``x``."""
@@ -250,6 +250,6 @@ class ModelBuilder:
         if self.form == "qoperator":
             self.node(op, [x.name, *extra], out.name, **attrs)
             return out
-        result = self.node(op, [self.dequantized(x), *extra], f"float{len(self.nodes)}", **attrs)
-        self.quantized(result, out)
+        result = self.node(op, [self.dequantised(x), *extra], f"float{len(self.nodes)}", **attrs)
+        self.quantised(result, out)
         return out

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import TABLE_BYTES
-from tilewright.isa.numerics import ResidualSettings, add_residual, requantize
+from tilewright.isa.numerics import ResidualSettings, add_residual, requantise
 from tilewright.rtl.stream.commands import Command
 
 TABLES = 3  # tables that programs use; the last one is left for writes beside them
@@ -129,7 +129,7 @@ class Reference:
 
     def output(self, run, memory, y, x, channel, windows):
         layer = run.layer
-        q = requantize(run.sums[y, x, channel], **self.parameters[run.parameter_base + channel], **layer.clamp)
+        q = requantise(run.sums[y, x, channel], **self.parameters[run.parameter_base + channel], **layer.clamp)
         if layer.residual is None:
             q = self.mapped(layer, q)
         for wy, wx, first in windows:

@@ -42,16 +42,16 @@ class RecogniseTables(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         known: dict[str, _Function] = {}
-        for quantize in graph.nodes:
-            found = _function(graph, quantize) if isinstance(quantize.operator, OnnxQuantizeLinear) else None
+        for quantise in graph.nodes:
+            found = _function(graph, quantise) if isinstance(quantise.operator, OnnxQuantizeLinear) else None
             found = found and _with_one_root(found, known)
             if found is None or not found.worth_a_table(graph):
                 continue
             try:
-                graph = _replaced(graph, quantize, found)
+                graph = _replaced(graph, quantise, found)
             except (TableError, CompileError):
                 continue
-            known[quantize.output] = found
+            known[quantise.output] = found
         return _without_unread(graph)
 
 
@@ -72,11 +72,11 @@ class _Function:
         return True
 
 
-def _function(graph: Graph, quantize: Node) -> _Function | None:
+def _function(graph: Graph, quantise: Node) -> _Function | None:
     """Return what a QuantizeLinear writes as a function of integer tensors, or None."""
-    inside: dict[str, Node] = {quantize.output: quantize}
+    inside: dict[str, Node] = {quantise.output: quantise}
     leaves: dict[str, None] = {}
-    waiting = list(quantize.inputs[:1])
+    waiting = list(quantise.inputs[:1])
     while waiting:
         name = waiting.pop()
         if name in inside:
@@ -125,36 +125,36 @@ def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function |
     return _Function((root,), tuple(nodes.values()))
 
 
-def _replaced(graph: Graph, quantize: Node, found: _Function) -> Graph:
+def _replaced(graph: Graph, quantise: Node, found: _Function) -> Graph:
     (root,) = found.leaves
     x = _kind(graph, next(node for node in found.nodes
                           if isinstance(node.operator, OnnxDequantizeLinear) and node.inputs[0] == root), root)
-    y = _kind(graph, quantize, quantize.output)
+    y = _kind(graph, quantise, quantise.output)
     shape = graph.tensors[root].shape or ()
-    if graph.tensors[quantize.output].shape != shape or not shape:
-        raise UnsupportedNodeError(quantize.name, quantize.op, f"its input has the shape {list(shape)}", "")
+    if graph.tensors[quantise.output].shape != shape or not shape:
+        raise UnsupportedNodeError(quantise.name, quantise.op, f"its input has the shape {list(shape)}", "")
     graph = quantisation.with_types(graph, x, y)
     node = table_node(graph, found.nodes, x, y)
     if any(_only_rescales(graph, found.nodes, each) for each in found.nodes):
         # ONNX Runtime makes one pair with a third quantisation of the two (double_qdq_pairs_remover.cc).
         node = node.with_operator(exact=False)
     if len(shape) in (2, 4) and shape[0] == 1:
-        return graph.replaced((quantize,), node)
+        return graph.replaced((quantise,), node)
     found_view = _viewed(graph, graph.tensors[x.name], graph.tensors[y.name], node)
     if found_view is None:
-        raise UnsupportedNodeError(quantize.name, quantize.op, f"its input has the shape {list(shape)}", "")
+        raise UnsupportedNodeError(quantise.name, quantise.op, f"its input has the shape {list(shape)}", "")
     graph, views = found_view
-    return graph.replaced((quantize,), *views)
+    return graph.replaced((quantise,), *views)
 
 
-def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantize: Node) -> bool:
+def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantise: Node) -> bool:
     """Tell whether a node quantises what another one has quantised, with nothing between but DequantizeLinear."""
     made = {node.output: node for node in nodes}
-    dequantize = made.get(quantize.inputs[0])
-    if not isinstance(quantize.operator, OnnxQuantizeLinear) or dequantize is None \
-            or not isinstance(dequantize.operator, OnnxDequantizeLinear):
+    dequantise = made.get(quantise.inputs[0])
+    if not isinstance(quantise.operator, OnnxQuantizeLinear) or dequantise is None \
+            or not isinstance(dequantise.operator, OnnxDequantizeLinear):
         return False
-    source = made.get(dequantize.inputs[0]) or graph.producer(dequantize.inputs[0])
+    source = made.get(dequantise.inputs[0]) or graph.producer(dequantise.inputs[0])
     return source is not None and isinstance(source.operator, OnnxQuantizeLinear | QTable)
 
 
@@ -170,9 +170,9 @@ def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> N
     table = values.astype(np.int16) - (128 if y.dtype == "uint8" else 0)
     names = tuple(name for node in nodes for name in node.onnx_nodes
                   if not isinstance(node.operator, _Quantisation))
-    quantize = nodes[-1]
-    return Node(QTable(table=table.astype(np.int8)).of_type(y.dtype), (x.name,), quantize.output,
-                names or quantize.onnx_nodes)
+    quantise = nodes[-1]
+    return Node(QTable(table=table.astype(np.int8)).of_type(y.dtype), (x.name,), quantise.output,
+                names or quantise.onnx_nodes)
 
 
 def _kind(graph: Graph, node: Node, tensor: str) -> Tensor:

@@ -86,10 +86,10 @@ def _chain(graph: Graph, node: Node) -> list[Node]:
 def _bridged(graph: Graph, source: Node, first: Node, second: Node, new: Node) -> Graph:
     """Return ``graph`` with the quantisation that ``source`` undoes between two nodes, and ``new`` for the second."""
     integer, real = f"{first.output}:integer", f"{first.output}:real"
-    quantize = Node(OnnxQuantizeLinear(), (first.output, *source.inputs[1:]), integer)
-    dequantize = Node(OnnxDequantizeLinear(), (integer, *source.inputs[1:]), real)
+    quantise = Node(OnnxQuantizeLinear(), (first.output, *source.inputs[1:]), integer)
+    dequantise = Node(OnnxDequantizeLinear(), (integer, *source.inputs[1:]), real)
     reading = new.with_(inputs=tuple(real if name == first.output else name for name in new.inputs))
     quantised = source.output if isinstance(source.operator, OnnxQuantizeLinear) else source.inputs[0]
     shape, dtype = graph.tensors[first.output].shape, graph.tensors[quantised].dtype
     graph = graph.with_tensors(Tensor(integer, shape, dtype), Tensor(real, shape, "float32"))
-    return graph.replaced((second,), quantize, dequantize, reading)
+    return graph.replaced((second,), quantise, dequantise, reading)

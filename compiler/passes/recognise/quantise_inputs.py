@@ -18,17 +18,17 @@ class QuantiseInputs(Pass):
     """Replace ``Q(f(g(x)))`` by ``f(g(Q(x)))`` where x is a float input of the model and f and g move."""
 
     def apply(self, graph: Graph) -> Graph:
-        for quantize in graph.nodes:
-            chain = _moves_before(graph, quantize) if isinstance(quantize.operator, OnnxQuantizeLinear) else []
+        for quantise in graph.nodes:
+            chain = _moves_before(graph, quantise) if isinstance(quantise.operator, OnnxQuantizeLinear) else []
             if chain:
-                graph = _swapped(graph, quantize, chain)
+                graph = _swapped(graph, quantise, chain)
         return graph
 
 
-def _moves_before(graph: Graph, quantize: Node) -> list[Node]:
-    """Return the moves from an input of the model to ``quantize``, in order; none if there is something else."""
+def _moves_before(graph: Graph, quantise: Node) -> list[Node]:
+    """Return the moves from an input of the model to ``quantise``, in order; none if there is something else."""
     chain: list[Node] = []
-    name = quantize.inputs[0]
+    name = quantise.inputs[0]
     while name not in graph.inputs:
         node = graph.producer(name)
         if node is None or not isinstance(node.operator, _Move) or not graph.all_constant(node.inputs[1:]):
@@ -36,21 +36,21 @@ def _moves_before(graph: Graph, quantize: Node) -> list[Node]:
         chain.append(node)
         name = node.inputs[0]
     chain.reverse()
-    scalar = all(graph.constants[each].size == 1 for each in quantize.inputs[1:] if each in graph.constants)
+    scalar = all(graph.constants[each].size == 1 for each in quantise.inputs[1:] if each in graph.constants)
     return chain if scalar and graph.tensors[name].dtype == "float32" else []
 
 
-def _swapped(graph: Graph, quantize: Node, chain: list[Node]) -> Graph:
-    kind = graph.tensors[quantize.output]
-    source = replace(kind, name=f"{quantize.output}:unmoved", shape=graph.tensors[chain[0].inputs[0]].shape)
+def _swapped(graph: Graph, quantise: Node, chain: list[Node]) -> Graph:
+    kind = graph.tensors[quantise.output]
+    source = replace(kind, name=f"{quantise.output}:unmoved", shape=graph.tensors[chain[0].inputs[0]].shape)
     tensors = [source]
-    new = [quantize.with_(inputs=(chain[0].inputs[0], *quantize.inputs[1:]), output=source.name)]
+    new = [quantise.with_(inputs=(chain[0].inputs[0], *quantise.inputs[1:]), output=source.name)]
     for index, node in enumerate(chain):
         last = index == len(chain) - 1
-        output = quantize.output if last else f"{quantize.output}:move {index}"
+        output = quantise.output if last else f"{quantise.output}:move {index}"
         tensors.append(replace(kind, name=output, shape=graph.tensors[node.output].shape))
         new.append(node.with_(inputs=(new[-1].output, *node.inputs[1:]), output=output))
-    graph = graph.with_tensors(*tensors).replaced((quantize,), *new)
+    graph = graph.with_tensors(*tensors).replaced((quantise,), *new)
     # From the end on, since what reads a move may be a move that nothing reads.
     for node in reversed(chain):
         if not graph.is_read(node.output):

@@ -243,7 +243,7 @@ def _without_pairs(graph: Graph) -> Graph:
         if source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
                 and node.output not in graph.outputs \
                 and same_parameters(graph, source.inputs[1:], node.inputs[1:]):
-            quantize = graph.producer(node.output)
-            assert quantize is not None
-            graph = graph.removed(quantize).replace_all_uses(node.output, source.inputs[0])
+            quantise = graph.producer(node.output)
+            assert quantise is not None
+            graph = graph.removed(quantise).replace_all_uses(node.output, source.inputs[0])
     return graph.without_unread()

@@ -130,7 +130,7 @@ def test_sums_at_and_around_ties_round_as_float32_does(scales, tmp_path):
     ours = run_natively(network, x, tmp_path)["y"].ravel()
     for value, total, factor in zip(ours.tolist(), bias.tolist(), scale.tolist(), strict=True):
         mantissa, shift = numerics.pack_scale(factor)
-        assert value == numerics.requantize(total, bias=0, mantissa=mantissa, shift=shift, zero_point=-3, low=-128,
+        assert value == numerics.requantise(total, bias=0, mantissa=mantissa, shift=shift, zero_point=-3, low=-128,
                                             high=127), (total, factor)
 
 

@@ -91,13 +91,13 @@ def test_slices_are_read_where_they_lie(axes, starts, ends, steps, form):
 def test_split_is_slices(form):
     model = ModelBuilder(form, seed=5)
     x = model.conv(model.input((1, 3, 6, 6)), 8)
-    source = model.dequantized(x) if form == "qdq" else x.name
+    source = model.dequantised(x) if form == "qdq" else x.name
     parts = [Value(f"part{i}", (1, n, 4, 4), x.scale, 0) for i, n in enumerate((3, 5))]
     names = [f"real{i}" if form == "qdq" else part.name for i, part in enumerate(parts)]
     model.split(source, names, (3, 5))
     if form == "qdq":
         for name, part in zip(names, parts, strict=True):
-            model.quantized(name, part)
+            model.quantised(name, part)
     on_datapath(model, model.conv(parts[0], 4), model.conv(parts[1], 4))
 
 
@@ -136,7 +136,7 @@ TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 def nhwc_input(model, shape):
     """Add a float input in NHWC, quantised; return the float tensor behind its DequantizeLinear."""
     x = model.input(shape)
-    return x, model.dequantized(x)
+    return x, model.dequantised(x)
 
 
 @pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
@@ -145,17 +145,17 @@ def test_a_model_in_nhwc_moves_nothing(dtype, zero_point):
     model = ModelBuilder("qdq", seed=8, dtype=dtype, zero_point=zero_point)
     x, real = nhwc_input(model, (1, 8, 9, 3))
     inner = Value("inner", (1, 3, 8, 9), x.scale, x.zero_point)
-    model.quantized(transposed(model, real, TO_NCHW), inner)
+    model.quantised(transposed(model, real, TO_NCHW), inner)
     y = model.conv(inner, 4)
     back = Value("back", (1, 6, 7, 4), y.scale, y.zero_point)
-    model.quantized(transposed(model, model.dequantized(y), TO_NHWC), back)
+    model.quantised(transposed(model, model.dequantised(y), TO_NHWC), back)
     clipped = Value("clipped", back.shape, y.scale, y.zero_point)
-    model.quantized(model.node("Relu", [model.dequantized(back)], "relu"), clipped)
+    model.quantised(model.node("Relu", [model.dequantised(back)], "relu"), clipped)
     again = Value("again", y.shape, y.scale, y.zero_point)
-    model.quantized(transposed(model, model.dequantized(clipped), TO_NCHW), again)
+    model.quantised(transposed(model, model.dequantised(clipped), TO_NCHW), again)
     z = model.conv(again, 5)
     end = Value("end", (1, 4, 5, 5), z.scale, z.zero_point)
-    model.quantized(transposed(model, model.dequantized(z), TO_NHWC), end)
+    model.quantised(transposed(model, model.dequantised(z), TO_NHWC), end)
     network = on_datapath(model, end)
     assert [layer.kind for layer in network.layers] == ["conv", "conv"]
 
@@ -169,7 +169,7 @@ def test_transposes_on_the_float_side_move_nothing():
     name = transposed(model, real, TO_NCHW)
     model.nodes.insert(model.nodes.index(conv), model.nodes.pop())
     conv.input[0] = name
-    end = transposed(model, model.dequantized(y), TO_NHWC)
+    end = transposed(model, model.dequantised(y), TO_NHWC)
     model.outputs.append(model.float_output(end, (1, 6, 7, 4)))
     network = on_datapath(model)
     assert [layer.kind for layer in network.layers] == ["conv"]
@@ -180,7 +180,7 @@ def test_flattening_in_nhwc_moves_nothing():
     model = ModelBuilder("qdq", seed=10)
     y = model.conv(model.input((1, 3, 6, 6)), 4)
     back = Value("back", (1, 4, 4, 4), y.scale, 0)
-    model.quantized(transposed(model, model.dequantized(y), TO_NHWC), back)
+    model.quantised(transposed(model, model.dequantised(y), TO_NHWC), back)
     network = on_datapath(model, model.gemm(model.reshape(back, (1, 64)), 5))
     assert [layer.kind for layer in network.layers] == ["conv", "conv"]
 
@@ -252,13 +252,13 @@ def test_a_clamp_behind_a_move(op):
     x = model.conv(model.input((1, 3, 6, 6)), 4)
     if op == "Concat":
         parts = [x, model.conv(x, 5, kernel=1)]
-        real = model.node("Concat", [model.dequantized(part) for part in parts], "joined", axis=1)
+        real = model.node("Concat", [model.dequantised(part) for part in parts], "joined", axis=1)
         y = model.value((1, 9, 4, 4), np.float32(0.3))
     else:
         scales = model.constant(np.array([1, 1, 2, 2], np.float32))
-        real = model.node("Resize", [model.dequantized(x), "", scales], "large", mode="nearest")
+        real = model.node("Resize", [model.dequantised(x), "", scales], "large", mode="nearest")
         y = model.value((1, 4, 8, 8), x.scale)
-    model.quantized(model.node("Relu", [real], "clamped"), y)
+    model.quantised(model.node("Relu", [real], "clamped"), y)
     network = on_datapath(model, model.conv(y, 3))
     assert min(layer.requantisation.low for layer in network.layers) == -128
 
@@ -275,7 +275,7 @@ def test_an_input_is_quantised_before_it_is_cut(same):
         for column in range(2):
             axes = [model.constant(np.array([value])) for value in (column, 2**31, 3, 2)]
             part = model.value((1, 3, 4, 4), np.float32(0.02 if same else 0.02 + 0.003 * (row + column)))
-            model.quantized(model.node("Slice", [rows, *axes], f"part{row}{column}"), part)
+            model.quantised(model.node("Slice", [rows, *axes], f"part{row}{column}"), part)
             parts.append(part)
     joined = model.concat(parts, np.float32(0.02))
     network = on_datapath(model, model.conv(joined, 4))

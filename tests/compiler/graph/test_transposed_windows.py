@@ -28,7 +28,7 @@ def transposed(model, x, outputs, kernel, per_channel=True, clip="", **attrs):
     bias = model.constant(model.rng.integers(-9000, 9000, outputs).astype(np.int32))
     bias_scale = np.broadcast_to(x.scale * scale, outputs).astype(np.float32)
     b = [bias, model.constant(bias_scale), model.constant(np.zeros(outputs, np.int32))]
-    inputs = [model.dequantized(x), model.node("DequantizeLinear", w, f"weights{len(model.nodes)}", axis=1),
+    inputs = [model.dequantised(x), model.node("DequantizeLinear", w, f"weights{len(model.nodes)}", axis=1),
               model.node("DequantizeLinear", b, f"bias{len(model.nodes)}", axis=0)]
     real = model.node("ConvTranspose", inputs, f"float{len(model.nodes)}", kernel_shape=kernel, **attrs)
     if clip:
@@ -38,7 +38,7 @@ def transposed(model, x, outputs, kernel, per_channel=True, clip="", **attrs):
     shape = tuple(strides[i] * (x.shape[2 + i] - 1) + extra[i] + dilations[i] * (kernel[i] - 1) + 1
                   - pads[i] - pads[i + 2] for i in range(2))
     y = model.value((1, outputs, *shape), np.float32(x.scale * 0.007 * np.sqrt(channels / groups) * 74**2 / 40))
-    model.quantized(real, y)
+    model.quantised(real, y)
     return y
 
 

@@ -29,7 +29,7 @@ def between(model, op, *extra, shape=SHAPE, x=None, scale=None, **attrs):
     x = x or model.input(SHAPE)
     y = model.value(shape, np.float32(scale or x.scale), x.zero_point)
     domain = "com.microsoft" if op == "QuickGelu" else ""
-    model.quantized(model.node(op, [model.dequantized(x), *extra], f"float{len(model.nodes)}", domain, **attrs), y)
+    model.quantised(model.node(op, [model.dequantised(x), *extra], f"float{len(model.nodes)}", domain, **attrs), y)
     return y
 
 
@@ -48,20 +48,20 @@ def affine(model, op):
 
 
 def transposes(model):
-    real = model.dequantized(model.conv(model.input(SHAPE), 4))
+    real = model.dequantised(model.conv(model.input(SHAPE), 4))
     there = model.node("Transpose", [real], "there", perm=(0, 2, 3, 1))
     back = model.node("Transpose", [model.node("Sigmoid", [there], "sigmoid")], "back", perm=(0, 3, 1, 2))
     y = model.value((1, 4, 6, 6), np.float32(0.01))
-    model.quantized(back, y)
+    model.quantised(back, y)
     return model.conv(y, 3)
 
 
 def split(model):
     x = model.conv(model.input(SHAPE), 4, kernel=1)
     parts = [Value(f"part{i}", (1, 2, 8, 8), x.scale, x.zero_point) for i in range(2)]
-    model.split(model.dequantized(x), ["real0", "real1"], (2, 2))
+    model.split(model.dequantised(x), ["real0", "real1"], (2, 2))
     for index, part in enumerate(parts):
-        model.quantized(f"real{index}", part)
+        model.quantised(f"real{index}", part)
     return model.add(*(model.conv(part, 3) for part in parts))
 
 
@@ -104,7 +104,7 @@ def example(op, line):
         weights = model.value((4, 3, 3, 3), np.float32(0.01), 0)
         model.initializers.append(helper.make_tensor(
             weights.name, TensorProto.INT8, weights.shape, model.rng.integers(-127, 128, 108)))
-        y = between(model, op, model.dequantized(weights), shape=(1, 3, 17, 17), scale=0.1, kernel_shape=(3, 3),
+        y = between(model, op, model.dequantised(weights), shape=(1, 3, 17, 17), scale=0.1, kernel_shape=(3, 3),
                     strides=(2, 2))
     elif op in ("Gemm", "QGemm"):
         y = model.gemm(model.input((1, 12)), 5)

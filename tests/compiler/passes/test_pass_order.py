@@ -125,10 +125,10 @@ def test_both_forms_become_the_same_integer_operators():
 def test_chains_of_exact_operators_are_quantised_between():
     model = ModelBuilder("qdq", zero_point=3)
     x = model.conv(model.input((1, 3, 8, 8)), 4)
-    relu = model.node("Relu", [model.dequantized(x)], "relu")
+    relu = model.node("Relu", [model.dequantised(x)], "relu")
     pooled = model.node("MaxPool", [relu], "pooled", kernel_shape=[2, 2])
     y = Value("y", (1, 4, 5, 5), x.scale, x.zero_point)
-    model.quantized(model.node("Relu", [pooled], "end"), y)
+    model.quantised(model.node("Relu", [pooled], "end"), y)
     network = assert_exact(model.finish(model.conv(y, 4)))
     assert [len(layer.onnx_nodes) for layer in network.layers] == [4, 1]
 
@@ -270,7 +270,7 @@ def test_a_result_read_in_float_is_the_cores():
     y = model.conv(model.input((1, 3, 8, 8)), 4)
     conv = model.nodes[-2]
     other = Value("other", y.shape, np.float32(0.1), 0)
-    model.quantized(conv.output[0], other)
+    model.quantised(conv.output[0], other)
     assert left(model, y, other) == [
         ("DequantizeLinear", "its result is needed in float"),
         ("Conv", "its result is not quantised at once and only once, so ONNX Runtime computes it in float"),
@@ -315,6 +315,6 @@ def test_what_follows_in_float_is_quantised_between(op):
     attrs = {"kernel_shape": [2, 2]} if op == "MaxPool" else {}
     moved = model.node(op, [quantize.input[0]], "moved", **attrs)
     y = Value("y", (1, 4, 5, 5) if op == "MaxPool" else (1, 144), x.scale, x.zero_point)
-    model.quantized(moved, y)
+    model.quantised(moved, y)
     network = assert_layers(model.finish(model.conv(y, 3) if op == "MaxPool" else model.gemm(y, 3)), levels=3)
     assert [(layer.kind, layer.exact) for layer in network.layers] == [("conv", False), ("conv", True)]

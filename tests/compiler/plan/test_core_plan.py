@@ -12,7 +12,7 @@ from tests.support.execute import execute as run_functional
 from tilewright.compiler.compile import Compiled, compile_layers, manifest_of
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.check_program import check_program
-from tilewright.compiler.emit.manifest import ArtifactError, from_json, to_json
+from tilewright.compiler.emit.manifest import ArtefactError, from_json, to_json
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.explain import explain
 from tilewright.compiler.kernels.staging import can_be_staged, stage_of, staged_if_quicker
@@ -279,7 +279,7 @@ def test_the_manifest_says_which_layers_are_the_core_s(network):
 def test_a_tensor_that_makes_no_sense_is_refused(change, sentence):
     data = to_json(manifest_of(compile_layers(NETWORKS["between convolutions"](), BASE)))
     data["tensors"][0] |= change
-    with pytest.raises(ArtifactError, match=sentence):
+    with pytest.raises(ArtefactError, match=sentence):
         from_json(data)
 
 

@@ -20,7 +20,7 @@ from tests.support.array_streams import (
 from tilewright.compiler.compile import compile_network
 from tilewright.compiler.network.reference import run_layer
 from tilewright.runtime.model_source import choose_inputs, find_model
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.tools.debian import debian_data
 from tilewright.tools.progress import Silence
@@ -57,7 +57,7 @@ def operands():
     (info,) = network.inputs
     image = choose_inputs(network.inputs, source, None).arrays[node_arg(info).name]
     first, layer = network.layers[:2]
-    x = run_layer(first, quantize_input(info, np.asarray(image)).reshape(first.in_shape))
+    x = run_layer(first, quantise_input(info, np.asarray(image)).reshape(first.in_shape))
     assert layer.weights.shape == (64, 64, 3, 3)
     assert (layer.pads, layer.pad_value) == ((1, 1, 1, 1), 0)
     x = np.pad(x, ((0, 0), (1, 1), (1, 1)))

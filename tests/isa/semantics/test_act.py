@@ -20,7 +20,7 @@ def test_act_requantises_and_drops_what_is_outside(machine, winograd):
     for y in range(rows):
         for x in range(5):
             for n in range(channels):
-                expected[40 + 120 * y + 13 * x + n] = numerics.requantize(
+                expected[40 + 120 * y + 13 * x + n] = numerics.requantise(
                     int(sums[y, x, n]), **parameters[first + n], **CLAMP)
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP),
         ("act.run", {"base": 40, "rows": rows, "winograd": winograd, "parameter_base": first, "channels": channels}))
@@ -40,7 +40,7 @@ def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
         for x in range(5):
             for n in range(6):
                 place = 40 + 120 * y + 13 * x + n
-                own = numerics.requantize(int(sums[y, x, n]), **parameters[n], **CLAMP)
+                own = numerics.requantise(int(sums[y, x, n]), **parameters[n], **CLAMP)
                 operands = (int(expected[place]), own) if own_second else (own, int(expected[place]))
                 expected[place] = numerics.add_residual(*operands, settings)
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),

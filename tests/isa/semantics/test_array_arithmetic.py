@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.isa import numerics
-from tilewright.isa.semantics.array_arithmetic import EXACT_TERMS, add_residual, correlate, dot, requantize
+from tilewright.isa.semantics.array_arithmetic import EXACT_TERMS, add_residual, correlate, dot, requantise
 
 INT32 = 2**31
 
@@ -34,7 +34,7 @@ def test_correlate_is_the_sum_of_nine_products():
 
 @pytest.mark.parametrize(("zero_point", "low", "high"),
                          [(0, -128, 127), (-128, -128, 127), (5, 5, 100), (127, -3, 127)])
-def test_requantize_equals_numerics(zero_point, low, high):
+def test_requantise_equals_numerics(zero_point, low, high):
     rng = np.random.default_rng(zero_point & 0xFF)
     count = 4000
     # Sums of every magnitude, and sums that wrap with their bias.
@@ -46,8 +46,8 @@ def test_requantize_equals_numerics(zero_point, low, high):
     # Halves: a power of two as scale, so that ties are common.
     mantissas[:500], shifts[:500], bias[:500] = 1 << 23, rng.integers(24, 30, 500), 0
     scales = np.array([scale(m, s) for m, s in zip(mantissas.tolist(), shifts.tolist(), strict=True)], np.float32)
-    found = requantize(sums[None], bias, scales, zero_point, low, high)[0]
-    expected = [numerics.requantize(a, bias=b, mantissa=m, shift=s, zero_point=zero_point, low=low, high=high)
+    found = requantise(sums[None], bias, scales, zero_point, low, high)[0]
+    expected = [numerics.requantise(a, bias=b, mantissa=m, shift=s, zero_point=zero_point, low=low, high=high)
                 for a, b, m, s in zip(sums.tolist(), bias.tolist(), mantissas.tolist(), shifts.tolist(), strict=True)]
     np.testing.assert_array_equal(found, expected)
 

@@ -52,7 +52,7 @@ def test_pooling_visits_windows_value_by_value(winograd, kernel, stride, top, le
                     first = (y, x) == (max(0, y0), max(0, x0))
                     for n in range(6):
                         place = 40 + 120 * wy + 13 * wx + n
-                        value = numerics.requantize(int(sums[y, x, n]), **parameters[n], **CLAMP)
+                        value = numerics.requantise(int(sums[y, x, n]), **parameters[n], **CLAMP)
                         expected[place] = value if first else max(value, expected[place])
     run(engine, ("act.set_output", OUTPUT), ("act.set_clamp", CLAMP),
         ("pool.window", {"kernel_y": kernel[0], "kernel_x": kernel[1], "stride_y": stride[0], "stride_x": stride[1],

@@ -106,14 +106,14 @@ def check(dut, requests, expected, gap, rng):
 def test_matches_reference_at_exactly_its_latency(draw, gap):
     rng = random.Random(f"{draw.__name__} {gap}")
     requests = [draw(rng) for _ in range(1500)]
-    check(Requantise(META), requests, [numerics.requantize(**fields) for fields in requests], gap, rng)
+    check(Requantise(META), requests, [numerics.requantise(**fields) for fields in requests], gap, rng)
 
 
 def test_draws_reach_what_they_are_for():
     """The random requests are worth little if nearly all results saturate, or none is rounded first."""
     rng = random.Random(0)
     requests = [request(rng) for _ in range(2000)]
-    inside = sum(q["low"] < numerics.requantize(**q) < q["high"] for q in requests)
+    inside = sum(q["low"] < numerics.requantise(**q) < q["high"] for q in requests)
     inexact = sum(abs(q["acc"] + q["bias"]) >= 1 << 24 for q in requests)
     assert inside > 500
     assert inexact > 300

@@ -35,7 +35,7 @@ def mixed(tmp_path):
     x = builder.conv(builder.input((1, 8, 12, 12)), 8, kernel=3, pads=(1, 1, 1, 1))
     y = builder.max_pool(builder.add(x, builder.conv(x, 8, kernel=1)))
     builder.outputs.append(onnx.helper.make_tensor_value_info("soft", onnx.TensorProto.FLOAT, (1, 8, 1, 1)))
-    builder.node("Softmax", [builder.dequantized(builder.average(y))], "soft", axis=1)
+    builder.node("Softmax", [builder.dequantised(builder.average(y))], "soft", axis=1)
     builder.output(y)
     (tmp_path / "mixed.onnx").write_bytes(builder.proto().SerializeToString())
     return tmp_path / "mixed.onnx"

@@ -25,7 +25,7 @@ from tilewright.runtime.compare.three_ways import element_address, side_by_side
 from tilewright.runtime.execution.engines import to_memory
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.model_source import ModelSource, choose_inputs
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.onnx_runtime import Reference
 from tilewright.sim import fast_engine as fast
 from tilewright.sim.values.executor import Executor
@@ -56,7 +56,7 @@ def prepared(model, machine):
     network = compiled.network
     arrays = choose_inputs(network.inputs, ModelSource.of(model), None).arrays
     return network, job_of_compiled(compiled, model.stem), {
-        info.name: quantize_input(info, arrays[info.onnx_name]) for info in network.inputs}, arrays
+        info.name: quantise_input(info, arrays[info.onnx_name]) for info in network.inputs}, arrays
 
 
 def spoil(monkeypatch, address):

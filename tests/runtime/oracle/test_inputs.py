@@ -9,7 +9,7 @@ import pytest
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import InputError
 from tilewright.runtime.oracle import inputs as module
-from tilewright.runtime.oracle.conversion import quantize_input
+from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import (
     NodeArg,
     check_inputs,
@@ -120,7 +120,7 @@ def test_random_inputs_cover_the_quantised_range(dtype, zero_point):
     tensor = info(dtype=dtype, zero_point=zero_point, shape=(4, 40, 50))
     made = random_inputs([tensor])
     check_inputs(made.arrays, node_args([tensor]))
-    levels = quantize_input(tensor, made.arrays["image"])
+    levels = quantise_input(tensor, made.arrays["image"])
     assert set(np.unique(levels)) == set(range(-128, 128))
     np.testing.assert_array_equal(made.arrays["image"], random_inputs([tensor]).arrays["image"])
     assert made.origin == "random values over the quantised range, seed 0"

@@ -8,7 +8,7 @@ from tests.support.exactness import random_inputs
 from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import BUILTIN, builtin
-from tilewright.runtime.oracle.conversion import as_int8, dequantize_output, quantize_input
+from tilewright.runtime.oracle.conversion import as_int8, dequantise_output, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import Reference, run_reference, session
 
 
@@ -83,7 +83,7 @@ def test_quantisation_is_onnx_runtimes(dtype, scale):
     values = np.where(rng.random(info.onnx_shape) < 0.5, values, np.nextafter(ties, rng.choice([-1, 1], ties.shape)))
     values = values.astype(np.float32)
     tensors = run_reference(content, {"input0": values})
-    np.testing.assert_array_equal(quantize_input(info, values), as_int8(tensors[info.name])[0])
+    np.testing.assert_array_equal(quantise_input(info, values), as_int8(tensors[info.name])[0])
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
@@ -92,7 +92,7 @@ def test_dequantisation_is_onnx_runtimes(dtype):
     network = compile_network(content)
     info = network.outputs[0]
     tensors = run_reference(content, random_inputs(network, np.random.default_rng(0)))
-    output = dequantize_output(info, as_int8(tensors[info.name]).reshape(info.shape))
+    output = dequantise_output(info, as_int8(tensors[info.name]).reshape(info.shape))
     assert output.dtype == np.float32
     np.testing.assert_array_equal(output, tensors[info.onnx_name])
 
@@ -101,4 +101,4 @@ def test_inputs_must_be_as_the_model_says():
     info = compile_network(builtin("lenet5")).inputs[0]
     with pytest.raises(ValueError, match=r"^Input 'image' must be float32 of shape \(1, 1, 32, 32\), "
                                          r"not float64 of shape \(32, 32\)$"):
-        quantize_input(info, np.zeros((32, 32)))
+        quantise_input(info, np.zeros((32, 32)))

@@ -14,7 +14,7 @@ import pytest
 from tests.support.core_networks import NETWORKS, inputs_of
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_layers, compile_model
-from tilewright.compiler.emit.artifact import ArtifactError, load_artifact
+from tilewright.compiler.emit.artefact import ArtefactError, load_artefact
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
@@ -24,7 +24,7 @@ from tilewright.models import builtin
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.model_source import ModelSource
-from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artifact_ranges, evaluate_ranges
+from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artefact_ranges, evaluate_ranges
 from tilewright.runtime.ranges.finished_runs import StoredRuns
 from tilewright.runtime.ranges.ranges import LayerRange
 from tilewright.runtime.ranges.runner import Interrupted, RangeRunner, describe, merge_reports
@@ -181,8 +181,8 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_layers_of_a_compiled_model_are_those_of_its_options(folder, cache):
-    evaluation = evaluate_artifact_ranges(folder, None, RangeRequest(layers="1:4"), steps=Silence())
-    manifest = load_artifact(folder).manifest
+    evaluation = evaluate_artefact_ranges(folder, None, RangeRequest(layers="1:4"), steps=Silence())
+    manifest = load_artefact(folder).manifest
     assert [layer.name for layer in evaluation.report.layers] == [layer.name for layer in manifest.layers[1:4]]
     assert "pass" in {layer.kind for layer in evaluation.report.layers}
     assert (evaluation.report.model, evaluation.report.matches_reference) == ("lenet5", True)
@@ -192,12 +192,12 @@ def test_layers_of_a_compiled_model_are_those_of_its_options(folder, cache):
 
 def test_an_interrupted_simulation_of_a_compiled_model_goes_on(folder, cache):
     with pytest.raises(Interrupted):
-        evaluate_artifact_ranges(folder, None, RangeRequest(jobs=1), steps=Breaking(3))
-    again = evaluate_artifact_ranges(folder, None, RangeRequest(jobs=1), steps=Silence())
+        evaluate_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Breaking(3))
+    again = evaluate_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Silence())
     assert re.search(r"[123] of 4 in an earlier run", str(again.report.notes))
     assert again.report.matches_reference
     assert set(again.outputs) == {"logits"}
-    assert again.comparison.compared == len(load_artifact(folder).manifest.layers)
+    assert again.comparison.compared == len(load_artefact(folder).manifest.layers)
 
 
 def test_layers_that_the_machine_needs_in_parts_are_ranges_too(tmp_path, cache):
@@ -209,7 +209,7 @@ def test_layers_that_the_machine_needs_in_parts_are_ranges_too(tmp_path, cache):
     for evaluation in (
             evaluate_ranges(ModelSource(tmp_path / "net.onnx"), small, None, RangeRequest(layers="1:"),
                             steps=Silence()),
-            evaluate_artifact_ranges(tmp_path / "net", None, RangeRequest(layers="1:"), steps=Silence())):
+            evaluate_artefact_ranges(tmp_path / "net", None, RangeRequest(layers="1:"), steps=Silence())):
         assert [layer.kind for layer in evaluation.report.layers] == [*["average"] * 4, "conv"]
         assert evaluation.comparison.matches
         assert evaluation.comparison.compared == 5
@@ -220,5 +220,5 @@ def test_a_compiled_model_with_other_layers_is_refused(folder, tmp_path):
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["options"]["fuse_pool"] = True
     (copy / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtifactError, match=r"must have the layers that its model\.onnx has .*: compile .* again$"):
-        evaluate_artifact_ranges(copy, None, RangeRequest(layers="0:1"), steps=Silence())
+    with pytest.raises(ArtefactError, match=r"must have the layers that its model\.onnx has .*: compile .* again$"):
+        evaluate_artefact_ranges(copy, None, RangeRequest(layers="0:1"), steps=Silence())

@@ -67,7 +67,7 @@ class QdqGroup:
 
     def data_input(self, name: str) -> Tensor:
         """Return the type of the integer tensor behind an input; a computed one."""
-        source = dequantize_before(self.graph, name)
+        source = dequantise_before(self.graph, name)
         if source is None:
             raise self.refusal(f"its input {name!r} is float", "quantise every activation of the model")
         if source.inputs[0] in self.graph.constants:
@@ -121,13 +121,13 @@ class QdqGroup:
                           onnx_nodes=node.onnx_nodes + self.clip.onnx_nodes)
 
 
-def dequantize_before(graph: Graph, name: str) -> Node | None:
+def dequantise_before(graph: Graph, name: str) -> Node | None:
     """Return the DequantizeLinear that computes ``name``, if one does."""
     source = graph.producer(name)
     return source if source is not None and isinstance(source.operator, OnnxDequantizeLinear) else None
 
 
-def type_behind(graph: Graph, dequantize: Node) -> Tensor:
+def type_behind(graph: Graph, dequantise: Node) -> Tensor:
     """Return the type of the integer tensor that a DequantizeLinear reads."""
-    x, scale, zero = (*dequantize.inputs, "")[:3]
-    return quantisation.activation(graph, dequantize, x, scale, zero)
+    x, scale, zero = (*dequantise.inputs, "")[:3]
+    return quantisation.activation(graph, dequantise, x, scale, zero)

@@ -20,7 +20,7 @@ from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
-from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantize_before, type_behind
+from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 
 Shuffle = OnnxTranspose | OnnxDepthToSpace | OnnxSpaceToDepth
 """Operators that move elements one by one: the host core's, if nothing makes them a matter of addresses."""
@@ -86,7 +86,7 @@ def multiplied(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     unsigned = group.kind.dtype == "uint8"
     graph, names, constants = group.graph, [], {}
     for index, name in enumerate(group.node.inputs):
-        source = dequantize_before(graph, name)
+        source = dequantise_before(graph, name)
         if source is None:
             raise group.refusal(f"its input {name!r} is float", "quantise every activation of the model")
         fixed = graph.constants.get(source.inputs[0])

@@ -33,7 +33,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
-from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantize_before, type_behind
+from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
 
@@ -72,7 +72,7 @@ class RecogniseQdq(Pass):
         if isinstance(node.operator, IntegerOperator) or node.reason:
             return graph, (node,), set()
         if isinstance(node.operator, OnnxQuantizeLinear):
-            graph, new = self._quantize(graph, node)
+            graph, new = self._quantise(graph, node)
             return graph, (new,), set()
         if isinstance(node.operator, OnnxDequantizeLinear):
             if node.inputs[0] not in graph.constants:
@@ -85,14 +85,14 @@ class RecogniseQdq(Pass):
         raise UnsupportedNodeError(node.name, node.op, "the datapath has no such operator", "replace it")
 
     @staticmethod
-    def _quantize(graph: Graph, node: Node) -> tuple[Graph, Node]:
+    def _quantise(graph: Graph, node: Node) -> tuple[Graph, Node]:
         """Take a QuantizeLinear outside of groups: at an input of the model, or behind a DequantizeLinear."""
         x, scale, zero = (*node.inputs, "")[:3]
         kind = quantisation.activation(graph, node, node.output, scale, zero)
         typed = quantisation.with_types(graph, kind)
         if x in graph.inputs and graph.tensors[x].dtype == "float32":
             return typed, standing_for(node, Quantize(), x)
-        if (source := dequantize_before(graph, x)) is not None:
+        if (source := dequantise_before(graph, x)) is not None:
             before = type_behind(graph, source)
             if before.same_quantisation(kind):
                 return typed, standing_for(node, QClamp().of_type(kind.dtype), before.name)

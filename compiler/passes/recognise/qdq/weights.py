@@ -18,7 +18,7 @@ from tilewright.compiler.graph.transposed_windows import transposed_operator, tr
 from tilewright.compiler.passes.recognise.fold_affine import affine_of
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.leave_to_core import dequantised
-from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantize_before
+from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
 _MAX_OFFSET_ERROR = 0.5
 """Levels by which a constant sum may be missed: with the rounding of the result, less than one level in all."""
@@ -39,7 +39,7 @@ def weighted(group: QdqGroup, graph: Graph, node: Node, x: Tensor) -> tuple[Grap
 
 def _weights(group: QdqGroup, graph: Graph, node: Node) -> tuple[tuple[str, ...], int]:
     """Return the names of weights, scale and zero point, and the axis that the scales are of."""
-    source = dequantize_before(graph, node.inputs[1])
+    source = dequantise_before(graph, node.inputs[1])
     if source is None:
         raise group.refusal("its weights are float", "quantise the weights to int8")
     assert isinstance(source.operator, OnnxDequantizeLinear)
@@ -114,7 +114,7 @@ def _with_offset(factor: np.ndarray, offset: np.ndarray, x_scale: float, y_scale
 
 def _bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
     """Return the int32 bias; ONNX Runtime quantises a float one by the product of the scales."""
-    source = dequantize_before(graph, name)
+    source = dequantise_before(graph, name)
     if source is not None:
         levels = quantisation.constant(graph, source, source.inputs[0], "bias")
         if quantisation.scales(graph, source, source.inputs[1]).size not in (1, levels.size):

@@ -21,14 +21,14 @@ UNARY = {
 def activated(model, op, x, scale, **attrs):
     """Add a quantised unary operator."""
     y = model.value(x.shape, scale)
-    model.quantized(model.node(op, [model.dequantized(x)], f"float{len(model.nodes)}", **attrs), y)
+    model.quantised(model.node(op, [model.dequantised(x)], f"float{len(model.nodes)}", **attrs), y)
     return y
 
 
 def binary(model, op, x, other, scale):
     """Add a quantised operator of two, the second of which is the name of a float tensor or a constant."""
     y = model.value(x.shape, scale)
-    model.quantized(model.node(op, [model.dequantized(x), other], f"float{len(model.nodes)}"), y)
+    model.quantised(model.node(op, [model.dequantised(x), other], f"float{len(model.nodes)}"), y)
     return y
 
 
@@ -62,7 +62,7 @@ def test_silu_is_one_table(dtype, zero_point):
     model = ModelBuilder("qdq", seed=2, dtype=dtype, zero_point=zero_point)
     x = model.conv(model.input((1, 3, 8, 8)), 4)
     gate = activated(model, "Sigmoid", x, np.float32(1 / 200))
-    y = binary(model, "Mul", x, model.dequantized(gate), np.float32(0.05))
+    y = binary(model, "Mul", x, model.dequantised(gate), np.float32(0.05))
     layer = the_table(assert_layers(model.finish(model.conv(y, 4))))
     assert layer.onnx_nodes[1:] == tuple(node.name for node in model.nodes if node.op_type in ("Sigmoid", "Mul"))
 
@@ -70,12 +70,12 @@ def test_silu_is_one_table(dtype, zero_point):
 def test_a_decomposed_hard_swish_is_one_table():
     model = ModelBuilder("qdq", seed=3)
     x = model.conv(model.input((1, 3, 8, 8)), 4)
-    real = model.dequantized(x)
+    real = model.dequantised(x)
     shifted = model.node("Add", [real, model.constant(np.array([3], np.float32))], "shifted")
     clipped = model.node("Clip", [shifted, model.constant(np.float32(0)), model.constant(np.float32(6))], "clipped")
     product = model.node("Mul", [real, clipped], "product")
     y = model.value(x.shape, np.float32(0.04))
-    model.quantized(model.node("Div", [product, model.constant(np.float32(6))], "divided"), y)
+    model.quantised(model.node("Div", [product, model.constant(np.float32(6))], "divided"), y)
     assert the_table(assert_layers(model.finish(y))).output == y.name
 
 
@@ -83,7 +83,7 @@ def test_a_change_of_quantisation_is_a_table():
     model = ModelBuilder("qdq", seed=4)
     x = model.conv(model.input((1, 3, 8, 8)), 4)
     other = Value("other", x.shape, np.float32(x.scale * 0.7), 12)
-    model.quantized(model.dequantized(x), other)
+    model.quantised(model.dequantised(x), other)
     # ONNX Runtime computes with a third quantisation there, so results are only near.
     network = assert_layers(model.finish(model.conv(other, 4)), levels=4)
     layer = the_table(network)

@@ -26,8 +26,8 @@ def test_squeeze_and_excitation(form, dtype, zero_point):
     opened = model.value(gate.shape, np.float32(1 / 250))
     y = model.value(x.shape, np.float32(x.scale * 0.6))
     if form == "qdq":
-        model.quantized(model.node("Sigmoid", [model.dequantized(gate)], "opened"), opened)
-        model.quantized(model.node("Mul", [model.dequantized(x), model.dequantized(opened)], "product"), y)
+        model.quantised(model.node("Sigmoid", [model.dequantised(gate)], "opened"), opened)
+        model.quantised(model.node("Mul", [model.dequantised(x), model.dequantised(opened)], "product"), y)
     else:
         model.node("QLinearSigmoid", [gate.name, *model.parameters(gate), *model.parameters(opened)], opened.name,
                    "com.microsoft")
@@ -153,7 +153,7 @@ def test_several_inputs_and_a_condition_known_while_compiling():
 def test_operators_behind_the_last_quantised_one(dtype):
     model = ModelBuilder("qdq", seed=11)
     y = model.gemm(model.flatten(model.conv(model.input((1, 3, 6, 6)), 4)), 10)
-    probabilities = model.node("Softmax", [model.dequantized(y)], "probabilities", axis=-1)
+    probabilities = model.node("Softmax", [model.dequantised(y)], "probabilities", axis=-1)
     model.outputs.append(model.float_output(probabilities, (1, 10)))
     if dtype == "int8":
         model.output(y, integer=True)
@@ -172,7 +172,7 @@ def test_constants_per_channel_between_quantisations_are_a_convolution(op, dtype
     else:
         constants = [model.constant(rows[0].astype(np.float32).reshape(1, 4, 1, 1))]
     y = model.value(x.shape, np.float32(x.scale * 1.3))
-    model.quantized(model.node(op, [model.dequantized(x), *constants], "result"), y)
+    model.quantised(model.node(op, [model.dequantised(x), *constants], "result"), y)
     network = assert_layers(model.finish(model.conv(y, 4)), levels=3)
     assert core_ops(network) == []
     assert [layer.exact for layer in network.layers] == [True, False, True]
@@ -185,7 +185,7 @@ def normalised_to(ratio, offsets):
     y = model.value(x.shape, np.float32(x.scale * 0.75 / ratio))
     rows = [np.full(4, 0.75), np.multiply(offsets, y.scale), np.zeros(4), np.ones(4) - 1e-5]
     constants = [model.constant(row.astype(np.float32)) for row in rows]
-    model.quantized(model.node("BatchNormalization", [model.dequantized(x), *constants], "result"), y)
+    model.quantised(model.node("BatchNormalization", [model.dequantised(x), *constants], "result"), y)
     return assert_layers(model.finish(y))
 
 
@@ -206,7 +206,7 @@ def test_constants_that_are_no_numbers_are_not_of_the_datapath():
     x = model.conv(model.input((1, 3, 8, 8)), 4)
     y = model.value(x.shape, x.scale)
     offset = model.constant(np.array([1, np.inf, 2, 3], np.float32).reshape(4, 1, 1))
-    model.quantized(model.node("Add", [model.dequantized(x), offset], "result"), y)
+    model.quantised(model.node("Add", [model.dequantised(x), offset], "result"), y)
     network = compile_network(model.finish(y))
     assert core_ops(network) == ["DequantizeLinear", "Add", "QuantizeLinear"]
     assert network.layers[-2].reason == "its constants make infinity or no number"
@@ -219,7 +219,7 @@ def test_a_quantised_constant_per_channel():
               model.constant(np.int8(0))]
     y = model.value(x.shape, x.scale)
     factor = model.node("DequantizeLinear", levels, "factor")
-    model.quantized(model.node("Mul", [factor, model.dequantized(x)], "result"), y)
+    model.quantised(model.node("Mul", [factor, model.dequantised(x)], "result"), y)
     assert core_ops(assert_layers(model.finish(y))) == []
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tilewright.compiler.compile import compile_layers, compile_model
-from tilewright.compiler.emit.artifact import FILES, load_artifact
+from tilewright.compiler.emit.artefact import FILES, load_artefact
 from tilewright.compiler.emit.c import expression, program_text
 from tilewright.compiler.emit.elf import ToolchainError, compile_elf
-from tilewright.compiler.emit.manifest import ArtifactError, sha256
+from tilewright.compiler.emit.manifest import ArtefactError, sha256
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.emit_c import header
@@ -31,13 +31,13 @@ FREE_VARIABLE = ('[{"name": "f", "comment": "", "body": [{"issue": "sta.status",
 
 
 @pytest.fixture(scope="module")
-def artifact(tmp_path_factory):
+def artefact(tmp_path_factory):
     return compile_model(builtin("lenet5"), PRESETS["base"], tmp_path_factory.mktemp("lenet") / "out")
 
 
 @pytest.fixture
-def copy(artifact, tmp_path):
-    shutil.copytree(artifact.folder, tmp_path / "copy")
+def copy(artefact, tmp_path):
+    shutil.copytree(artefact.folder, tmp_path / "copy")
     return tmp_path / "copy"
 
 
@@ -135,40 +135,40 @@ def test_a_program_too_large_for_its_memory_is_refused(tmp_path):
 # ---- artefact
 
 
-def test_an_artefact_says_what_was_compiled(artifact):
-    manifest = artifact.manifest
+def test_an_artefact_says_what_was_compiled(artefact):
+    manifest = artefact.manifest
     assert [layer.algorithm for layer in manifest.layers] == ["conv"] * 5
     assert manifest.layers[0].onnx_nodes == ("/conv1/Conv", "/relu1/Relu", "/pool1/MaxPool")
     assert manifest.machine == PRESETS["base"]
     assert manifest.outputs[0].onnx_shape == (1, 10)
-    assert {path.name for path in artifact.folder.iterdir()} == {"manifest.json", *FILES}
-    assert artifact.model.read_bytes() == builtin("lenet5").read_bytes()
+    assert {path.name for path in artefact.folder.iterdir()} == {"manifest.json", *FILES}
+    assert artefact.model.read_bytes() == builtin("lenet5").read_bytes()
 
 
-def test_reading_gives_back_what_was_written(artifact):
-    read = load_artifact(artifact.folder)
-    assert read == artifact
-    assert list(read.program.commands()) == list(artifact.program.commands())
+def test_reading_gives_back_what_was_written(artefact):
+    read = load_artefact(artefact.folder)
+    assert read == artefact
+    assert list(read.program.commands()) == list(artefact.program.commands())
 
 
-def test_two_compilations_are_equal_byte_by_byte(artifact, tmp_path):
+def test_two_compilations_are_equal_byte_by_byte(artefact, tmp_path):
     again = compile_model(builtin("lenet5"), PRESETS["base"], tmp_path / "again")
     for name in ("manifest.json", *FILES):
-        assert (again.folder / name).read_bytes() == (artifact.folder / name).read_bytes(), name
+        assert (again.folder / name).read_bytes() == (artefact.folder / name).read_bytes(), name
 
 
 def test_the_options_of_the_compilation_are_kept(tmp_path):
     options = Options(fuse_pool=False, winograd="never")
     made = compile_model(builtin("lenet5"), PRESETS["base"], tmp_path / "out", options=options)
-    assert load_artifact(made.folder).manifest.options == options
+    assert load_artefact(made.folder).manifest.options == options
 
 
 def test_an_artefact_replaces_an_artefact_and_nothing_else(copy):
     compile_model(builtin("lenet5"), PRESETS["nano"], copy)
-    assert load_artifact(copy).manifest.machine == PRESETS["nano"]
+    assert load_artefact(copy).manifest.machine == PRESETS["nano"]
     assert [path.name for path in copy.parent.iterdir()] == ["copy"]
     (copy / "manifest.json").unlink()
-    with pytest.raises(ArtifactError, match=r"must be a new folder or one with an artefact, and has something else"):
+    with pytest.raises(ArtefactError, match=r"must be a new folder or one with an artefact, and has something else"):
         compile_model(builtin("lenet5"), PRESETS["base"], copy)
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
 
     network_free = tmp_path / "out"
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(ArtifactError, match=r"cannot be written: .*No space left on device$"):
+    with pytest.raises(ArtefactError, match=r"cannot be written: .*No space left on device$"):
         compile_model(builtin("lenet5"), PRESETS["base"], network_free)
     assert list(tmp_path.iterdir()) == []
 
@@ -187,15 +187,15 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path, monkeypatch):
 def test_a_changed_file_is_refused(copy, name):
     with (copy / name).open("ab") as file:
         file.write(b" ")
-    with pytest.raises(ArtifactError, match=r"must be as it was written, and its SHA-256 says it is not"):
-        load_artifact(copy)
+    with pytest.raises(ArtefactError, match=r"must be as it was written, and its SHA-256 says it is not"):
+        load_artefact(copy)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", *FILES])
 def test_a_missing_file_is_refused(copy, name):
     (copy / name).unlink()
-    with pytest.raises(ArtifactError, match=r"cannot be read: "):
-        load_artifact(copy)
+    with pytest.raises(ArtefactError, match=r"cannot be read: "):
+        load_artefact(copy)
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
@@ -221,8 +221,8 @@ def test_a_missing_file_is_refused(copy, name):
 def test_a_manifest_that_makes_no_sense_is_refused(copy, change, sentence):
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(manifest | change))
-    with pytest.raises(ArtifactError, match=sentence):
-        load_artifact(copy)
+    with pytest.raises(ArtefactError, match=sentence):
+        load_artefact(copy)
 
 
 @pytest.mark.parametrize(("tensor", "sentence"), [
@@ -235,8 +235,8 @@ def test_a_tensor_that_makes_no_sense_is_refused(copy, tensor, sentence):
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["tensors"][0] |= tensor
     (copy / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtifactError, match=sentence):
-        load_artifact(copy)
+    with pytest.raises(ArtefactError, match=sentence):
+        load_artefact(copy)
 
 
 @pytest.mark.parametrize(("text", "sentence"), [
@@ -254,8 +254,8 @@ def test_a_tensor_that_makes_no_sense_is_refused(copy, tensor, sentence):
 ])
 def test_a_program_that_cannot_be_run_is_refused(copy, text, sentence):
     tamper(copy, "program.json", text)
-    with pytest.raises(ArtifactError, match=sentence):
-        load_artifact(copy)
+    with pytest.raises(ArtefactError, match=sentence):
+        load_artefact(copy)
 
 
 def test_loops_that_would_run_for_ever_are_refused(copy):
@@ -263,12 +263,12 @@ def test_loops_that_would_run_for_ever_are_refused(copy):
     for name in "abc":
         body = f'{{"loop": "{name}", "count": 4000, "body": [{body}]}}'
     tamper(copy, "program.json", f'[{{"name": "f", "comment": "", "body": [{body}]}}]')
-    with pytest.raises(ArtifactError, match=r"Program must have at most 4000000 commands, not 64000000000$"):
-        load_artifact(copy)
+    with pytest.raises(ArtefactError, match=r"Program must have at most 4000000 commands, not 64000000000$"):
+        load_artefact(copy)
 
 
-def test_generated_c_uses_what_the_header_defines(artifact):
-    defined = set(re.findall(r"#define (\w+)", (artifact.folder / "tilewright.h").read_text()))
-    used = set(re.findall(r"\b(tw_\w+|TW_\w+)", (artifact.folder / "model.c").read_text()))
+def test_generated_c_uses_what_the_header_defines(artefact):
+    defined = set(re.findall(r"#define (\w+)", (artefact.folder / "tilewright.h").read_text()))
+    used = set(re.findall(r"\b(tw_\w+|TW_\w+)", (artefact.folder / "model.c").read_text()))
     assert used <= defined
     assert "tw_conv_run" in used

@@ -20,7 +20,7 @@ from tilewright.compiler.emit.elf import FIRMWARE, MAX_ELF_BYTES
 from tilewright.compiler.emit.manifest import (
     FORMAT_VERSION,
     MAX_MEMORY_BYTES,
-    ArtifactError,
+    ArtefactError,
     Manifest,
     from_json,
     sha256,
@@ -38,11 +38,11 @@ MAX_FILE_BYTES = {"manifest.json": 64 << 20, "program.json": 64 << 20, "weights.
                   "model.c": 64 << 20, "tilewright.h": 1 << 20, "model.elf": MAX_ELF_BYTES, "model.onnx": 2 << 30,
                   **dict.fromkeys(FIRMWARE_FILES, 1 << 20)}
 
-__all__ = ["Artifact", "ArtifactError", "load_artifact", "write_artifact"]
+__all__ = ["Artefact", "ArtefactError", "load_artefact", "write_artefact"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artefact:
     """An artefact that has been checked; ``manifest`` says what it holds."""
 
     folder: Path
@@ -66,7 +66,7 @@ class Artifact:
         return ((self.manifest.weights_address, file),) if file.stat().st_size else ()
 
 
-def write_artifact(folder: Path, manifest: Manifest, program: Program, contents: dict[str, bytes]) -> Artifact:
+def write_artefact(folder: Path, manifest: Manifest, program: Program, contents: dict[str, bytes]) -> Artefact:
     """Write an artefact to ``folder``.
 
     Parameters
@@ -78,17 +78,17 @@ def write_artifact(folder: Path, manifest: Manifest, program: Program, contents:
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If the folder has something else in it, or cannot be written; nothing half-written is left behind then.
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "manifest.json").is_file()
                                                      or not any(folder.iterdir()))):
-        raise ArtifactError(f"Output {folder} must be a new folder or one with an artefact, and has something else "
+        raise ArtefactError(f"Output {folder} must be a new folder or one with an artefact, and has something else "
                             f"in it")
     contents = contents | {"program.json": _json(program_to_json(program)),
                            **{name: (FIRMWARE / name).read_bytes() for name in FIRMWARE_FILES}}
     if contents.keys() != set(FILES):
-        raise ArtifactError(f"Artefact must have the files {', '.join(FILES)}, not {', '.join(sorted(contents))}")
+        raise ArtefactError(f"Artefact must have the files {', '.join(FILES)}, not {', '.join(sorted(contents))}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
@@ -103,27 +103,27 @@ def write_artifact(folder: Path, manifest: Manifest, program: Program, contents:
                 folder.rename(Path(scratch, "old"))
             fresh.rename(folder)
     except OSError as error:
-        raise ArtifactError(f"Artefact {folder} cannot be written: {error}") from error
-    return Artifact(folder=folder, manifest=manifest, program=program)
+        raise ArtefactError(f"Artefact {folder} cannot be written: {error}") from error
+    return Artefact(folder=folder, manifest=manifest, program=program)
 
 
 def _json(data: Any) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=True) + "\n").encode()
 
 
-def load_artifact(folder: Path) -> Artifact:
+def load_artefact(folder: Path) -> Artefact:
     """Read and check the artefact in ``folder``.
 
     Raises
     ------
-    ArtifactError
+    ArtefactError
         If it is none, was made by another version of the format, or is damaged.
     """
     try:
         data = _read_json(folder / "manifest.json")
         version = value(data, "format_version", int)
         if version != FORMAT_VERSION:
-            raise ArtifactError(f"Artefact {folder} must have format version {FORMAT_VERSION}, not {version}: compile "
+            raise ArtefactError(f"Artefact {folder} must have format version {FORMAT_VERSION}, not {version}: compile "
                                 f"the model again")
         _check_files(folder, value(data, "files", dict))
         manifest = from_json(data)
@@ -131,13 +131,13 @@ def load_artifact(folder: Path) -> Artifact:
         check_program(program, manifest.memory_bytes)
         weights = (folder / "weights.bin").stat().st_size
     except OSError as error:
-        raise ArtifactError(f"Artefact {folder} cannot be read: {error}") from error
+        raise ArtefactError(f"Artefact {folder} cannot be read: {error}") from error
     except ProgramError as error:
-        raise ArtifactError(f"Artefact {folder} has a program that cannot be run: {error}") from error
+        raise ArtefactError(f"Artefact {folder} has a program that cannot be run: {error}") from error
     if manifest.weights_address + weights > MAIN_BASE + manifest.memory_bytes:
-        raise ArtifactError(f"Artefact {folder} must have weights inside its {manifest.memory_bytes} bytes of memory, "
+        raise ArtefactError(f"Artefact {folder} must have weights inside its {manifest.memory_bytes} bytes of memory, "
                             f"not {weights} bytes at {manifest.weights_address:#x}")
-    return Artifact(folder=folder, manifest=manifest, program=program)
+    return Artefact(folder=folder, manifest=manifest, program=program)
 
 
 def _read_json(path: Path) -> Any:
@@ -145,23 +145,23 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"Artefact file {path} must be JSON: {error}") from error
+        raise ArtefactError(f"Artefact file {path} must be JSON: {error}") from error
 
 
 def _check_size(path: Path) -> None:
     size = path.stat().st_size
     if size > MAX_FILE_BYTES[path.name]:
-        raise ArtifactError(f"Artefact file {path} must have at most {MAX_FILE_BYTES[path.name]} bytes, not {size}")
+        raise ArtefactError(f"Artefact file {path} must have at most {MAX_FILE_BYTES[path.name]} bytes, not {size}")
 
 
 def _check_files(folder: Path, hashes: dict[str, Any]) -> None:
     if hashes.keys() != set(FILES):
-        raise ArtifactError(f"Artefact {folder} must list the files {', '.join(FILES)}, "
+        raise ArtefactError(f"Artefact {folder} must list the files {', '.join(FILES)}, "
                             f"not {', '.join(sorted(map(str, hashes)))[:200]}")
     for name in FILES:
         _check_size(folder / name)
         if sha256(folder / name) != hashes[name]:
-            raise ArtifactError(f"Artefact file {folder / name} must be as it was written, and its SHA-256 says it is "
+            raise ArtefactError(f"Artefact file {folder / name} must be as it was written, and its SHA-256 says it is "
                                 f"not: compile the model again")
 
 
