@@ -12,6 +12,8 @@ from tilewright.runtime.evaluate import evaluate_baseline
 from tilewright.runtime.model_source import find_model
 from tilewright.tools.progress import Steps
 
+__all__ = ["TITLES", "BaselineFigures", "baselines_of"]
+
 TITLES: Mapping[CoreName, str] = {
     HOST_CORE: "plain C -O3, CV32E40X, RV32IMC, zero-wait memory",
     XPULP_CORE: "C -O3 with XPULP SIMD, CV32E40P, RV32IMC, zero-wait memory"}
@@ -68,12 +70,12 @@ def baselines_of(network: str, store: FigureStore, steps: Steps) -> tuple[Baseli
 
     def figures(core: CoreName) -> BaselineFigures:
         return BaselineFigures(**store.get(f"baseline {core}", source.path, lambda: asdict(
-            figures_of_baseline(evaluate_baseline(source, None, core=core, steps=steps)))))
+            _figures_of_baseline(evaluate_baseline(source, None, core=core, steps=steps)))))
 
     return tuple(figures(core) for core in TITLES)
 
 
-def figures_of_baseline(result: BaselineResult) -> BaselineFigures:
+def _figures_of_baseline(result: BaselineResult) -> BaselineFigures:
     """Return the figures of a run."""
     return BaselineFigures(
         core=result.core, cycles=result.cycles, instructions=result.instructions,

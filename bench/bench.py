@@ -18,6 +18,8 @@ from tilewright.compiler.network.options import BEST
 from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 
+__all__ = ["bench", "host"]
+
 
 def bench(cases: Iterable[BenchCase], output: Path, steps: Steps, *, store: FigureStore, rtl_cycles: float = math.inf,
           all_baselines: bool = False, command: str = "tilewright bench", energy: Path | None = None) -> bool:

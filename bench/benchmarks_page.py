@@ -13,7 +13,9 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.tools.markdown import change
 from tilewright.tools.templates import render
 
-LONG = 10_000
+__all__ = ["page", "pairs"]
+
+_LONG = 10_000
 """Cycles from which on a layer's prediction is judged: dozens of cycles of start-up are a lot of a short one."""
 
 _TEMPLATE = Path(__file__).with_name("benchmarks_page.md.j2")
@@ -34,14 +36,14 @@ def page(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]],
         What could not be run, and the compiler's sentence.
     """
     return render(
-        _TEMPLATE, command=command, host=host, refused=refused or {}, networks=network_table(results),
-        speedups=speedup_table(results, baselines), baselines=baseline_table(baselines), fusion=fusion_table(results),
-        winograd=winograd_table(results), reuse=reuse_table(results), depthwise=depthwise_table(results),
-        simulation=simulation_table(results), paper=paper_table(results, baselines), tiles=tile_cycles(results),
+        _TEMPLATE, command=command, host=host, refused=refused or {}, networks=_network_table(results),
+        speedups=speedup_table(results, baselines), baselines=baseline_table(baselines), fusion=_fusion_table(results),
+        winograd=_winograd_table(results), reuse=_reuse_table(results), depthwise=_depthwise_table(results),
+        simulation=_simulation_table(results), paper=paper_table(results, baselines), tiles=tile_cycles(results),
         run_named=run_named, paper_tile_cycles_before=TILE_CYCLES_BEFORE, paper_tile_cycles=TILE_CYCLES)
 
 
-def network_table(results: Results) -> str:
+def _network_table(results: Results) -> str:
     """Return the table of all networks on all machines."""
     rows = [[*place(case), f"{each.macs:,}", f"{each.cycles:,}", f"{each.macs_per_multiplier_cycle:.2f}",
              f"{each.roofline_cycles:,}", f"{100 * each.roofline_share:.1f} %",
@@ -60,7 +62,7 @@ def pairs(results: Results, options: Options) -> list[tuple[BenchCase, Figures, 
             and (full := BenchCase(network=case.network, machine=case.machine, engine=case.engine)) in results]
 
 
-def fusion_table(results: Results) -> str:
+def _fusion_table(results: Results) -> str:
     """Return what fusing convolution and pooling brings."""
     rows = [[*place(case), f"{fused.cycles:,}", f"{apart.cycles:,}", change(fused.cycles, apart.cycles),
              f"{fused.bytes_moved:,}", f"{apart.bytes_moved:,}", change(fused.bytes_moved, apart.bytes_moved),
@@ -71,7 +73,7 @@ def fusion_table(results: Results) -> str:
     return run_table(heads, rows)
 
 
-def winograd_table(results: Results) -> str:
+def _winograd_table(results: Results) -> str:
     """Return what conv23 brings over conv."""
     rows = [[*place(case), f"{full.winograd_layers} of {full.layers}", f"{full.cycles:,}", f"{less.cycles:,}",
              change(full.cycles, less.cycles), energy(full), energy(less),
@@ -82,7 +84,7 @@ def winograd_table(results: Results) -> str:
     return run_table(heads, rows)
 
 
-def reuse_table(results: Results) -> str:
+def _reuse_table(results: Results) -> str:
     """Return what column reuse brings."""
     rows = [[*place(case), f"{full.buffer_bytes_read:,}", f"{less.buffer_bytes_read:,}",
              change(full.buffer_bytes_read, less.buffer_bytes_read), f"{full.cycles:,}", f"{less.cycles:,}",
@@ -93,7 +95,7 @@ def reuse_table(results: Results) -> str:
     return run_table(heads, rows)
 
 
-def depthwise_table(results: Results) -> str:
+def _depthwise_table(results: Results) -> str:
     """Return what depthwise convolutions take, where there are any."""
     rows = [[*place(case), f"{part.stride}", f"{part.layers}", f"{part.macs:,}", f"{part.cycles:,}",
              f"{part.macs / (each.multipliers * part.cycles):.2f}", f"{100 * part.cycles / each.cycles:.1f} %"]
@@ -102,7 +104,7 @@ def depthwise_table(results: Results) -> str:
     return run_table(heads, rows)
 
 
-def simulation_table(results: Results) -> str:
+def _simulation_table(results: Results) -> str:
     """Return how long simulation takes, and how far the fast engine is off where RTL ran too."""
     rows = []
     for case, each in results.items():
@@ -110,16 +112,16 @@ def simulation_table(results: Results) -> str:
             continue
         simulated = results.get(BenchCase(network=case.network, machine=case.machine, engine="rtl"))
         errors = ["", ""] if case.engine != "fast" or simulated is None else [
-            change(each.cycles, simulated.cycles), largest_error(each, simulated)]
+            change(each.cycles, simulated.cycles), _largest_error(each, simulated)]
         rows.append([*place(case), f"{each.cycles:,}", *errors, f"{each.seconds:.2f}",
                      f"{each.cycles_per_second:,.0f}"])
-    heads = (*PLACE, "cycles", "predicted − simulated", f"largest of a layer of ≥ {LONG:,} cycles", "seconds",
+    heads = (*PLACE, "cycles", "predicted − simulated", f"largest of a layer of ≥ {_LONG:,} cycles", "seconds",
              "simulated cycles per second")
     return run_table(heads, rows)
 
 
-def largest_error(predicted: Figures, simulated: Figures) -> str:
+def _largest_error(predicted: Figures, simulated: Figures) -> str:
     """Return the largest error of a long layer's cycles, in per cent; a dash where no layer is long."""
     pairs = [(here, there) for here, there in zip(predicted.layer_cycles, simulated.layer_cycles, strict=True)
-             if there >= LONG]
+             if there >= _LONG]
     return change(*max(pairs, key=lambda pair: abs(pair[0] / pair[1] - 1))) if pairs else "–"

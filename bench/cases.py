@@ -9,6 +9,11 @@ from tilewright.isa.machine import PRESETS, Machine
 from tilewright.models import BUILTIN, LARGE, NAMES
 from tilewright.runtime.execution.engines import ENGINES, EngineName
 
+__all__ = [
+    "BASELINES", "COMPARED", "FULL", "NO_REUSE", "NO_WINOGRAD", "QUICK", "SIDES", "UNFUSED", "VARIANTS", "BenchCase",
+    "matrix",
+]
+
 QUICK = ("lenet5", "lenet5_accel", "vgg16-32", "resnet18-32")
 """Networks of ``--quick``."""
 
@@ -57,7 +62,7 @@ class BenchCase:
         return f"{self.network} on {self.machine.name}, engine {self.engine}{limits}"
 
 
-def choose(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+def _choose(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
     """Return ``names`` if all of them are known.
 
     Raises
@@ -91,8 +96,8 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     """
     if engine not in ENGINES:
         raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-    names = choose(networks, NAMES, "Networks")
-    sizes = tuple(PRESETS) if machines is None else choose(machines, tuple(PRESETS), "Machines")
+    names = _choose(networks, NAMES, "Networks")
+    sizes = tuple(PRESETS) if machines is None else _choose(machines, tuple(PRESETS), "Machines")
     return tuple(case for name in names for case in _cases(name, sizes, engine, named=machines is not None))
 
 

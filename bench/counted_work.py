@@ -13,6 +13,8 @@ from tilewright.isa.machine import Machine
 from tilewright.runtime.execution.report import Report
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
+__all__ = ["LayerWork", "energy_of", "work_of"]
+
 
 @dataclass(frozen=True, slots=True)
 class LayerWork:

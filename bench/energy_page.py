@@ -21,8 +21,10 @@ from tilewright.energy.pricing import Pricing
 from tilewright.tools.markdown import change, digits
 from tilewright.tools.templates import render
 
-PICO_PER_MICRO = 1e6
-MICROWATT_PER_MILLIWATT = 1e3
+__all__ = ["energy_page"]
+
+_PICO_PER_MICRO = 1e6
+_MICROWATT_PER_MILLIWATT = 1e3
 
 _TEMPLATE = Path(__file__).with_name("energy_page.md.j2")
 
@@ -61,8 +63,8 @@ def _networks(technology: Technology, runs: Iterable[tuple[BenchCase, Figures]])
     for case, figures in runs:
         total = _priced(figures, case, technology.name).total
         microseconds = figures.cycles / technology.clock_mhz
-        rows.append([*place(case), digits(total.uj), *_ranges(total), digits(total.uj * PICO_PER_MICRO / figures.macs),
-                     digits(MICROWATT_PER_MILLIWATT * total.uj / microseconds)])
+        rows.append([*place(case), digits(total.uj), *_ranges(total), digits(total.uj * _PICO_PER_MICRO / figures.macs),
+                     digits(_MICROWATT_PER_MILLIWATT * total.uj / microseconds)])
     heads = (*PLACE, "energy, µJ", "relative", "absolute", "pJ per MAC", f"mW at {technology.clock_mhz:g} MHz")
     return run_table(heads, rows)
 

@@ -10,8 +10,10 @@ from typing import Any
 from tilewright.tools.files import write_file
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["FILES", "SOURCES", "FigureStore", "source_digest"]
+
 SOURCES = Path(__file__).resolve().parents[1]
-FOLDERS = ("isa", "compiler", "rtl", "sim")
+_FOLDERS = ("isa", "compiler", "rtl", "sim")
 FILES = (
     "energy/actions.py", "energy/activity.py", "energy/activity.toml", "energy/registers.py",
     *(f"runtime/{name}.py" for name in (
@@ -20,10 +22,10 @@ FILES = (
         "oracle/conversion", "oracle/exact_products", "oracle/expected_tensors", "oracle/inputs", "oracle/onnx_runtime",
         "session")),
     *(f"bench/{name}.py" for name in ("baselines", "counted_work", "figure_store", "runs")))
-SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
+_SUFFIXES = (".py", ".sv", ".vlt", ".cpp", ".h", ".c", ".S", ".ld", ".toml")
 """Sources on which figures depend, besides the model."""
 
-APART = ("rtl/bus/wishbone", "compiler/emit/board_image", "compiler/c/board")
+_APART = ("rtl/bus/wishbone", "compiler/emit/board_image", "compiler/c/board")
 """Of these no count depends on: prices, which are looked up anew, and what is made beside simulations."""
 
 
@@ -56,9 +58,9 @@ class FigureStore:
 def source_digest() -> str:
     """Return a hash of everything that compiles, simulates and prices."""
     digest = hashlib.sha256()
-    folders = [path for folder in FOLDERS for path in sorted((SOURCES / folder).rglob("*"))
-               if path.suffix in SUFFIXES and path.is_file()
-               and not path.relative_to(SOURCES).as_posix().startswith(APART)]
+    folders = [path for folder in _FOLDERS for path in sorted((SOURCES / folder).rglob("*"))
+               if path.suffix in _SUFFIXES and path.is_file()
+               and not path.relative_to(SOURCES).as_posix().startswith(_APART)]
     for path in (*folders, *(SOURCES / name for name in FILES)):
         digest.update(f"{path.relative_to(SOURCES)}\n".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -16,6 +16,8 @@ from tilewright.compiler.network.options import BEST
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.tools.markdown import cut, table
 
+__all__ = ["ROWS", "TILE_CYCLES", "TILE_CYCLES_BEFORE", "PaperRow", "paper_table", "run_named", "tile_cycles"]
+
 TILE_CYCLES_BEFORE, TILE_CYCLES = 140, 21
 """Of the paper, for F(2x2,3x3): without and with its instruction CONV23."""
 

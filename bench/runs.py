@@ -19,6 +19,8 @@ from tilewright.runtime.model_source import find_model
 from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.progress import Steps
 
+__all__ = ["Depthwise", "Figures", "depthwise_of", "matters", "run_case"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depthwise:
@@ -127,11 +129,11 @@ def matters(options: Options, full: Figures) -> bool:
         full.fused_pools > 0 and not options.fuse_pool)
 
 
-MACS_PER_TILE = 36
+_MACS_PER_TILE = 36
 """Of the ONNX operator, in 2x2 outputs of a 3x3 kernel and one pair of channels."""
 
 
-def figures_of(evaluation: Evaluation, network: Network) -> Figures:
+def _figures_of(evaluation: Evaluation, network: Network) -> Figures:
     """Return the figures of a run that compiled its model itself; ``network`` is what ran, as it fits the machine."""
     report, plan = evaluation.report, evaluation.explanation
     if plan is None:
@@ -147,7 +149,7 @@ def figures_of(evaluation: Evaluation, network: Network) -> Figures:
         cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
         compared=evaluation.comparison.compared, nearly=evaluation.comparison.floats,
         loose=evaluation.comparison.loose,
-        tile_cycles=MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
+        tile_cycles=_MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
         winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
         layer_cycles=tuple(layer.cycles for layer in report.layers),
         core_cycles=sum(layer.cycles for layer in report.layers if layer.algorithm == "core"),
@@ -178,7 +180,7 @@ def run_case(case: BenchCase, store: FigureStore, steps: Steps) -> Figures:
         evaluation = evaluate_model(source, case.machine, case.engine, None, options=case.options,
                                     run=RunOptions(steps=steps))
         network, _ = fit_network(compile_network(source.path, case.options), case.machine, case.options)
-        return figures_of(evaluation, network).to_json()
+        return _figures_of(evaluation, network).to_json()
 
     key = f"{case!r} {MemoryTiming.default(case.machine)!r}"
     return Figures.from_json(store.get(key, source.path, make), case.machine)

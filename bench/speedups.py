@@ -9,6 +9,8 @@ from tilewright.bench.table_rows import PLACE, Results, best, energy, place, run
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.tools.markdown import cut
 
+__all__ = ["Baselines", "baseline_table", "of_core", "speedup_table"]
+
 Baselines = Mapping[str, tuple[BaselineFigures, ...]]
 
 def baseline_table(baselines: Baselines) -> str:

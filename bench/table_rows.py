@@ -9,6 +9,8 @@ from tilewright.compiler.network.options import BEST
 from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.markdown import digits, table
 
+__all__ = ["PLACE", "Results", "best", "energy", "place", "run_table"]
+
 Results = Mapping[BenchCase, Figures]
 
 PLACE = ("network, input", "machine", "memory", "engine")

@@ -26,6 +26,8 @@ from tilewright.cli import (
 )
 from tilewright.cli.refusals import OneSentence
 
+__all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
+
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
 

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from tilewright.energy.pricing import Pricing
     from tilewright.runtime.model_source import ModelSource
 
+__all__ = [
+    "DRAM", "TECHNOLOGY", "CompilerOptions", "EnergyOptions", "Engine", "EngineName", "EngineOptions", "Explain",
+    "FileOptions", "InputFile", "JsonFile", "MachineName", "Model", "QuantiseOptions", "RangeOptions",
+    "TechnologyName", "ViewOptions", "machine_named", "model_named", "priced", "say_ranges", "with_groups",
+    "write_json",
+]
+
 TECHNOLOGY, DRAM = "generic45", "lpddr4"
 """Defaults of `energy.pricing` and `energy.estimate`, which take time to import; a test holds them to those."""
 

@@ -26,6 +26,8 @@ from tilewright.cli.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
+__all__ = ["BaselineCore", "CaseOptions", "baseline", "bench", "register_baseline", "register_bench"]
+
 
 class BaselineCore(StrEnum):
     """Cores that a baseline runs on."""

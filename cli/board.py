@@ -13,6 +13,8 @@ from tilewright.tools.files import require_place
 if TYPE_CHECKING:
     from tilewright.hardware.board.deployment import Recognition
 
+__all__ = ["MACHINE", "MODEL", "QUICK_CYCLES_PER_BIT", "ModelOption", "build", "register", "send", "simulate"]
+
 MODEL = "lenet5"
 MACHINE = "nano"
 QUICK_CYCLES_PER_BIT = 10

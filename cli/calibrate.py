@@ -16,6 +16,8 @@ from tilewright.tools.files import reason, require_place
 if TYPE_CHECKING:
     from tilewright.energy.calibrate.record import CalibrationRecord
 
+__all__ = ["CalibrationTarget", "calibrate", "register"]
+
 
 class CalibrationTarget(StrEnum):
     """Libraries and memories whose energy can be measured."""

@@ -17,6 +17,8 @@ from tilewright.cli.refusals import BAD_INPUT
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
+__all__ = ["MEBIBYTE", "check", "register"]
+
 MEBIBYTE = 1 << 20
 
 

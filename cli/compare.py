@@ -14,6 +14,8 @@ from tilewright.cli.arguments import (
 from tilewright.cli.refusals import FAILED
 from tilewright.tools.files import require_place
 
+__all__ = ["compare", "register"]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""

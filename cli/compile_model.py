@@ -19,6 +19,8 @@ from tilewright.cli.arguments import (
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
+__all__ = ["compile_", "register"]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tilewright.runtime.execution.report import Report
     from tilewright.tools.progress import Steps
 
+__all__ = ["MODELS", "Outcome", "comparison_table", "demo", "demonstrate", "recognised", "register"]
+
 MODELS = ("lenet5", "lenet5_accel")
 
 

@@ -18,6 +18,8 @@ from tilewright.tools.toolchain import ToolMissingError, verilator_environment, 
 if TYPE_CHECKING:
     from rich.table import Table
 
+__all__ = ["PYTHON", "SECONDS", "Finding", "doctor", "doctor_table", "examine", "register"]
+
 PYTHON = (3, 11)
 SECONDS = 60
 """How long a tool may take to say its version."""

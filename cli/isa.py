@@ -11,6 +11,8 @@ from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, Field, Variant
 if TYPE_CHECKING:
     from rich.table import Table
 
+__all__ = ["TableFormat", "instruction_table", "instructions_json", "isa", "register"]
+
 
 class TableFormat(StrEnum):
     """Forms in which ``isa`` shows the instructions."""

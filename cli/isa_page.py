@@ -6,6 +6,8 @@ from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FA
 from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Field, Variant
 from tilewright.tools.templates import render
 
+__all__ = ["manual"]
+
 _TEMPLATE = Path(__file__).with_name("isa_page.md.j2")
 
 

@@ -13,6 +13,8 @@ from typer.core import TyperGroup
 from tilewright.errors import CompileError, Error, InputError, InternalError
 from tilewright.tools.files import reason
 
+__all__ = ["BAD_INPUT", "FAILED", "OneSentence", "refuse"]
+
 FAILED = 1
 """Exit status of a run that did not end, or whose output is not the reference's."""
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.runtime.evaluate import Evaluation
 
+__all__ = ["register_run", "register_simulate", "run", "simulate"]
+
 
 def register_run(app: typer.Typer) -> None:
     """Add ``run`` to the command line."""

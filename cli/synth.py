@@ -11,6 +11,8 @@ from tilewright.cli.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
+__all__ = ["TARGET_NAMES", "register", "synth"]
+
 TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
 
 

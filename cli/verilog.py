@@ -8,6 +8,8 @@ import typer
 
 from tilewright.cli.arguments import MachineName, machine_named
 
+__all__ = ["MemoryBus", "register", "verilog"]
+
 
 class MemoryBus(StrEnum):
     """The memory bus of the package's top module."""

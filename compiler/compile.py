@@ -28,6 +28,11 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Function, Issue, Program
 
+__all__ = [
+    "Compiled", "compile_file", "compile_layers", "compile_model", "emit_artefact", "emit_elf", "fit_network",
+    "layer_comment", "manifest_of",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
@@ -107,7 +112,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     bodies: list[list[Issue | Call]] = [[] for _ in range(len(plans) + 1)]
     for layer, each in flat:
         bodies[layer].append(each)
-    functions = [Function(function_name(index, plan.layer), plan_comment(plan, network), roll(bodies[index]))
+    functions = [Function(_function_name(index, plan.layer), _plan_comment(plan, network), roll(bodies[index]))
                  for index, plan in enumerate(plans)]
     functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
     return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
@@ -124,13 +129,13 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
         If a layer does not fit even so, or the host core cannot compute it.
     """
     try:
-        return network, plan_network(network, machine, options)
+        return network, _plan_network(network, machine, options)
     except DoesNotFitError:
         network = split_channels(network, machine, options)
-        return network, plan_network(network, machine, options)
+        return network, _plan_network(network, machine, options)
 
 
-def plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:
+def _plan_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[AnyPlan, ...]:
     """Return how each layer of ``network`` is computed, on the datapath or on the host core.
 
     Raises
@@ -143,13 +148,13 @@ def plan_network(network: Network, machine: Machine, options: Options = BEST) ->
                  for layer in network.layers)
 
 
-def function_name(index: int, layer: AnyLayer) -> str:
+def _function_name(index: int, layer: AnyLayer) -> str:
     """Return a C identifier that no other layer has."""
     words = re.sub(r"[^0-9a-zA-Z]+", "_", layer.name).strip("_").lower()[:40]
     return f"layer{index}_{words}" if words else f"layer{index}"
 
 
-def plan_comment(plan: AnyPlan, network: Network) -> str:
+def _plan_comment(plan: AnyPlan, network: Network) -> str:
     """Return what stands above a layer's function."""
     if isinstance(plan, LayerPlan):
         return layer_comment(plan)
@@ -235,7 +240,7 @@ def manifest_of(compiled: Compiled) -> Manifest:
     """Return the manifest of a compiled network."""
     memory, network = compiled.memory, compiled.network
     layers = tuple(
-        layer_entry(plan, network, function.name, record)
+        _layer_entry(plan, network, function.name, record)
         for plan, function, record in zip(compiled.plans, compiled.program.functions, memory.records, strict=False))
     return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
@@ -244,7 +249,7 @@ def manifest_of(compiled: Compiled) -> Manifest:
                     on_chip=tuple(sorted(on_chip_only(compiled.plans))))
 
 
-def layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> LayerEntry:
+def _layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> LayerEntry:
     """Return what the manifest says of a layer."""
     layer = plan.layer
     if isinstance(layer, CoreLayer):

@@ -15,8 +15,10 @@ from tilewright.compiler.plan.roofline import layer_roofline
 from tilewright.compiler.schedule.chaining import needed_in_memory
 from tilewright.isa.machine import Machine
 
-Bound = Literal["compute", "memory", "post-processing", "host core"]
-LoopOrder = Literal["blocks outer", "tiles outer"]
+__all__ = ["Explanation", "LayerExplanation", "explain", "explain_layers", "fused"]
+
+_Bound = Literal["compute", "memory", "post-processing", "host core"]
+_LoopOrder = Literal["blocks outer", "tiles outer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class LayerExplanation:
     block_channels: int
     blocks: int
     kernel_parts: int
-    loop_order: LoopOrder
+    loop_order: _LoopOrder
     predicted_cycles: int
     predicted_bytes: int
     compute_cycles: int
@@ -72,11 +74,11 @@ class LayerExplanation:
     output_on_chip: bool = False
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> _Bound:
         """The unit that is busy longest."""
         if self.algorithm == "core":
             return "host core"
-        busy: dict[Bound, int] = {"compute": self.compute_cycles, "memory": self.memory_cycles,
+        busy: dict[_Bound, int] = {"compute": self.compute_cycles, "memory": self.memory_cycles,
                                   "post-processing": self.post_cycles}
         return max(busy, key=lambda unit: busy[unit])
 
@@ -149,10 +151,10 @@ def explain(compiled: Compiled) -> Explanation:
     return Explanation(
         model=compiled.network.name, machine=compiled.machine, options=compiled.options,
         layers=explain_layers(compiled.plans, compiled.machine),
-        memory_bytes=plan_memory(compiled.network, constants, on_chip=stay_on_chip(compiled)).memory_bytes)
+        memory_bytes=plan_memory(compiled.network, constants, on_chip=_stay_on_chip(compiled)).memory_bytes)
 
 
-def stay_on_chip(compiled: Compiled) -> frozenset[str]:
+def _stay_on_chip(compiled: Compiled) -> frozenset[str]:
     """Return the tensors that need no place in memory, even if this program stores them to be looked at."""
     return frozenset(plan.layer.output for index, plan in enumerate(compiled.plans)
                      if isinstance(plan, LayerPlan) and plan.chip.output

@@ -7,6 +7,8 @@ from tilewright.compiler.passes.coverage import DATAPATH, RUNS_ON
 from tilewright.compiler.passes.recognise.expand_qlinear import EXPANDED
 from tilewright.tools.templates import render
 
+__all__ = ["page"]
+
 _TEMPLATE = Path(__file__).with_name("operators_page.md.j2")
 
 

@@ -23,20 +23,22 @@ from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
+__all__ = ["CORE_COMPONENTS", "RAM_BYTES", "Clock", "actions_of", "busy_cycles", "core_actions"]
+
 CORE_COMPONENTS = {HOST_CORE: "riscv_core", XPULP_CORE: "xpulp_core"}
 """Components of actions by core: the host core, and that of the baseline with XPULP's SIMD instructions."""
 
 RAM_BYTES = 32 * 1024
 """Macro size at which instruction fetches and the RISC-V core's data are priced: a small core's local memory."""
 
-SUM_BYTES = 64
+_SUM_BYTES = 64
 """Of a lane's memory of sums: 16 words of 32 bits. Each lane has four for the running sums and four for finished."""
 
-SUMS_PER_LANE = 4
-WEIGHT_PORT_BYTES = 8
-NINTH_PORT_BYTES = 16
-PARAMETER_PORT_BITS = 64
-NANOSECONDS_PER_MICROSECOND = 1000
+_SUMS_PER_LANE = 4
+_WEIGHT_PORT_BYTES = 8
+_NINTH_PORT_BYTES = 16
+_PARAMETER_PORT_BITS = 64
+_NANOSECONDS_PER_MICROSECOND = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Clock:
 
     def nanoseconds(self, cycles: int) -> float:
         """Return how long ``cycles`` take."""
-        return cycles * NANOSECONDS_PER_MICROSECOND / self.mhz
+        return cycles * _NANOSECONDS_PER_MICROSECOND / self.mhz
 
 
 def busy_cycles(counters: Mapping[str, int]) -> dict[str, int]:
@@ -129,15 +131,15 @@ class _Banks:
         result_count = max(machine.bus_bytes, machine.post_lanes)
         return cls(
             activation=f"{machine.activation_bytes // TILE_BYTES}x8",
-            weight=f"{weight_bytes // 2}x{8 * WEIGHT_PORT_BYTES}",
-            ninth=f"{weight_bytes // 8}x{8 * NINTH_PORT_BYTES}",
-            parameter=f"{8 * machine.parameter_channels // machine.post_lanes}x{PARAMETER_PORT_BITS}",
+            weight=f"{weight_bytes // 2}x{8 * _WEIGHT_PORT_BYTES}",
+            ninth=f"{weight_bytes // 8}x{8 * _NINTH_PORT_BYTES}",
+            parameter=f"{8 * machine.parameter_channels // machine.post_lanes}x{_PARAMETER_PORT_BITS}",
             table=f"{TABLE_SLOTS * TABLE_BYTES}x{8 * machine.bus_bytes}",
             result=f"{machine.result_bytes // result_count}x8",
             result_count=result_count)
 
 
-_SUMS = f"{SUM_BYTES}x32"
+_SUMS = f"{_SUM_BYTES}x32"
 
 
 def _memory_accesses(counters: Mapping[str, int], machine: Machine) -> dict[str, int]:
@@ -146,14 +148,14 @@ def _memory_accesses(counters: Mapping[str, int], machine: Machine) -> dict[str,
     A slot reads and writes four running sums of each lane, and a value that is requantised at most four finished ones.
     """
     banks = _Banks.of(machine)
-    sums = counters["tile_slots"] * machine.lanes * SUMS_PER_LANE
+    sums = counters["tile_slots"] * machine.lanes * _SUMS_PER_LANE
     return {
         f"activation_buffer.read@{banks.activation}": counters["activation_read"],
         f"activation_buffer.write@{banks.activation}": counters["activation_written"],
-        f"weight_buffer.read@{banks.weight}": -(-counters["weight_read"] // WEIGHT_PORT_BYTES),
-        f"weight_buffer.write@{banks.weight}": -(-counters["weight_written"] // min(WEIGHT_PORT_BYTES,
+        f"weight_buffer.read@{banks.weight}": -(-counters["weight_read"] // _WEIGHT_PORT_BYTES),
+        f"weight_buffer.write@{banks.weight}": -(-counters["weight_written"] // min(_WEIGHT_PORT_BYTES,
                                                                                     machine.bus_bytes)),
-        f"sums.read@{_SUMS}": sums + SUMS_PER_LANE * counters["requantized"],
+        f"sums.read@{_SUMS}": sums + _SUMS_PER_LANE * counters["requantized"],
         f"sums.write@{_SUMS}": sums,
         f"parameter_buffer.read@{banks.parameter}": counters["requantized"],
         f"value_table.read@{banks.table}": counters["table_read"],
@@ -166,7 +168,7 @@ def _macros(machine: Machine) -> list[tuple[str, str, int]]:
     """Return component, size and number of the memory macros."""
     banks = _Banks.of(machine)
     return [("activation_buffer", banks.activation, TILE_BYTES), ("weight_buffer", banks.weight, 2 * machine.clusters),
-            ("weight_buffer", banks.ninth, machine.clusters), ("sums", _SUMS, 2 * SUMS_PER_LANE * machine.lanes),
+            ("weight_buffer", banks.ninth, machine.clusters), ("sums", _SUMS, 2 * _SUMS_PER_LANE * machine.lanes),
             ("parameter_buffer", banks.parameter, machine.post_lanes), ("value_table", banks.table, 1),
             ("result_buffer", banks.result, banks.result_count)]
 

@@ -19,6 +19,8 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
+__all__ = ["ERROR", "TABLE", "TYPICAL", "doubts", "events", "predict_toggles", "typical_operands"]
+
 TABLE = Path(__file__).with_name("activity.toml")
 
 ERROR = "error"
@@ -27,11 +29,11 @@ ERROR = "error"
 TYPICAL = "typical"
 """The section of the table that holds operands as they are on average, by the instruction that takes them, per lane."""
 
-Features = dict[str, float]
+_Features = dict[str, float]
 
 
 def events(counters: Mapping[str, int], algorithm: str, operands: OperandToggles,
-           machine: Machine) -> dict[str, Features]:
+           machine: Machine) -> dict[str, _Features]:
     """Return for each block what its toggles are taken to be proportional to, by name.
 
     Parameters

@@ -11,6 +11,8 @@ from tilewright.energy.estimate import EnergyEstimate, estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.isa.core_names import CoreName
 
+__all__ = ["Ran", "energy_of_baseline"]
+
 
 class Ran(Protocol):
     """A baseline's run: the core, its cycles and the instructions it retired."""

@@ -20,12 +20,14 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.tools.files import reason
 
-KEYS = ("tool", "device", "static_w", "dynamic_w", "clock_mhz")
-ROUNDING_W = 0.0021
+__all__ = ["ImportedPower", "read_power"]
+
+_KEYS = ("tool", "device", "static_w", "dynamic_w", "clock_mhz")
+_ROUNDING_W = 0.0021
 """Vivado rounds each of three figures to a milliwatt."""
 
-MICROJOULES = 1e6
-LARGEST_BYTES = 16 << 20
+_MICROJOULES = 1e6
+_LARGEST_BYTES = 16 << 20
 
 _ROW = re.compile(r"^\|([^|]+)\|([^|]+)\|\s*$", re.MULTILINE)
 _CLOCKS = re.compile(r"^\|\s*Clock\s*\|\s*Domain\s*\|\s*Constraint \(ns\)\s*\|\s*\n\+[-+]*\+\s*\n((?:\|.*\n)+)",
@@ -56,7 +58,7 @@ class ImportedPower:
     def energy_uj(self, cycles: int) -> tuple[float, float]:
         """Return the static and the dynamic energy of ``cycles`` in microjoules."""
         seconds = cycles / (self.clock_mhz * 1e6)
-        return self.static_w * seconds * MICROJOULES, self.dynamic_w * seconds * MICROJOULES
+        return self.static_w * seconds * _MICROJOULES, self.dynamic_w * seconds * _MICROJOULES
 
 
 def read_power(path: Path) -> ImportedPower:
@@ -68,8 +70,8 @@ def read_power(path: Path) -> ImportedPower:
         If it cannot be read, is of neither form, or contradicts itself.
     """
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise InputError(f"Power report {str(path)!r} must be of at most {LARGEST_BYTES >> 20} MiB")
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise InputError(f"Power report {str(path)!r} must be of at most {_LARGEST_BYTES >> 20} MiB")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"Power report {str(path)!r} cannot be read: {reason(error)}") from error
@@ -81,8 +83,8 @@ def _of_json(path: Path, text: str) -> ImportedPower:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"Power report {str(path)!r} must be JSON, as it begins with a brace: {error}") from error
-    if set(data) != set(KEYS):
-        raise InputError(f"Power report {str(path)!r} must have the keys {', '.join(KEYS)}, "
+    if set(data) != set(_KEYS):
+        raise InputError(f"Power report {str(path)!r} must have the keys {', '.join(_KEYS)}, "
                          f"not {', '.join(sorted(data))}")
     for key in ("tool", "device"):
         if not isinstance(data[key], str) or not data[key].strip():
@@ -98,7 +100,7 @@ def _of_vivado(path: Path, text: str) -> ImportedPower:
         raise InputError(f"Power report {str(path)!r} must be JSON or the text of Vivado's report_power, and "
                          f"has no row {missing[0]!r}")
     total, dynamic, static = (_number(path, name, rows[name]) for name in wanted)
-    if abs(total - dynamic - static) > ROUNDING_W:
+    if abs(total - dynamic - static) > _ROUNDING_W:
         raise InputError(f"Power report {str(path)!r} must have dynamic and static power that add up to {total} W, "
                          f"not {dynamic} and {static}")
     periods = [line.split("|")[3].strip() for table in _CLOCKS.findall(text) for line in table.splitlines()]
@@ -120,10 +122,10 @@ def _number(path: Path, name: str, text: str) -> float:
 
 
 def _checked(path: Path, data: dict[str, Any]) -> ImportedPower:
-    for key in KEYS[2:]:
+    for key in _KEYS[2:]:
         value = data[key]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
             raise InputError(f"Power report {str(path)!r} must have a number, not negative, as {key}, not {value!r}")
     if not data["clock_mhz"] or not data["static_w"] + data["dynamic_w"]:
         raise InputError(f"Power report {str(path)!r} must have a clock and a power above zero")
-    return ImportedPower(file=path.name, **{key: data[key] for key in KEYS})
+    return ImportedPower(file=path.name, **{key: data[key] for key in _KEYS})

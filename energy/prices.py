@@ -13,6 +13,10 @@ from typing import Any
 
 from tilewright.errors import InputError
 
+__all__ = [
+    "KINDS", "SCALED", "Price", "Range", "TechnologyEntry", "TechnologyError", "number", "read_entry", "scale_entry",
+]
+
 KINDS = {
     "measured": "simulated by us at gate or transistor level, before layout",
     "cacti": "CACTI's model",
@@ -22,7 +26,7 @@ KINDS = {
 }
 """Where a figure can come from."""
 
-REQUIRED = ("node", "kind", "source", "effect", "relative", "absolute")
+_REQUIRED = ("node", "kind", "source", "effect", "relative", "absolute")
 """Keys that every entry must have beside its figure."""
 
 SCALED = ("from", "factor", "node", "source", "effect", "relative", "absolute")
@@ -99,12 +103,12 @@ def read_entry(name: str, data: Mapping[str, Any], key: str = "pJ") -> Technolog
         If the figure, or anything that must be said about it, is missing or makes no sense.
     """
     if not isinstance(data, Mapping):
-        raise TechnologyError(f"Entry {name} must be a table with {key}, {', '.join(REQUIRED)}, not {data!r}")
-    for each in (key, *REQUIRED):
+        raise TechnologyError(f"Entry {name} must be a table with {key}, {', '.join(_REQUIRED)}, not {data!r}")
+    for each in (key, *_REQUIRED):
         if each not in data:
-            raise TechnologyError(f"Entry {name} must have {key}, {', '.join(REQUIRED)}, but {each} is missing")
-    if unknown := sorted(set(data) - {key, *REQUIRED}):
-        raise TechnologyError(f"Entry {name} must have {key}, {', '.join(REQUIRED)} and nothing else, "
+            raise TechnologyError(f"Entry {name} must have {key}, {', '.join(_REQUIRED)}, but {each} is missing")
+    if unknown := sorted(set(data) - {key, *_REQUIRED}):
+        raise TechnologyError(f"Entry {name} must have {key}, {', '.join(_REQUIRED)} and nothing else, "
                               f"not {', '.join(unknown)}")
     for each in ("node", "kind", "source", "effect"):
         if not isinstance(data[each], str) or not data[each].strip():

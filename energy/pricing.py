@@ -6,10 +6,12 @@ from tilewright.energy.actions import CORE_COMPONENTS, Clock
 from tilewright.energy.estimate import DRAM, Technology
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
+__all__ = ["DEFAULT", "TECHNOLOGY", "Pricing"]
+
 TECHNOLOGY = "generic45"
 
-CORES = tuple(CORE_COMPONENTS.values())
-GATED_ACTIONS = (*(f"{block}.register_toggle" for block in ENERGY_BLOCKS), *(f"{core}.instruction" for core in CORES))
+_CORES = tuple(CORE_COMPONENTS.values())
+_GATED_ACTIONS = (*(f"{block}.register_toggle" for block in ENERGY_BLOCKS), *(f"{core}.instruction" for core in _CORES))
 """Actions that have another price with clock gates."""
 
 
@@ -40,7 +42,7 @@ class Pricing:
             If there is no such technology or part, or if clocks shall be gated and it does not say what that takes.
         """
         technology = Technology.load(self.technology, self.dram)
-        return technology.with_gates(GATED_ACTIONS) if self.gated else technology
+        return technology.with_gates(_GATED_ACTIONS) if self.gated else technology
 
     def clock(self, technology: Technology) -> Clock:
         """Return the clock of a run in ``technology``.
@@ -50,7 +52,7 @@ class Pricing:
         InputError
             If clocks shall be gated, and the technology does not say what that leaves running.
         """
-        ungated = {part: technology.ungated(part) for part in (*ENERGY_BLOCKS, *CORES)} if self.gated else None
+        ungated = {part: technology.ungated(part) for part in (*ENERGY_BLOCKS, *_CORES)} if self.gated else None
         return Clock(technology.clock_mhz, ungated)
 
     def describe(self, technology: Technology) -> str:

@@ -17,7 +17,9 @@ from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
-TABLE = Path(__file__).with_name("registers.toml")
+__all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
+
+_TABLE = Path(__file__).with_name("registers.toml")
 
 CORE_REGISTERS = {HOST_CORE: 2388, XPULP_CORE: 2479}
 """Flip-flops of the cores as simulated, register files included; of CV32E40P's performance counters one of 32."""
@@ -49,7 +51,7 @@ def count_fresh(machine: Machine) -> dict[str, int]:
 
 @cache
 def _table() -> dict[str, dict[str, int]]:
-    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return tomllib.loads(_TABLE.read_text(encoding="utf-8"))
 
 
 @cache
@@ -71,7 +73,7 @@ def main() -> None:
     for name, machine in PRESETS.items():
         counts = count_fresh(machine)
         sections.append("\n".join([f"[{name}]", *(f"{block} = {counts[block]}" for block in ENERGY_BLOCKS)]))
-    TABLE.write_text(_HEAD + "\n" + "\n\n".join(sections) + "\n", encoding="utf-8")
+    _TABLE.write_text(_HEAD + "\n" + "\n\n".join(sections) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,14 +15,18 @@ from typing import Any
 
 from tilewright.energy.prices import Price, TechnologyEntry, TechnologyError, number, read_entry
 
+__all__ = [
+    "COLUMNS", "EXTENSION", "TABLE", "Sram", "SramPoint", "SramTable", "parse_tables", "read_sram", "sram_tables",
+]
+
 TABLE = Path(__file__).parent / "technology" / "sram.toml"
 EXTENSION = 4.0
 """The factor by which a table is extrapolated beyond its smallest and largest point, at most."""
 
-QUANTITIES = ("read_pJ", "write_pJ", "leakage_uW", "area_um2")
-SCALES = ("energy", "leakage", "area")
-COLUMNS = ("bytes", "bits", *QUANTITIES)
-PICOJOULES_PER_MICROWATT_NANOSECOND = 1e-3
+_QUANTITIES = ("read_pJ", "write_pJ", "leakage_uW", "area_um2")
+_SCALES = ("energy", "leakage", "area")
+COLUMNS = ("bytes", "bits", *_QUANTITIES)
+_PICOJOULES_PER_MICROWATT_NANOSECOND = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Sram:
         """Return the price of a ``read`` or ``write``, or of a nanosecond of leakage (``leakage_ns``)."""
         macro = self.table.macro(size, bits)
         if event == "leakage_ns":
-            return self.leakage.price(macro.leakage_uw * PICOJOULES_PER_MICROWATT_NANOSECOND)
+            return self.leakage.price(macro.leakage_uw * _PICOJOULES_PER_MICROWATT_NANOSECOND)
         return self.energy.price(macro.read_pj if event == "read" else macro.write_pj)
 
     def area_um2(self, size: int, bits: int) -> float:
@@ -102,13 +106,13 @@ def read_sram(data: Mapping[str, Any]) -> Sram:
     TechnologyError
         If it names a table that there is not, or lacks anything that an entry must have.
     """
-    for key in ("table", *SCALES):
+    for key in ("table", *_SCALES):
         if key not in data:
-            raise TechnologyError(f"Entry sram must have table, {', '.join(SCALES)}, but {key} is missing")
+            raise TechnologyError(f"Entry sram must have table, {', '.join(_SCALES)}, but {key} is missing")
     tables = sram_tables()
     if data["table"] not in tables:
         raise TechnologyError(f"Table of sram must be one of {', '.join(tables)}, not {data['table']!r}")
-    return Sram(tables[data["table"]], *(read_entry(f"sram.{key}", data[key], "scale") for key in SCALES))
+    return Sram(tables[data["table"]], *(read_entry(f"sram.{key}", data[key], "scale") for key in _SCALES))
 
 
 @cache

@@ -9,6 +9,8 @@ from tilewright.energy.prices import KINDS, Range, TechnologyEntry
 from tilewright.energy.sram import Sram, SramTable, sram_tables
 from tilewright.tools.templates import render
 
+__all__ = ["page"]
+
 _TEMPLATE = Path(__file__).with_name("technologies_page.md.j2")
 
 _SAMPLES = ((64, 32), (4096, 8), (8192, 8), (8192, 64), (32768, 64), (131072, 64))

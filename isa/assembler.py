@@ -17,6 +17,11 @@ from tilewright.isa.encoding import (
     Variant,
 )
 
+__all__ = [
+    "EncodedCommand", "assemble_word", "command", "decode_variant", "disassemble_word", "encode_word", "funct7",
+    "pack", "parse", "unpack",
+]
+
 _BY_FUNCT3 = {instruction.funct3: instruction for instruction in INSTRUCTIONS}
 
 

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+__all__ = ["CORES", "HOST_CORE", "XPULP_CORE", "CoreName"]
+
 CoreName = Literal["cv32e40x", "cv32e40p"]
 
 HOST_CORE: CoreName = "cv32e40x"

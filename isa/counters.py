@@ -6,6 +6,11 @@ that over any interval they add up to the cycles of the interval: cycles by caus
 
 from dataclasses import dataclass
 
+__all__ = [
+    "COUNTERS", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR", "READ_OUTSIDE", "RECORD_WORDS",
+    "SEMAPHORE_OVERFLOW", "WRITE_ERROR", "WRITE_OUTSIDE", "Counter",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:
@@ -50,11 +55,11 @@ RECORD_WORDS = 32
 FAULT_WORD = 30
 FAULT_ADDRESS_WORD = 31
 
-NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW = range(6)
+_NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW = range(6)
 """Codes in the fault word."""
 
 FAULTS = {
-    NO_FAULT: "none",
+    _NO_FAULT: "none",
     READ_OUTSIDE: "read outside the windows",
     WRITE_OUTSIDE: "write outside the windows",
     READ_ERROR: "error response to a read",

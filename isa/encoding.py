@@ -9,6 +9,11 @@ from dataclasses import dataclass
 
 from tilewright.errors import Error
 
+__all__ = [
+    "BY_MNEMONIC", "CUSTOM_0", "INSTRUCTIONS", "SEMAPHORES", "SEMAPHORE_WIDTH", "UNITS", "EncodingError", "Field",
+    "Flag", "Instruction", "Semaphore", "Variant", "check_table",
+]
+
 CUSTOM_0 = 0b0001011
 
 

@@ -5,6 +5,12 @@ An operand that several instructions carry, such as a number of rows, is limited
 
 from tilewright.isa.encoding import BY_MNEMONIC, Field
 
+__all__ = [
+    "MAX_BLOCK_CHANNELS", "MAX_BURST_WORDS", "MAX_CHUNKS", "MAX_CHUNK_BYTES", "MAX_COLUMNS", "MAX_KERNEL",
+    "MAX_PADDING", "MAX_PAIR_WORDS", "MAX_PIXEL_BYTES", "MAX_ROWS", "MAX_RUNS", "MAX_WINDOW", "MAX_WINDOW_STRIDE",
+    "WEIGHT_BUS_WORDS", "largest",
+]
+
 
 def largest(*fields: tuple[str, str, str]) -> int:
     """Return the largest value that every one of the fields (mnemonic, variant, name) can hold.

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass, fields
 
+__all__ = [
+    "BUS_BYTES", "DEFAULT_MACHINE", "LATENCY_CYCLES", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "Machine",
+    "MemoryTiming", "preset",
+]
+
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time

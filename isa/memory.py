@@ -5,6 +5,8 @@ from enum import Flag
 
 from tilewright.isa.counters import FAULTS
 
+__all__ = ["MAIN_BASE", "MAIN_END", "AddressWindow", "Fault", "Permission"]
+
 MAIN_BASE = 0x8000_0000
 """Where main memory starts; code, data and stack lie in RAM at 0."""
 

@@ -29,22 +29,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+__all__ = [
+    "MANTISSA_BITS", "Matrix", "ResidualSettings", "add_residual", "clamp", "conv23_tile", "inverse_transform",
+    "pack_scale", "requantise", "residual_offset", "round_float32", "round_shift", "transform_input",
+    "transform_weight", "wrap",
+]
+
 MANTISSA_BITS = 24
 """Significant bits of a float32, and width of a scale's mantissa."""
 
-SHIFT_BITS = 7
+_SHIFT_BITS = 7
 """Width of a scale's shift."""
 
 Matrix = tuple[tuple[int, ...], ...]
-Rows = Sequence[Sequence[int]]
+_Rows = Sequence[Sequence[int]]
 
-B_TRANSPOSED: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
+_B_TRANSPOSED: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
 """Input transform of F(2, 3)."""
 
-G_DOUBLED: Matrix = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
+_G_DOUBLED: Matrix = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
 """Weight transform of F(2, 3), times two."""
 
-A_TRANSPOSED: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
+_A_TRANSPOSED: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 """Inverse transform of F(2, 3)."""
 
 
@@ -74,7 +80,7 @@ def pack_scale(scale: float) -> tuple[int, int]:
     mantissa, shift = fraction * (1 << MANTISSA_BITS), MANTISSA_BITS - exponent
     if not mantissa.is_integer():
         raise ValueError(f"Scale must be a float32 value, not {scale!r}; round it to float32 first")
-    if not 0 <= shift < 1 << SHIFT_BITS:
+    if not 0 <= shift < 1 << _SHIFT_BITS:
         raise ValueError(f"Scale must be in 2**-104 .. 2**24 - 1, not {scale!r}")
     return int(mantissa), shift
 
@@ -130,7 +136,7 @@ def requantise(
     return clamp(round_shift(product, shift) + zero_point, low, high)
 
 
-def multiply_add(factor: int, mantissa: int, shift: int, addend: tuple[int, int]) -> tuple[int, int]:
+def _multiply_add(factor: int, mantissa: int, shift: int, addend: tuple[int, int]) -> tuple[int, int]:
     """Return ``factor * scale + addend``, rounded once to float32: a fused multiply-add.
 
     Real numbers are pairs ``(value, shift)`` that stand for ``value * 2**-shift``.
@@ -167,13 +173,13 @@ def residual_offset(
         If the constant is outside what a mantissa and a shift can express.
     """
     product_b = round_float32(zero_b * mantissa_b), shift_b
-    value, point = multiply_add(zero_a, mantissa_a, shift_a, product_b)
+    value, point = _multiply_add(zero_a, mantissa_a, shift_a, product_b)
     value = round_float32((zero_out << point) - value)
     if value == 0:
         return False, 0, 0
     excess = abs(value).bit_length() - MANTISSA_BITS
     mantissa = abs(value) >> excess if excess > 0 else abs(value) << -excess
-    if not 0 <= point - excess < 1 << SHIFT_BITS:
+    if not 0 <= point - excess < 1 << _SHIFT_BITS:
         raise ValueError(
             f"Offset of a residual add must be 0 or of magnitude 2**-104 .. 2**24 - 1, not {value} * 2**-{point}"
         )
@@ -250,22 +256,22 @@ def add_residual(a: int, b: int, settings: ResidualSettings) -> int:
     """
     bias = 128 if settings.unsigned else 0
     offset = settings.signed_offset, settings.offset_shift
-    partial = multiply_add(b + bias, settings.mantissa_b, settings.shift_b, offset)
-    total, shift = multiply_add(a + bias, settings.mantissa_a, settings.shift_a, partial)
+    partial = _multiply_add(b + bias, settings.mantissa_b, settings.shift_b, offset)
+    total, shift = _multiply_add(a + bias, settings.mantissa_a, settings.shift_a, partial)
     return clamp(round_shift(total, shift) - bias, settings.low, settings.high)
 
 
-def transform_input(patch: Rows) -> Matrix:
+def transform_input(patch: _Rows) -> Matrix:
     """Return Bᵀ d B of a (4, 4) input patch d: (4, 4), 10 bits for int8."""
-    return _sandwich(B_TRANSPOSED, patch)
+    return _sandwich(_B_TRANSPOSED, patch)
 
 
-def transform_weight(kernel: Rows) -> Matrix:
+def transform_weight(kernel: _Rows) -> Matrix:
     """Return 2G g 2Gᵀ of a (3, 3) kernel g: (4, 4), 12 bits for int8."""
-    return _sandwich(G_DOUBLED, kernel)
+    return _sandwich(_G_DOUBLED, kernel)
 
 
-def inverse_transform(product: Rows) -> Matrix:
+def inverse_transform(product: _Rows) -> Matrix:
     """Return Aᵀ m A / 4 of a (4, 4) product m: (2, 2).
 
     Raises
@@ -273,24 +279,24 @@ def inverse_transform(product: Rows) -> Matrix:
     ValueError
         If m is no product of transforms, which shows in a remainder of the division.
     """
-    quadrupled = _sandwich(A_TRANSPOSED, product)
+    quadrupled = _sandwich(_A_TRANSPOSED, product)
     if any(value & 3 for row in quadrupled for value in row):
         raise ValueError(f"Inverse transform must be a multiple of 4 everywhere, not {quadrupled!r}")
     return tuple(tuple(value >> 2 for value in row) for row in quadrupled)
 
 
-def conv23_tile(patch: Rows, kernel: Rows) -> Matrix:
+def conv23_tile(patch: _Rows, kernel: _Rows) -> Matrix:
     """Correlate a (4, 4) patch with a (3, 3) kernel by F(2×2, 3×3): (2, 2), exact."""
     data, weights = transform_input(patch), transform_weight(kernel)
     product = [[d * w for d, w in zip(*rows, strict=True)] for rows in zip(data, weights, strict=True)]
     return inverse_transform(product)
 
 
-def _matmul(left: Rows, right: Rows) -> Matrix:
+def _matmul(left: _Rows, right: _Rows) -> Matrix:
     columns = tuple(zip(*right, strict=True))
     return tuple(tuple(sum(x * y for x, y in zip(row, col, strict=True)) for col in columns) for row in left)
 
 
-def _sandwich(outer: Matrix, inner: Rows) -> Matrix:
+def _sandwich(outer: Matrix, inner: _Rows) -> Matrix:
     """Return ``outer @ inner @ outer.T``."""
     return _matmul(_matmul(outer, inner), tuple(zip(*outer, strict=True)))

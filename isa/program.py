@@ -12,12 +12,17 @@ from typing import Any
 from tilewright.errors import Error
 from tilewright.isa.assembler import EncodedCommand, command
 
+__all__ = [
+    "ABSENT", "DTYPES", "MAX_RANK", "Affine", "Call", "Function", "Issue", "Loop", "Operand", "Program",
+    "ProgramError", "Statement", "Term", "affine", "from_json", "issue", "step", "to_json",
+]
+
 DTYPES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
           "float32": 4}
 """Element types of the tensors that the host core touches, by NumPy's names, and the bytes of each."""
 
 MAX_RANK = 8
-MAX_ELEMENTS = 1 << 31
+_MAX_ELEMENTS = 1 << 31
 
 
 class ProgramError(Error, ValueError):
@@ -272,7 +277,7 @@ def _operand(data: Mapping[str, Any] | None) -> Operand:
     if len(operand.dims) != len(operand.strides) or len(operand.dims) > MAX_RANK:
         raise ProgramError(f"Operand must have as many strides as sizes, at most {MAX_RANK}, not {operand.dims!r:.60} "
                            f"and {operand.strides!r:.60}")
-    if operand.elements > MAX_ELEMENTS or operand.address + operand.span_bytes > 1 << 32:
+    if operand.elements > _MAX_ELEMENTS or operand.address + operand.span_bytes > 1 << 32:
         raise ProgramError(f"Operand must end inside the address space, not have sizes {operand.dims!r:.60} and "
                            f"strides {operand.strides!r:.60} at {operand.address:#x}")
     if operand.elements * DTYPES[operand.dtype] > operand.span_bytes:

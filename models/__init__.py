@@ -9,6 +9,8 @@ import filecmp
 import hashlib
 from pathlib import Path
 
+__all__ = ["BUILTIN", "FOLDER", "LARGE", "NAMES", "builtin", "is_large", "large_file"]
+
 FOLDER = Path(__file__).parent
 
 BUILTIN = {

@@ -10,6 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+__all__ = [
+    "MEAN", "SAMPLES", "SAMPLES_FILE", "SIDE", "SPREAD", "TEST_IMAGES", "Digits", "enlarge", "interpolation", "load",
+    "samples", "write_samples",
+]
+
 MEAN, SPREAD = 0.3, 0.4
 SIDE = 32
 TEST_IMAGES = 540

@@ -13,6 +13,8 @@ not decoded.
 import torch
 from torch import Tensor, nn
 
+__all__ = ["ANCHORS", "CLASSES", "SLOPE", "WIDTHS", "Detector", "DetectorBlock", "convolution", "outputs"]
+
 WIDTHS = (16, 32, 64, 128)
 ANCHORS, CLASSES = 3, 20
 SLOPE = 0.1

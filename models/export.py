@@ -23,6 +23,8 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.quantization.shape_inference import quant_pre_process
 from torch import nn
 
+__all__ = ["INPUT", "OPSET", "OUTPUT", "logits", "quantize", "to_onnx"]
+
 OPSET = 17
 INPUT, OUTPUT = "image", "logits"
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+__all__ = ["images"]
+
 
 def images(count: int, side: int, seed: int) -> np.ndarray:
     """Return float32 images (count, 3, side, side) of zero mean and unit variance, amplitude falling as 1 / frequency.

@@ -18,6 +18,10 @@ from torch import nn
 from tilewright.models import detector, export, large_file, mobilenet, resnet, squeezenet, vgg16
 from tilewright.models.images import images
 
+__all__ = [
+    "CALIBRATION_IMAGES", "NETWORKS", "OUTPUTS", "SEED", "build", "calibration_images", "float_model", "initialise",
+]
+
 NETWORKS: dict[str, tuple[Callable[[int], nn.Module], int]] = {
     "vgg16-32": (vgg16.vgg16, 32),
     "vgg16-224": (vgg16.vgg16, 224),

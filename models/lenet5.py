@@ -19,6 +19,8 @@ from collections import OrderedDict
 
 from torch import nn
 
+__all__ = ["classifier", "lenet5", "lenet5_accel"]
+
 
 def lenet5() -> nn.Sequential:
     """Build LeNet-5 with untrained weights: 5×5 convolutions without padding."""

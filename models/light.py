@@ -16,6 +16,8 @@ from onnx import NodeProto, helper, numpy_helper
 
 from tilewright.models.images import images
 
+__all__ = ["FOLDER", "LIGHT", "SIDE", "light"]
+
 FOLDER = Path(onnx.backend.test.__file__).parent / "data" / "light"
 
 LIGHT = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19",

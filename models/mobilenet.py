@@ -10,6 +10,8 @@ has images from 96×96 to 224×224.
 
 from torch import Tensor, nn
 
+__all__ = ["CLASSES", "FEATURES", "STAGES", "STEM", "InvertedResidual", "convolution", "mobilenetv2"]
+
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 """Expansion, output channels, blocks, and the stride of the first of them."""
 

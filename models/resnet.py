@@ -13,6 +13,8 @@ classes; those of 64×64 the published stem and 1,000 classes, as for ImageNet i
 
 from torch import Tensor, nn
 
+__all__ = ["WIDTHS", "ResidualBlock", "convolution", "resnet"]
+
 WIDTHS = (64, 128, 256, 512)
 
 

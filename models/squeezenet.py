@@ -11,6 +11,8 @@ Iandola et al., "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters an
 import torch
 from torch import Tensor, nn
 
+__all__ = ["CLASSES", "STAGES", "STEM", "Fire", "squeezenet"]
+
 STAGES = (((16, 64), (16, 64)), ((32, 128), (32, 128)), ((48, 192), (48, 192), (64, 256), (64, 256)))
 """Squeezed channels and channels of each expansion, by fire module; a max pooling stands before each stage."""
 

@@ -18,6 +18,11 @@ from torch.nn import functional
 from tilewright.models import FOLDER, data, export, lenet5
 from tilewright.models.data import Digits
 
+__all__ = [
+    "BATCH", "CALIBRATION_IMAGES", "EPOCHS", "LEARNING_RATE", "NETWORKS", "QOPERATOR", "SHIFT", "WEIGHT_DECAY",
+    "accuracy", "build", "main", "outputs", "train",
+]
+
 NETWORKS = {"lenet5": lenet5.lenet5, "lenet5_accel": lenet5.lenet5_accel}
 QOPERATOR = ("lenet5",)  # also written as <name>_qoperator.onnx
 

@@ -11,6 +11,8 @@ form for 32×32 images: batch normalisation behind every convolution, one fully 
 
 from torch import nn
 
+__all__ = ["HIDDEN", "STAGES", "vgg16"]
+
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 HIDDEN = 4096
 

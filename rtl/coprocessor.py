@@ -20,6 +20,8 @@ from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import Command
 
+__all__ = ["WINDOWS", "Coprocessor", "Status"]
+
 WINDOWS = 4
 
 

@@ -8,6 +8,8 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.coprocessor import Coprocessor
 from tilewright.rtl.port.xif import XifAdapter
 
+__all__ = ["XifCoprocessor"]
+
 
 class XifCoprocessor(wiring.Component):
     """A `Coprocessor` whose commands come from an `XifAdapter`.

@@ -28,6 +28,11 @@ from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
 
+__all__ = [
+    "Evaluation", "Expected", "evaluate", "evaluate_artefact", "evaluate_baseline", "evaluate_model", "require_folder",
+    "run_reference",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:

@@ -14,6 +14,8 @@ from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin,
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["ModelOrigin", "ModelSource", "choose_inputs", "find_model", "model_folder"]
+
 
 class ModelOrigin(Enum):
     """Where a model is from."""

@@ -25,6 +25,10 @@ from tilewright.runtime.execution.engines import EngineName
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.session import InferenceSession
 
+__all__ = [
+    "Backend", "BackendRep", "is_compatible", "parameters", "prepare", "run_model", "run_node", "supports_device",
+]
+
 _MODEL_FILE = "model.onnx"
 
 # Inputs that must be known to compile a node: those of the host core's kernels, of operators that become others, and
@@ -122,7 +126,7 @@ class BackendRep(onnx.backend.base.BackendRep):
     def _compiled(self, bound: Mapping[str, np.ndarray]) -> InferenceSession:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             file = Path(folder) / _MODEL_FILE
-            file.write_bytes(with_constants(self._model, bound).SerializeToString())
+            file.write_bytes(_with_constants(self._model, bound).SerializeToString())
             return InferenceSession(file, self._machine, self._engine)
 
 
@@ -188,7 +192,7 @@ class Backend(onnx.backend.base.Backend):
         """
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         super().run_node(node, inputs, device, outputs_info, opset_version=version)
-        return cls.prepare(model_of_node(node, inputs, version), device, **kwargs).run(inputs)
+        return cls.prepare(_model_of_node(node, inputs, version), device, **kwargs).run(inputs)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -196,7 +200,7 @@ class Backend(onnx.backend.base.Backend):
         return device.partition(":")[0] == "CPU"
 
 
-def model_of_node(node: NodeProto, inputs: Sequence[np.ndarray], version: int) -> ModelProto:
+def _model_of_node(node: NodeProto, inputs: Sequence[np.ndarray], version: int) -> ModelProto:
     """Return a model of one node at opset ``version`` whose inputs have the types and shapes of ``inputs``."""
     names = list(dict.fromkeys(name for name in node.input if name))
     if len(names) != len(inputs):
@@ -208,7 +212,7 @@ def model_of_node(node: NodeProto, inputs: Sequence[np.ndarray], version: int) -
     model = helper.make_model(helper.make_graph([node], "node", values, outputs),
                               opset_imports=[helper.make_opsetid(domain, each) for domain, each in domains.items()])
     arrays = dict(zip(names, map(np.asarray, inputs), strict=True))
-    known = with_constants(model, {name: arrays[name] for name in parameters(model) if name in arrays})
+    known = _with_constants(model, {name: arrays[name] for name in parameters(model) if name in arrays})
     inferred = onnx.shape_inference.infer_shapes(known, data_prop=True)
     for value, found in zip(model.graph.output, inferred.graph.output, strict=True):
         value.CopyFrom(found)
@@ -231,7 +235,7 @@ def parameters(model: ModelProto) -> set[str]:
     return found
 
 
-def with_constants(model: ModelProto, values: Mapping[str, np.ndarray]) -> ModelProto:
+def _with_constants(model: ModelProto, values: Mapping[str, np.ndarray]) -> ModelProto:
     """Return ``model`` with those of its inputs as constants."""
     bound = ModelProto()
     bound.CopyFrom(model)

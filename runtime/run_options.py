@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.tools.progress import Silence, Steps
 
+__all__ = ["DEFAULT_RUN", "RunOptions"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

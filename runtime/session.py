@@ -25,6 +25,8 @@ from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, no
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.sim.values.operand_samples import OperandToggles
 
+__all__ = ["InferenceSession"]
+
 
 class InferenceSession:
     """A model on a machine.

@@ -21,13 +21,15 @@ from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.main_memory import MainMemory, WindowError
 from tilewright.sim.values.operand_samples import OperandSampler
 
-START_CYCLES = 40
+__all__ = ["OPERAND_REGISTERS", "HostRegisters", "run_fast"]
+
+_START_CYCLES = 40
 """Cycles from reset to the first command's operands: start-up code, and main saving 0 to 13 registers."""
 
-END_CYCLES = 10
+_END_CYCLES = 10
 """Cycles from the last fence to the end of the program, registers restored."""
 
-START_INSTRUCTIONS = 20
+_START_INSTRUCTIONS = 20
 """Instructions of both."""
 
 OPERAND_REGISTERS = 14
@@ -73,11 +75,11 @@ def run_fast(
     for address, content in images:
         memory.put(address, content)
     run = _Run(machine, program, memory, timing or MemoryTiming.default(machine), core)
-    cycles = run.model.run() + END_CYCLES
+    cycles = run.model.run() + _END_CYCLES
     fault = run.fault
     return RunResult(
         cycles=cycles,
-        instructions=START_INSTRUCTIONS + run.instructions,
+        instructions=_START_INSTRUCTIONS + run.instructions,
         stop_reason=StopReason.FAULT if fault else StopReason.EXIT,
         exit_code=0,
         fault=fault,
@@ -109,7 +111,7 @@ class _Run:
 
     def _send(self) -> Iterator[tuple[int, EncodedCommand]]:
         """Yield the commands as the host sends them; each has been executed, and so is known to be possible."""
-        host, gap = HostRegisters(), START_CYCLES
+        host, gap = HostRegisters(), _START_CYCLES
         for function, command in self.program.actions():
             if isinstance(command, Call):
                 cycles = execute_call(command, self.memory, self.timing, self.core)

@@ -17,7 +17,9 @@ from tilewright.sim.run_result import RunResult, StopReason
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
-MAIN_BYTES = 1 << 30
+__all__ = ["Progress", "Simulation", "run_bare", "run_rtl"]
+
+_MAIN_BYTES = 1 << 30
 """Default size of main memory; pages nobody writes cost nothing."""
 
 Progress = Callable[[int, int | None], None]
@@ -55,7 +57,7 @@ class Simulation:
     dumps: Iterable[tuple[int, int]] = ()
     max_cycles: int | None = None
     no_progress_cycles: int = 1_000_000
-    main_bytes: int = MAIN_BYTES
+    main_bytes: int = _MAIN_BYTES
     wave: Path | str | None = None
     wave_cycles: Sequence[range] = ()
     progress: Progress | None = None

@@ -8,6 +8,8 @@ from tilewright.errors import SimulationError
 from tilewright.isa.memory import Fault
 from tilewright.sim.values.operand_samples import OperandToggles
 
+__all__ = ["RunResult", "StopReason"]
+
 
 class StopReason(StrEnum):
     """Why a run ended, by the names that the simulator of the RTL prints."""

@@ -13,6 +13,8 @@ The message of each is one sentence without a full stop. Packages derive narrowe
 may import it.
 """
 
+__all__ = ["CompileError", "Error", "InputError", "InternalError", "SimulationError", "ToolError"]
+
 
 class Error(Exception):
     """Anything that Tilewright refuses or fails to do."""

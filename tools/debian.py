@@ -19,6 +19,8 @@ from pathlib import Path
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
+__all__ = ["debian_data", "debian_tool"]
+
 
 @dataclass(frozen=True, slots=True)
 class _Program:

@@ -13,6 +13,8 @@ from tilewright.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
+__all__ = ["reason", "require_place", "write_arrays", "write_file", "write_if_changed"]
+
 _STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ [^(]*\((?:[^()]|\([^()]*\))*\)\s*")
 """What ONNX Runtime puts before its reasons: a status, and the C++ function."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+__all__ = ["change", "cut", "digits", "percent", "table"]
+
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int | None = 1) -> str:
     """Return a Markdown table whose first ``left`` columns are text and the others numbers; None aligns none."""

@@ -18,10 +18,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+__all__ = ["WORTH_MENTIONING", "Cycles", "Silence", "Steps"]
+
 WORTH_MENTIONING = 2.0
 """Seconds from which a finished step leaves a line."""
 
-Detail = Callable[[str], None]
+_Detail = Callable[[str], None]
 """Shows something new about the step that is under way."""
 
 Cycles = Callable[[int, int | None], None]
@@ -36,7 +38,7 @@ class Steps:
         self._console = console or Console(stderr=True)
 
     @contextmanager
-    def step(self, text: str) -> Iterator[Detail]:
+    def step(self, text: str) -> Iterator[_Detail]:
         """Show ``text`` until the block ends; the value is called with details."""
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
         with self._progress(text, columns) as bar:
@@ -87,7 +89,7 @@ class Silence(Steps):
     """Shows nothing, as befits a library."""
 
     @contextmanager
-    def step(self, text: str) -> Iterator[Detail]:
+    def step(self, text: str) -> Iterator[_Detail]:
         """Do nothing."""
         yield lambda detail: None
 

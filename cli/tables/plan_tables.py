@@ -7,6 +7,8 @@ from rich.text import Text
 from tilewright.cli.tables.text import plain
 from tilewright.compiler.explain import Explanation, LayerExplanation
 
+__all__ = ["plan_table", "print_plan"]
+
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("layer", "left"), ("by", "left"), ("tile,\nrows x columns", "right"), ("tiles", "right"),
     ("channels\nper block", "right"), ("blocks", "right"), ("outer\nloop", "left"), ("cycles,\npredicted", "right"),

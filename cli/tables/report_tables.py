@@ -12,6 +12,11 @@ from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.oracle.value_ranges import TensorStatistics
 
+__all__ = [
+    "amount_text", "energy_text", "layer_table", "print_report", "range_text", "report_text", "statistics_table",
+    "summary",
+]
+
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("layer", "left"), ("kind", "left"), ("MACs", "right"), ("cycles", "right"),
     ("MAC per\nmultiplier\nand cycle", "right"), ("main stall,\nof its cycles", "left"),

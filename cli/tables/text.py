@@ -3,6 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
+__all__ = ["WIDTH", "console", "plain"]
+
 WIDTH = 160
 """Columns of a table where there is no terminal that has a width."""
 

@@ -34,6 +34,8 @@ from tilewright.compiler.network.reference import residual_table
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call
 
+__all__ = ["KERNELS", "RECORD_WORDS", "XPULP_KERNELS", "Baseline", "Offset", "emit_baseline"]
+
 KERNELS = Path(__file__).parent.parent / "c" / "kernels.h"
 XPULP_KERNELS = KERNELS.with_name("xpulp.h")
 """The headers that the C text includes: the first in any case, the second with XPULP."""
@@ -41,7 +43,7 @@ XPULP_KERNELS = KERNELS.with_name("xpulp.h")
 RECORD_WORDS = 2
 """Of one layer, 32 bits each: its cycles and its instructions."""
 
-ALIGNMENT = 16
+_ALIGNMENT = 16
 
 Offset = NewType("Offset", int)
 """Bytes from the start of main memory."""
@@ -87,7 +89,7 @@ class _Memory:
 
     def take(self, count: int) -> Offset:
         """Return the offset of ``count`` free bytes."""
-        offset = -(-self.end // ALIGNMENT) * ALIGNMENT
+        offset = -(-self.end // _ALIGNMENT) * _ALIGNMENT
         self.end = offset + count
         return Offset(offset)
 

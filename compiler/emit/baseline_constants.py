@@ -7,7 +7,12 @@ import numpy as np
 from tilewright.compiler.network.layers import Layer, Requantisation, Shape
 from tilewright.isa.numerics import MANTISSA_BITS, pack_scale
 
-SPARE_BITS = 31 - MANTISSA_BITS
+__all__ = [
+    "Receptive", "block_shape", "channel_table", "common_shift", "packed_weights", "padded_shape", "receptive_field",
+    "uses_simd",
+]
+
+_SPARE_BITS = 31 - MANTISSA_BITS
 """By how much a scale's mantissa can be shifted to the left in 31 bits."""
 
 
@@ -89,7 +94,7 @@ def common_shift(parameters: Requantisation) -> int | None:
     None if the largest scale is so much larger than the smallest that 31 bits do not hold both mantissas.
     """
     shifts = [pack_scale(float(scale))[1] for scale in parameters.scale]
-    return min(shifts) + SPARE_BITS if max(shifts) - min(shifts) <= SPARE_BITS else None
+    return min(shifts) + _SPARE_BITS if max(shifts) - min(shifts) <= _SPARE_BITS else None
 
 
 def channel_table(layer: Layer) -> bytes:
@@ -99,6 +104,6 @@ def channel_table(layer: Layer) -> bytes:
     common = common_shift(layer.requantisation)
     for row, scale in zip(table, layer.requantisation.scale, strict=True):
         mantissa, shift = pack_scale(float(scale))
-        wanted = common or shift + SPARE_BITS
+        wanted = common or shift + _SPARE_BITS
         row[1:] = mantissa << wanted - shift, wanted
     return table.tobytes()

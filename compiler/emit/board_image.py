@@ -19,13 +19,15 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import CompileError
 from tilewright.isa.memory import MAIN_BASE
 
+__all__ = ["RAM_BYTES", "BoardError", "BoardProgram", "compile_for_board"]
+
 RAM_BYTES = 32 * 1024
 """RAM for code, data and stack; as in ``firmware/board.ld``."""
 
-BOARD = System((FIRMWARE / "board_start.S", FIRMWARE / "board.c"), FIRMWARE / "board.ld", "32 KiB")
+_BOARD = System((FIRMWARE / "board_start.S", FIRMWARE / "board.c"), FIRMWARE / "board.ld", "32 KiB")
 """The system of ``hardware/board/rtl``."""
 
-MAX_INPUT_BYTES = 0xffff
+_MAX_INPUT_BYTES = 0xffff
 
 _PT_LOAD = 1
 
@@ -73,7 +75,7 @@ def compile_for_board(artefact: Artefact, *, cycles_per_bit: int) -> BoardProgra
         for file in ("model.c", "tilewright.h"):
             shutil.copy(artefact.folder / file, folder)
         (folder / "board_model.h").write_text(_header(artefact, image, output, cycles_per_bit), encoding="utf-8")
-        compile_elf(folder / "model.c", folder / "board.elf", system=BOARD,
+        compile_elf(folder / "model.c", folder / "board.elf", system=_BOARD,
                     flags=("-Dmain=run_network", f"-I{folder}"),
                     library=any(layer.algorithm == "core" for layer in manifest.layers))
         ram = _loaded((folder / "board.elf").read_bytes())
@@ -93,9 +95,9 @@ def _only(names: tuple[str, ...] | list[str], what: str) -> str:
 
 
 def _require_whole_int8(info: TensorInfo) -> None:
-    if info.dtype != "int8" or info.place is not None or math.prod(info.shape) > MAX_INPUT_BYTES:
+    if info.dtype != "int8" or info.place is not None or math.prod(info.shape) > _MAX_INPUT_BYTES:
         raise BoardError(f"Tensor {info.name!r}, input or output of a model on a board, must be int8, whole and "
-                         f"at most {MAX_INPUT_BYTES} bytes, not {info.dtype} of shape {info.shape}")
+                         f"at most {_MAX_INPUT_BYTES} bytes, not {info.dtype} of shape {info.shape}")
 
 
 def _header(artefact: Artefact, image: str, output: str, cycles_per_bit: int) -> str:

@@ -16,8 +16,10 @@ from tilewright.compiler.emit.c_core import (
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Affine, Call, Function, Issue, Program, Statement
 
-INDENT = "    "
-WIDTH = 110
+__all__ = ["comment_text", "expression", "program_text", "statement_lines"]
+
+_INDENT = "    "
+_WIDTH = 110
 
 
 def program_text(program: Program, title: str) -> str:
@@ -28,10 +30,10 @@ def program_text(program: Program, title: str) -> str:
     for function in program.functions:
         for core in core_functions(function):
             lines += ["", *core]
-        lines += ["", *function_lines(function)]
+        lines += ["", *_function_lines(function)]
     lines += ["", "int main(void)", "{"]
-    lines += [f"{INDENT}{function.name}();" for function in program.functions]
-    lines += [f"{INDENT}return 0;", "}"]
+    lines += [f"{_INDENT}{function.name}();" for function in program.functions]
+    lines += [f"{_INDENT}return 0;", "}"]
     return "\n".join(lines) + "\n"
 
 
@@ -40,7 +42,7 @@ def comment_text(text: str) -> str:
     return text.replace("*/", "* /").replace("/*", "/ *").encode("ascii", "backslashreplace").decode()
 
 
-def function_lines(function: Function) -> Iterator[str]:
+def _function_lines(function: Function) -> Iterator[str]:
     """Yield the definition of one function."""
     if function.comment:
         first, *rest = comment_text(function.comment).splitlines()
@@ -51,27 +53,27 @@ def function_lines(function: Function) -> Iterator[str]:
     calls = 0
     for statement in function.body:
         if isinstance(statement, Call):
-            yield from (INDENT + line for line in call_lines(statement, core_name(function, statement, calls)))
+            yield from (_INDENT + line for line in call_lines(statement, core_name(function, statement, calls)))
             calls += 1
         else:
-            yield from (INDENT + line for line in statement_lines(statement))
+            yield from (_INDENT + line for line in statement_lines(statement))
     yield "}"
 
 
 def statement_lines(statement: Statement) -> Iterator[str]:
     """Yield the lines of a loop or of one intrinsic."""
     if isinstance(statement, Issue):
-        yield from issue_lines(statement)
+        yield from _issue_lines(statement)
         return
     assert not isinstance(statement, Call), "calls stand in no loop"
     name = statement.variable
     yield f"for (uint32_t {name} = 0; {name} < {statement.count}; {name}++) {{"
     for each in statement.body:
-        yield from (INDENT + line for line in statement_lines(each))
+        yield from (_INDENT + line for line in statement_lines(each))
     yield "}"
 
 
-def issue_lines(issue: Issue) -> Iterator[str]:
+def _issue_lines(issue: Issue) -> Iterator[str]:
     """Yield one call, broken where it would become too long."""
     variant = BY_MNEMONIC[issue.mnemonic].variant(issue.variant)
     name = f"tw_{issue.mnemonic}_{issue.variant}"
@@ -84,9 +86,9 @@ def issue_lines(issue: Issue) -> Iterator[str]:
     line = f"{name}("
     for index, argument in enumerate(arguments):
         text = argument + (");" if index == len(arguments) - 1 else ", ")
-        if len(line) + len(text) > WIDTH:
+        if len(line) + len(text) > _WIDTH:
             yield line.rstrip()
-            line = INDENT
+            line = _INDENT
         line += text
     yield line if arguments else f"{name}();"
 

@@ -9,7 +9,12 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.kernels.staging import stage_of
 from tilewright.isa.program import Call, Function, Operand
 
-INDENT = "    "
+__all__ = [
+    "call_lines", "call_text", "calls_of", "core_function", "core_functions", "core_name", "shared_functions",
+    "stage_lines",
+]
+
+_INDENT = "    "
 
 
 def calls_of(function: Function) -> tuple[Call, ...]:
@@ -40,10 +45,10 @@ def core_function(call: Call, name: str) -> list[str]:
     present = [(f"in{index}", operand) for index, operand in enumerate(call.inputs) if operand.present]
     parameters = [f"const {CTYPES[operand.dtype]} *restrict {each}" for each, operand in present]
     parameters.append(f"{CTYPES[call.output.dtype]} *restrict out")
-    described = ", ".join(describe(operand) for _, operand in present) or "nothing"
-    return [f"/* {call.kernel}: {described} -> {describe(call.output)}. */",
-            f"static __attribute__((noinline)) void {name}(", f"{INDENT}{', '.join(parameters)})", "{",
-            *(INDENT + line if line else "" for line in KERNELS[call.kernel].c_body(call, name)), "}"]
+    described = ", ".join(_describe(operand) for _, operand in present) or "nothing"
+    return [f"/* {call.kernel}: {described} -> {_describe(call.output)}. */",
+            f"static __attribute__((noinline)) void {name}(", f"{_INDENT}{', '.join(parameters)})", "{",
+            *(_INDENT + line if line else "" for line in KERNELS[call.kernel].c_body(call, name)), "}"]
 
 
 def call_text(call: Call, name: str) -> str:
@@ -76,10 +81,10 @@ def _statement(call: Call, name: str, places: list[str]) -> str:
 def stage_lines(calls: Iterable[Call]) -> list[str]:
     """Return the memory for copies, as large as the largest of the staged ``calls`` needs, and the copying."""
     size = max((stage_of(call).bytes for call in calls if call.staged), default=0)
-    return ["", *COPY.replace("SIZE", str(size // 4)).splitlines()] if size else []
+    return ["", *_COPY.replace("SIZE", str(size // 4)).splitlines()] if size else []
 
 
-COPY = """\
+_COPY = """\
 /* Copies of tensors: here an access takes a cycle. */
 static uint32_t stage[SIZE] __attribute__((section(".noinit"), aligned(16)));
 
@@ -100,6 +105,6 @@ static __attribute__((noinline)) void tw_copy(uint32_t *restrict to, const uint3
 """
 
 
-def describe(operand: Operand) -> str:
+def _describe(operand: Operand) -> str:
     """Return type and dims in a word."""
     return f"{operand.dtype} {'x'.join(map(str, operand.dims)) or 'scalar'}"

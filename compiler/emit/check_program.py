@@ -5,8 +5,10 @@ from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call, Issue, Loop, Program, ProgramError, Statement
 
-MAX_COMMANDS = 4_000_000
-MAX_DEPTH = 8
+__all__ = ["check_program"]
+
+_MAX_COMMANDS = 4_000_000
+_MAX_DEPTH = 8
 
 
 def check_program(program: Program, memory_bytes: int) -> None:
@@ -28,27 +30,27 @@ def check_program(program: Program, memory_bytes: int) -> None:
             if not MAIN_BASE <= operand.address <= end <= MAIN_BASE + memory_bytes:
                 raise ProgramError(f"Call of {call.kernel} must stay inside the {memory_bytes} bytes of main memory, "
                                    f"not touch {operand.address:#x}..{end:#x}")
-    if total > MAX_COMMANDS:
-        raise ProgramError(f"Program must have at most {MAX_COMMANDS} commands, not {total}")
+    if total > _MAX_COMMANDS:
+        raise ProgramError(f"Program must have at most {_MAX_COMMANDS} commands, not {total}")
 
 
 def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
     """Return the commands that ``body`` expands to; ``variables`` are those of the loops around it."""
-    if len(variables) > MAX_DEPTH:
-        raise ProgramError(f"Loops must be nested at most {MAX_DEPTH} deep")
+    if len(variables) > _MAX_DEPTH:
+        raise ProgramError(f"Loops must be nested at most {_MAX_DEPTH} deep")
     total = 0
     for statement in body:
         if isinstance(statement, Loop):
             if not isinstance(statement.variable, str) or statement.variable in variables:
                 raise ProgramError(f"Loop must have a variable of its own, not {statement.variable!r:.40}")
-            if not 1 <= statement.count <= MAX_COMMANDS:
-                raise ProgramError(f"Loop {statement.variable!r:.40} must run 1..{MAX_COMMANDS} times, "
+            if not 1 <= statement.count <= _MAX_COMMANDS:
+                raise ProgramError(f"Loop {statement.variable!r:.40} must run 1..{_MAX_COMMANDS} times, "
                                    f"not {statement.count}")
             total += statement.count * _count(statement.body, variables | {statement.variable: 0})
         elif isinstance(statement, Call):
             if variables:
                 raise ProgramError(f"Call of {statement.kernel} must not be in a loop")
-            check_call(statement)
+            _check_call(statement)
             total += 1
         else:
             _check_issue(statement, variables)
@@ -56,7 +58,7 @@ def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
     return total
 
 
-def check_call(call: Call) -> None:
+def _check_call(call: Call) -> None:
     """Raise :exc:`ProgramError` unless there is such a kernel and it takes ``call``."""
     if call.kernel not in KERNELS:
         raise ProgramError(f"Call must be of a kernel of the host core, not {call.kernel!r:.40}")

@@ -10,25 +10,27 @@ from pathlib import Path
 
 from tilewright.errors import ToolError
 
+__all__ = ["FIRMWARE", "MAX_ELF_BYTES", "System", "ToolchainError", "compile_elf"]
+
 FIRMWARE = Path(__file__).parent.parent / "c"
 """Start-up code, linker script and float arithmetic."""
 
-TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-mabi=ilp32")
-FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-fno-sanitize=all", "-fomit-frame-pointer", "-Wall",
+_TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+c", "-mabi=ilp32")
+_FLAGS = ("-std=c17", "-O2", "-g0", "-ffreestanding", "-fno-sanitize=all", "-fomit-frame-pointer", "-Wall",
          "-Wextra", "-Werror")
 
-ALONE = ("-nostdlib",)
+_ALONE = ("-nostdlib",)
 """Link with nothing: programs that call no function of the C compiler's run-time library."""
 
-LIBRARY = ("-ffp-contract=off", "-fwrapv", "-Wno-unused-parameter", "-Wl,--gc-sections", "-Wl,-s")
+_LIBRARY = ("-ffp-contract=off", "-fwrapv", "-Wno-unused-parameter", "-Wl,--gc-sections", "-Wl,-s")
 """Link with clang's compiler-rt, where 64-bit divisions and memcpy are, less what is not used. A product and a sum are
 two operations: NumPy, which kernels are compared with, rounds after each; and its integers wrap around."""
 
-TOO_LARGE = ("will not fit in region", "leaves less than")
+_TOO_LARGE = ("will not fit in region", "leaves less than")
 """The linker's words for a program that RAM has no room for."""
 
 MAX_ELF_BYTES = 4 << 20
-TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class System:
     ram: str
 
 
-SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
+_SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
 """The system of `sim.rtl_engine`: ``main`` is called once, and its result ends the run."""
 
 
@@ -49,7 +51,7 @@ class ToolchainError(ToolError):
 
 
 def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: bool = False,
-                system: System = SIMULATED) -> None:
+                system: System = _SIMULATED) -> None:
     """Compile ``source``, which includes a header beside it, to ``elf``; ``flags`` come after the usual ones.
 
     Parameters
@@ -64,21 +66,21 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
     ToolchainError
         If that fails; what the C compiler said is kept in a log, which the message names.
     """
-    command = [sys.executable, "-m", "ziglang", "cc", *TARGET, *FLAGS, *(LIBRARY if library else ALONE), *flags,
+    command = [sys.executable, "-m", "ziglang", "cc", *_TARGET, *_FLAGS, *(_LIBRARY if library else _ALONE), *flags,
                f"-Wl,-T,{system.script}", *map(str, system.sources),
                *([str(FIRMWARE / "float32.c")] if library else []), str(source), "-o", str(elf)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS,
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS,
                               check=False, env=_environment())
     except subprocess.TimeoutExpired as error:
-        raise ToolchainError(f"Compiling {source.name} took longer than {TIMEOUT_SECONDS} s; the model may have too "
+        raise ToolchainError(f"Compiling {source.name} took longer than {_TIMEOUT_SECONDS} s; the model may have too "
                              f"many tiles for this machine: take a larger one") from error
     if done.returncode == 0 and elf.is_file():
         return
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="tilewright-clang-", suffix=".log",
                                      delete=False) as log:
         log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
-    if any(words in done.stderr for words in TOO_LARGE):
+    if any(words in done.stderr for words in _TOO_LARGE):
         raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its "
                              f"code and data do not: the model has too many tiles or operators of the host core for "
                              f"this machine; what the linker said is in {log.name} (take a larger machine)")

@@ -18,9 +18,22 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
 
+__all__ = [
+    "FORMAT_VERSION",
+    "MAX_MEMORY_BYTES",
+    "ArtefactError",
+    "LayerEntry",
+    "Manifest",
+    "T",
+    "from_json",
+    "sha256",
+    "to_json",
+    "value",
+]
+
 FORMAT_VERSION = 2
 MAX_MEMORY_BYTES = 1 << 31
-MAX_WINDOWS = 4
+_MAX_WINDOWS = 4
 
 T = TypeVar("T")
 
@@ -176,8 +189,8 @@ def from_json(data: Any) -> Manifest:
         raise ArtefactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
     if idle := [layer.name for layer in manifest.layers if not layer.outputs]:
         raise ArtefactError(f"Manifest layer {idle[0]!r} must have an output")
-    if len(manifest.windows) > MAX_WINDOWS:
-        raise ArtefactError(f"Manifest must have at most {MAX_WINDOWS} windows, not {len(manifest.windows)}")
+    if len(manifest.windows) > _MAX_WINDOWS:
+        raise ArtefactError(f"Manifest must have at most {_MAX_WINDOWS} windows, not {len(manifest.windows)}")
     return manifest
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from tilewright.errors import CompileError
 
+__all__ = ["BadModelError", "ModelTooLargeError", "UnsupportedModelError", "UnsupportedNodeError", "raise_all"]
+
 
 class BadModelError(CompileError):
     """The file is no valid ONNX model, or its contents contradict each other."""

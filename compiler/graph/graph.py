@@ -10,6 +10,8 @@ from immutables import Map
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.node_list import NodeList
 
+__all__ = ["Graph", "Tensor"]
+
 _T = TypeVar("_T")
 
 

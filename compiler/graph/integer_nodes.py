@@ -23,6 +23,10 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearConv
 
+__all__ = [
+    "bias_vector", "moved_type", "moving_node", "reshape_behind", "standing_for", "weight_layout", "weighted_node",
+]
+
 
 def standing_for(node: Node, operator: GraphOperator, *inputs: str) -> Node:
     """Return a node of an integer operator that stands for ``node``."""

@@ -13,6 +13,12 @@ import numpy as np
 from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual
 
+__all__ = [
+    "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
+    "QConv", "QConvTranspose", "QDense", "QMaxPool", "QPass", "QTable", "Quantize", "TakesTable", "WindowAsRead",
+    "Windowed",
+]
+
 
 @dataclass(frozen=True)
 class IntegerOperator(GraphOperator):

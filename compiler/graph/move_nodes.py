@@ -12,6 +12,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxPad, OnnxResize, OnnxSlice, OnnxUpsample
 from tilewright.compiler.network.layers import Pads
 
+__all__ = ["OnnxMove", "move_node", "move_shape"]
+
 OnnxMove = OnnxConcat | OnnxSlice | OnnxResize | OnnxPad
 """ONNX operators that may become one."""
 

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from tilewright.compiler.graph.integer_operators import IntegerOperator
 from tilewright.compiler.network.layers import Pads, Pair, Shape
 
+__all__ = [
+    "FlatView", "IntegerMove", "QAlias", "QConcat", "QInterleave", "QPad", "QReshape", "QSlice", "QUpsample",
+    "ShapedView", "SqueezedView", "UnsqueezedView", "View",
+]
+
 
 @dataclass(frozen=True)
 class IntegerMove(IntegerOperator):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+__all__ = ["GraphOperator", "Node"]
+
 
 @dataclass(frozen=True)
 class GraphOperator:

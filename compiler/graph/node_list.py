@@ -12,6 +12,8 @@ from immutables import Map
 
 from tilewright.compiler.graph.node import Node
 
+__all__ = ["NodeList"]
+
 _Place = tuple[int, ...]
 """Where a node stands. Places are in lexicographic order; between (3,) and (4,) there is room for (3, 0), (3, 1) …"""
 

@@ -63,6 +63,8 @@ from tilewright.compiler.graph.qlinear_operators import (
     OnnxQLinearSoftmax,
 )
 
+__all__ = ["BINARY", "COMPUTED_IN_TABLES", "RECOGNISED", "UNARY", "onnx_operator"]
+
 
 def _by_name(*kinds: type[OnnxOperator]) -> dict[str, type[OnnxOperator]]:
     return {type_name(kind): kind for kind in kinds}

@@ -11,6 +11,16 @@ from typing import Any, Generic, Self, TypeVar
 from tilewright.compiler.graph.integer_operators import WindowAsRead
 from tilewright.compiler.graph.node import GraphOperator
 
+__all__ = [
+    "Attribute", "OnnxAdd", "OnnxArithmetic", "OnnxAveragePool", "OnnxBatchNormalization", "OnnxBinary", "OnnxCast",
+    "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear", "OnnxDiv",
+    "OnnxDropout", "OnnxFlatten", "OnnxGelu", "OnnxGemm", "OnnxGemmLike", "OnnxGlobalAveragePool", "OnnxGlobalMaxPool",
+    "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPad",
+    "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMean", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize",
+    "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub", "OnnxTranspose", "OnnxUnary",
+    "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed", "type_name",
+]
+
 _T = TypeVar("_T")
 _Ints = tuple[int, ...]
 

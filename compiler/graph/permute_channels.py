@@ -11,6 +11,8 @@ from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.integer_operators import ExactWindow, QConv
 from tilewright.compiler.graph.node import Node
 
+__all__ = ["permuted"]
+
 
 def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
     """Return ``graph`` with nodes ``old`` replaced by what makes channel i of ``y`` of channel ``order[i]`` of ``x``.

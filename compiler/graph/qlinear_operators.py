@@ -4,6 +4,12 @@ from typing import ClassVar
 
 from tilewright.compiler.graph.onnx_operators import Attribute, OnnxGemmLike, OnnxOperator, OnnxWindowed
 
+__all__ = [
+    "OnnxQGemm", "OnnxQLinear", "OnnxQLinearAdd", "OnnxQLinearAveragePool", "OnnxQLinearConcat", "OnnxQLinearConv",
+    "OnnxQLinearGlobalAveragePool", "OnnxQLinearLeakyRelu", "OnnxQLinearMatMul", "OnnxQLinearMul",
+    "OnnxQLinearSigmoid", "OnnxQLinearSoftmax",
+]
+
 
 class OnnxQLinear(OnnxOperator):
     """An operator of integers, with scale and zero point behind each; ``FLOAT`` names the one that it stands for."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from tilewright.compiler.graph.graph import Graph
 from tilewright.errors import InternalError
 
+__all__ = ["Pass", "PassError", "PassPipeline"]
+
 
 class PassError(InternalError):
     """A pass broke its own promise: a mistake in the compiler, not in the model."""

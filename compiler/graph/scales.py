@@ -11,6 +11,10 @@ from tilewright.compiler.graph.onnx_operators import OnnxMatMul
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMatMul
 from tilewright.compiler.network.layers import TensorInfo
 
+__all__ = [
+    "INTEGERS", "activation", "constant", "number", "scales", "tensor_info", "weights", "with_types", "zero_points",
+]
+
 INTEGERS = ("int8", "uint8")
 
 

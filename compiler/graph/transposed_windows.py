@@ -10,6 +10,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConvTranspose
 from tilewright.compiler.network.transposed import transposed_shape
 
+__all__ = ["transposed_operator", "transposed_result", "transposed_weights"]
+
 
 def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, groups: int,
                        ) -> tuple[np.ndarray, np.ndarray]:

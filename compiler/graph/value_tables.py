@@ -16,6 +16,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 from tilewright.errors import Error
 
+__all__ = ["TableError", "table_of"]
+
 _TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 _DEFAULT_OPSET = 17
 _IR_VERSION = 9

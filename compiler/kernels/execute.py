@@ -9,6 +9,8 @@ from tilewright.compiler.kernels.staging import call_cycles
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["run_call", "run_on_core"]
+
 
 def run_call(call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
     """Return the result of ``call`` on ``arrays``, which have the dims and types of its operands.

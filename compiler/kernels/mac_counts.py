@@ -3,15 +3,17 @@
 import math
 from collections.abc import Sequence
 
-Dims = tuple[int, ...]
+__all__ = ["macs_of"]
 
-WEIGHTS = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "QLinearConv": 3}
+_Dims = tuple[int, ...]
+
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "ConvTranspose": 1, "QLinearConv": 3}
 """Position of the weights among a convolution's inputs; (O, C / groups, ..), transposed (C, O / groups, ..)."""
 
-PRODUCTS = ("MatMul", "MatMulInteger", "QLinearMatMul")
+_PRODUCTS = ("MatMul", "MatMulInteger", "QLinearMatMul")
 
 
-def macs_of(op: str, inputs: Sequence[Dims | None], output: Dims) -> int:
+def macs_of(op: str, inputs: Sequence[_Dims | None], output: _Dims) -> int:
     """Return the multiply-accumulates of the ONNX operator, zeros of the padding included; 0 for most.
 
     Parameters
@@ -23,10 +25,10 @@ def macs_of(op: str, inputs: Sequence[Dims | None], output: Dims) -> int:
     first = inputs[0] if inputs else None
     if first is None or not output:
         return 0
-    if op in WEIGHTS:
-        weights = inputs[WEIGHTS[op]]
+    if op in _WEIGHTS:
+        weights = inputs[_WEIGHTS[op]]
         return math.prod(first if op == "ConvTranspose" else output) * math.prod((weights or (0, 0))[1:])
-    if op in PRODUCTS:
+    if op in _PRODUCTS:
         return math.prod(output) * first[-1]
     # Gemm's first factor may be transposed: it has K columns or rows, and the result's rows in the other direction.
     return output[-1] * math.prod(first) if op == "Gemm" else 0

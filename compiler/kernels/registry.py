@@ -17,7 +17,9 @@ from tilewright.compiler.kernels.operators import (
     window_pooling,
 )
 
-FAMILIES: tuple[tuple[Kernel, ...], ...] = (
+__all__ = ["KERNELS"]
+
+_FAMILIES: tuple[tuple[Kernel, ...], ...] = (
     arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS, reduction.KERNELS, softmax.KERNELS,
     convolution.KERNELS, window_pooling.KERNELS, linear.KERNELS, normalisation.KERNELS, (products.QLINEAR_MUL,))
-KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in FAMILIES for kernel in family}
+KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in _FAMILIES for kernel in family}

@@ -10,14 +10,16 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import DTYPES, Call, Operand
 
+__all__ = ["STAGE_BYTES", "Stage", "call_cycles", "can_be_staged", "stage_of", "staged_if_quicker"]
+
 STAGE_BYTES = 512 * 1024
 """Of the core's memory for copies, at most; the rest is left to code, tables and stack."""
 
-ALIGNMENT = 16
+_ALIGNMENT = 16
 
-OWN_MEMORY = MemoryTiming(latency_cycles=1)
+_OWN_MEMORY = MemoryTiming(latency_cycles=1)
 
-COPY_START = 40
+_COPY_START = 40
 """Cycles of a copy besides its words: the call, what is less than eight words."""
 
 
@@ -34,7 +36,7 @@ def stage_of(call: Call) -> Stage:
     offsets, size = [], 0
     for operand in call.operands:
         offsets.append(size)
-        size += -(-operand.span_bytes // ALIGNMENT) * ALIGNMENT
+        size += -(-operand.span_bytes // _ALIGNMENT) * _ALIGNMENT
     return Stage(tuple(offsets), size)
 
 
@@ -57,13 +59,13 @@ def call_cycles(call: Call, memory: MemoryTiming) -> int:
     kernel = KERNELS[call.kernel]
     if not call.staged:
         return kernel.cycles(call, memory)
-    return kernel.cycles(call, OWN_MEMORY) + sum(copy_cycles(operand, memory) for operand in call.operands)
+    return kernel.cycles(call, _OWN_MEMORY) + sum(_copy_cycles(operand, memory) for operand in call.operands)
 
 
-def copy_cycles(operand: Operand, memory: MemoryTiming) -> int:
+def _copy_cycles(operand: Operand, memory: MemoryTiming) -> int:
     """Return the cycles of copying an operand, in either direction.
 
     Measured in RTL: 4.6, 12.1 and 22.1 a word at latencies of 5, 20 and 40 cycles.
     """
     words = -(-operand.span_bytes // 4)
-    return COPY_START + words * (memory.latency_cycles + 4) // 2
+    return _COPY_START + words * (memory.latency_cycles + 4) // 2

@@ -13,6 +13,8 @@ from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.operands import constant_operand, tensor_operand
 from tilewright.isa.program import ABSENT, Call
 
+__all__ = ["core_call"]
+
 
 def core_call(layer: CoreLayer, tensors: Mapping[str, TensorInfo], constants: Mapping[str, np.ndarray],
               addresses: Mapping[str, int] | None = None) -> Call:

@@ -24,6 +24,11 @@ import numpy as np
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
+__all__ = [
+    "AnyLayer", "CoreLayer", "Kind", "Layer", "MaxPooling", "Network", "Pads", "Pair", "Place", "Requantisation",
+    "Residual", "Shape", "TensorInfo",
+]
+
 Shape = tuple[int, int, int]
 Pair = tuple[int, int]
 Pads = tuple[int, int, int, int]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer, Shape, TensorInfo
 
+__all__ = ["LayerLayouts", "Layout", "layout_of"]
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -11,6 +11,8 @@ from tilewright.compiler.network.layout import layout_of
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 
+__all__ = ["ALIGNMENT", "MemoryPlan", "plan_memory", "root_of", "tensor_bytes"]
+
 ALIGNMENT = 64
 """Start of every tensor: a multiple of any bus width."""
 
@@ -30,7 +32,7 @@ class MemoryPlan:
     memory_bytes: int
 
 
-def align(value: int) -> int:
+def _align(value: int) -> int:
     """Return ``value`` rounded up to a multiple of ``ALIGNMENT``."""
     return -(-value // ALIGNMENT) * ALIGNMENT
 
@@ -62,8 +64,8 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
     outputs = roots(tensor.name for tensor in network.outputs) - inputs
     # An output that a layer reads again must be readable: it lies among the intermediate tensors, for good.
     alone = outputs - read
-    offsets, peak = place_intermediate(network, written - alone, outputs & read, keep_tensors=keep_tensors)
-    size = {name: align(tensor_bytes(network.tensors[name])) for name in inputs | written | alone}
+    offsets, peak = _place_intermediate(network, written - alone, outputs & read, keep_tensors=keep_tensors)
+    size = {name: _align(tensor_bytes(network.tensors[name])) for name in inputs | written | alone}
 
     windows, tensors = [], {}
     cursor = MAIN_BASE
@@ -74,7 +76,7 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
             windows.append(AddressWindow(cursor, stop, permission, name))
         cursor = stop
 
-    window("weights", cursor + align(weight_bytes), Permission.READ)
+    window("weights", cursor + _align(weight_bytes), Permission.READ)
     end = cursor
     for name in dict.fromkeys(root_of(network.tensors[tensor.name]) for tensor in network.inputs):
         if name in inputs:
@@ -90,12 +92,12 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
                 if info.place is not None and info.place.parent in tensors}
     step = 4 * RECORD_WORDS
     records = tuple(range(end, end + step * len(network.layers), step))
-    window("outputs", align(end + step * len(network.layers)), Permission.WRITE)
+    window("outputs", _align(end + step * len(network.layers)), Permission.WRITE)
     return MemoryPlan(weights=MAIN_BASE, tensors=tensors, records=records, windows=tuple(windows), peak_bytes=peak,
                       memory_bytes=cursor - MAIN_BASE)
 
 
-def place_intermediate(network: Network, names: set[str], for_good: set[str],
+def _place_intermediate(network: Network, names: set[str], for_good: set[str],
                        *, keep_tensors: bool) -> tuple[dict[str, int], int]:
     """Return offsets of the intermediate tensors, and the bytes they take together.
 
@@ -119,8 +121,8 @@ def place_intermediate(network: Network, names: set[str], for_good: set[str],
              for name, (born, dead) in lives.items()}
     offsets: dict[str, int] = {}
     for name in sorted(lives, key=lambda each: (-tensor_bytes(network.tensors[each]), lives[each])):
-        size = align(tensor_bytes(network.tensors[name]))
-        rivals = sorted((offsets[other], offsets[other] + align(tensor_bytes(network.tensors[other])))
+        size = _align(tensor_bytes(network.tensors[name]))
+        rivals = sorted((offsets[other], offsets[other] + _align(tensor_bytes(network.tensors[other])))
                         for other in offsets if lives[other][0] <= lives[name][1] and lives[name][0] <= lives[other][1])
         start = 0
         for low, high in rivals:
@@ -128,4 +130,4 @@ def place_intermediate(network: Network, names: set[str], for_good: set[str],
                 break
             start = max(start, high)
         offsets[name] = start
-    return offsets, max((offsets[name] + align(tensor_bytes(network.tensors[name])) for name in offsets), default=0)
+    return offsets, max((offsets[name] + _align(tensor_bytes(network.tensors[name])) for name in offsets), default=0)

@@ -14,6 +14,8 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.isa.program import Operand
 
+__all__ = ["Values", "constant_operand", "from_memory", "tensor_operand", "to_memory", "view"]
+
 
 def tensor_operand(info: TensorInfo, address: int) -> Operand:
     """Return a tensor at ``address``; one without ``dims`` has those of ONNX, (1, channels, height, width).
@@ -24,23 +26,23 @@ def tensor_operand(info: TensorInfo, address: int) -> Operand:
         If it is part of another tensor and has dimensions that cannot be told there.
     """
     dims = (1, *info.shape) if info.dims is None else info.dims
-    return Operand(address, info.dtype, dims, strides_of(dims) if info.place is None else _placed_strides(info, dims))
+    return Operand(address, info.dtype, dims, _strides_of(dims) if info.place is None else _placed_strides(info, dims))
 
 
 def constant_operand(array: np.ndarray, address: int) -> Operand:
     """Return a constant at ``address``."""
-    return Operand(address, array.dtype.name, array.shape, row_strides(array.shape))
+    return Operand(address, array.dtype.name, array.shape, _row_strides(array.shape))
 
 
-def strides_of(dims: tuple[int, ...]) -> tuple[int, ...]:
+def _strides_of(dims: tuple[int, ...]) -> tuple[int, ...]:
     """Return how many elements apart neighbours of a tensor are along each dimension."""
     if len(dims) != 4:
-        return row_strides(dims)
+        return _row_strides(dims)
     _, channels, height, width = dims
     return height * width * channels, 1, width * channels, channels
 
 
-def row_strides(dims: tuple[int, ...]) -> tuple[int, ...]:
+def _row_strides(dims: tuple[int, ...]) -> tuple[int, ...]:
     """Return the same of an array that lies row by row."""
     return tuple(math.prod(dims[axis + 1:]) for axis in range(len(dims)))
 
@@ -54,7 +56,7 @@ def _placed_strides(info: TensorInfo, dims: tuple[int, ...]) -> tuple[int, ...]:
     if (height, width) != (1, 1) or math.prod(dims) != channels:
         raise ValueError(f"Tensor {info.name!r} in part of {place.parent!r} must have four dimensions or be a vector, "
                          f"not {dims}")
-    return row_strides(dims)
+    return _row_strides(dims)
 
 
 def view(memory: np.ndarray, operand: Operand) -> np.ndarray:

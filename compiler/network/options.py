@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+__all__ = ["BEST", "Options", "Winograd"]
+
 Winograd = Literal["auto", "never"]
 
 

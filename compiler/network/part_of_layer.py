@@ -7,6 +7,8 @@ import numpy as np
 
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network, Shape, TensorInfo
 
+__all__ = ["core_network", "datapath_layers", "part_of_layer", "parts_side_by_side"]
+
 
 def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
     """Return ``layer`` with fewer output rows and channels; its padding stays on all four sides.

@@ -9,6 +9,8 @@ from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.operands import Values
 
+__all__ = ["given", "slice_network"]
+
 
 def slice_network(network: Network, first: int, stop: int) -> Network:
     """Return the layers from ``first`` up to, not including, ``stop``.
@@ -33,7 +35,7 @@ def slice_network(network: Network, first: int, stop: int) -> Network:
     known = network.tensors
     wholes = dict.fromkeys(root_of(known[name]) for name in (*read, *written) if name in known)
     missing = [root_of(known[name]) for name in read
-               if name in known and name not in written and not computed(root_of(known[name]), written, known)]
+               if name in known and name not in written and not _computed(root_of(known[name]), written, known)]
     names = [name for name in dict.fromkeys([*read, *written, *wholes]) if name in known]
     touched = {root_of(known[name]) for name in later if name in known}
     return Network(
@@ -46,7 +48,7 @@ def slice_network(network: Network, first: int, stop: int) -> Network:
     )
 
 
-def computed(whole: str, written: Collection[str], tensors: Mapping[str, TensorInfo]) -> bool:
+def _computed(whole: str, written: Collection[str], tensors: Mapping[str, TensorInfo]) -> bool:
     """Tell whether the tensors ``written``, of which no two overlap unless alike, make up all of ``whole``."""
     if whole in written:
         return True

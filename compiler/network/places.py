@@ -20,6 +20,11 @@ import numpy as np
 
 from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Place, Requantisation, Shape, TensorInfo
 
+__all__ = [
+    "ConcatMove", "Movement", "Placed", "PlacementStep", "SliceMove", "TensorPart", "UpsampleMove", "copy_layer",
+    "place_tensors",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcatMove:
@@ -131,7 +136,7 @@ class TensorPart:
                      row_step=self.steps[0] * width * channels, pixel_step=self.steps[1] * channels)
 
 
-def part_of(place: Place, shape: Shape) -> TensorPart:
+def _part_of(place: Place, shape: Shape) -> TensorPart:
     """Return the part whose place in a whole of ``shape`` is ``place``."""
     channels, _, width = shape
     y, rest = divmod(place.offset, width * channels)
@@ -148,7 +153,7 @@ class _Placement:
         self.layers: list[Layer | CoreLayer] = []
         self.makers: dict[str, int] = {}
         self.fixed = set(inputs)
-        self.homes = {info.name: part_of(info.place, tensors[info.place.parent].shape)
+        self.homes = {info.name: _part_of(info.place, tensors[info.place.parent].shape)
                       for info in tensors.values() if info.place is not None}
 
     def add(self, step: PlacementStep) -> None:

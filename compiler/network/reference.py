@@ -15,6 +15,8 @@ from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPooling, Network, Pads, Requantisation, Residual
 from tilewright.compiler.network.operands import Values
 
+__all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
+
 _EXACT_TERMS = 1023
 _PATCH_BYTES = 1 << 25
 
@@ -90,7 +92,7 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -
     if layer.table is not None:
         y = layer.table[y.astype(np.int16) + 128]
     if layer.pool is not None:
-        y = max_pool(layer.pool, y)
+        y = _max_pool(layer.pool, y)
     return y
 
 
@@ -115,7 +117,7 @@ def requantise(parameters: Requantisation, acc: np.ndarray) -> np.ndarray:
     return (np.clip(scaled, low, high).astype(np.int32) + parameters.zero_point).astype(np.int8)
 
 
-def max_pool(pool: MaxPooling, y: np.ndarray) -> np.ndarray:
+def _max_pool(pool: MaxPooling, y: np.ndarray) -> np.ndarray:
     """Return the maxima of int8 (C, H, W) over the windows of ``pool``."""
     padded = _pad(y, pool.pads, -128)
     windows = sliding_window_view(padded, pool.kernel, axis=(1, 2))

@@ -14,6 +14,8 @@ from tilewright.compiler.network.layers import Layer, Pads, Pair, Requantisation
 from tilewright.compiler.network.places import TensorPart
 from tilewright.isa.numerics import wrap
 
+__all__ = ["StridePhase", "TransposedConvolution", "phases", "transposed_shape"]
+
 
 @dataclass(frozen=True, slots=True)
 class StridePhase:

@@ -17,7 +17,9 @@ from onnx_ir.passes.common import (
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx.shapes import first_line
 
-FOLDED_ELEMENTS = 2**22
+__all__ = ["clean", "expand_functions", "inline_functions"]
+
+_FOLDED_ELEMENTS = 2**22
 """Largest result of a node that is computed while compiling."""
 
 _UNSHAPED_ELEMENTS = 2**16
@@ -155,7 +157,7 @@ def _should_fold(node: ir.Node) -> bool | None:
     if node.domain not in ("", "ai.onnx"):
         return False
     elements = _elements(node)
-    if elements is None or elements > FOLDED_ELEMENTS:
+    if elements is None or elements > _FOLDED_ELEMENTS:
         return False
     return True if node.op_type == "ConstantOfShape" else None
 

@@ -12,6 +12,8 @@ from onnx import helper
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
 from tilewright.isa.program import DTYPES
 
+__all__ = ["check_domains", "check_order", "check_types", "contradiction", "no_model"]
+
 _SHOWN = 16
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _POINTER = b"version https://git-lfs.github.com/spec/"

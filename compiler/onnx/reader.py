@@ -31,13 +31,15 @@ from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_fu
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
+__all__ = ["MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model"]
+
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""
 
 MAX_TENSOR_BYTES = 2**30
 """Limit of one tensor."""
 
-MAX_EXTENT = 2**14
+_MAX_EXTENT = 2**14
 """Limit of an image's height and width: tilings of larger ones are too many to compare."""
 
 # onnx's checker does not know these operators: the inputs that must be there, and the attributes.
@@ -334,8 +336,8 @@ def _check_activation(tensor: Tensor) -> None:
         count *= extent
     if count > MAX_TENSOR_BYTES:
         raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_TENSOR_BYTES} elements, not {count}")
-    if len(tensor.shape or ()) == 4 and max((tensor.shape or ())[2:]) > MAX_EXTENT:
-        raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {MAX_EXTENT} rows and columns, "
+    if len(tensor.shape or ()) == 4 and max((tensor.shape or ())[2:]) > _MAX_EXTENT:
+        raise ModelTooLargeError(f"Tensor {tensor.name!r} must have at most {_MAX_EXTENT} rows and columns, "
                                  f"not the shape {list(tensor.shape or ())!r}")
 
 

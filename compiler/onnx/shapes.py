@@ -8,6 +8,8 @@ from onnx import TensorProto, helper
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx.faults import contradiction
 
+__all__ = ["first_line", "fix_batch", "infer_shapes"]
+
 
 def fix_batch(proto: onnx.ModelProto) -> None:
     """Set a dynamic batch to 1, wherever its symbol stands, and refuse every other dynamic dimension of an input."""

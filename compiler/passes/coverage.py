@@ -11,9 +11,11 @@ from tilewright.compiler.graph.onnx_names import BINARY, UNARY
 from tilewright.compiler.graph.onnx_operators import OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, type_name
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
-RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]
+__all__ = ["DATAPATH", "RUNS_ON", "Coverage"]
 
-RUNS_ON: dict[RunsOn, str] = {
+_RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothing"]
+
+RUNS_ON: dict[_RunsOn, str] = {
     "conv23": "convolutions 3x3 by Winograd F(2x2, 3x3)",
     "conv": "products of any other window; what is per channel too",
     "pool": "`pool.sum`: sums over windows",
@@ -46,7 +48,7 @@ class Coverage:
     """
 
     operators: tuple[str, ...]
-    runs_on: tuple[RunsOn, ...]
+    runs_on: tuple[_RunsOn, ...]
     limits: str
     exactness: str = "exact"
 

@@ -35,6 +35,8 @@ from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
 
+__all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
+
 RECOGNITION = (
     SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
     QuantiseBetween(), RecogniseTables(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
@@ -45,18 +47,18 @@ CANONICALISATION = (
     PlaceDepthToSpace(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
-FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())
+_FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())
 """Those → one operator per layer."""
 
-PASSES = (*RECOGNITION, *CANONICALISATION, *FUSION)
+PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION)
 
 
-def passes(options: Options) -> tuple[Pass, ...]:
+def _passes(options: Options) -> tuple[Pass, ...]:
     """Return the passes that ``options`` ask for, in order."""
     return tuple(FusePool(alone=not options.fuse_pool) if isinstance(each, FusePool) else each for each in PASSES)
 
 
-def lower(graph: Graph, options: Options = BEST) -> Network:
+def _lower(graph: Graph, options: Options = BEST) -> Network:
     """Turn a graph as the front end makes it into fused layers.
 
     Raises
@@ -66,7 +68,7 @@ def lower(graph: Graph, options: Options = BEST) -> Network:
     """
     # Scales that overflow or are none are refused where they are used, not warned about.
     with np.errstate(all="ignore"):
-        return build_network(PassPipeline(passes(options))(graph))
+        return build_network(PassPipeline(_passes(options))(graph))
 
 
 def compile_network(model: str | Path | bytes, options: Options = BEST) -> Network:
@@ -77,4 +79,4 @@ def compile_network(model: str | Path | bytes, options: Options = BEST) -> Netwo
     CompileError
         If the model is invalid or has something that is not compiled.
     """
-    return lower(load(model), options)
+    return _lower(load(model), options)

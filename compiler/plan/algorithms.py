@@ -27,6 +27,8 @@ from tilewright.compiler.plan.tiles import LayerAxis, axes
 from tilewright.isa.limits import MAX_PIXEL_BYTES, MAX_WINDOW_STRIDE
 from tilewright.isa.machine import TILE_BYTES, Machine
 
+__all__ = ["PAIR_BYTES", "Algorithm", "LoopNest", "algorithms", "forms", "loop_nest", "loop_nests"]
+
 
 class Algorithm(StrEnum):
     """How a layer is computed, by the mnemonic of the instruction that does it."""
@@ -44,7 +46,7 @@ def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
     """Return the algorithms that can compute ``layer`` as it is and that ``options`` allow."""
     if layer.kind != "conv":
         return (Algorithm.POOL,)
-    winograd = options.winograd == "auto" and fits_winograd(layer) and layer.strides == (1, 1)
+    winograd = options.winograd == "auto" and _fits_winograd(layer) and layer.strides == (1, 1)
     return (Algorithm.WINOGRAD, Algorithm.DOT_PRODUCTS) if winograd else (Algorithm.DOT_PRODUCTS,)
 
 
@@ -54,16 +56,16 @@ def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algori
         yield layer, algorithm
     drops = (layer.groups > 1 and layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE
              and layer.pool is None and layer.residual is None)
-    if layer.kind == "conv" and options.winograd == "auto" and fits_winograd(layer) and drops:
-        yield at_stride_one(layer), Algorithm.WINOGRAD
+    if layer.kind == "conv" and options.winograd == "auto" and _fits_winograd(layer) and drops:
+        yield _at_stride_one(layer), Algorithm.WINOGRAD
 
 
-def fits_winograd(layer: Layer) -> bool:
+def _fits_winograd(layer: Layer) -> bool:
     """Tell whether kernel and channels are those of ``conv23``, whatever the stride."""
     return layer.kernel == (3, 3) and layer.dilations == (1, 1) and layer.in_shape[0] <= MAX_PIXEL_BYTES
 
 
-def at_stride_one(layer: Layer) -> Layer:
+def _at_stride_one(layer: Layer) -> Layer:
     """Return ``layer`` at stride 1, with a pooling that keeps the pixels that its stride does not skip."""
     channels, height, width = layer.conv_shape
     rows, columns = layer.strides
@@ -134,7 +136,7 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
         return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
                         group_step=machine.lanes, overread=TILE_BYTES - 1)
     if algorithm is Algorithm.WINOGRAD:
-        return winograd_nest(layer, machine)
+        return _winograd_nest(layer, machine)
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
     seen, group_step, section, section_step = channels, 0, 0, 0
     side_by_side = machine.lanes // outputs_each * inputs_each
@@ -146,7 +148,7 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
     height, width = axes(layer)
     if seen == channels and (layer.dilations[1] == 1 or kernel_x == 1):
         seen_row, kernel_x = kernel_x * channels, 1
-        if fills_rows(height, width):
+        if _fills_rows(height, width):
             seen_row, kernel_y = kernel_y * seen_row, 1
     else:
         seen_row = seen
@@ -156,7 +158,7 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
                     overread=runs * TILE_BYTES - (inputs_each if group_step else seen_row))
 
 
-def winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
+def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
     """Return the loop nest of ``conv23``: a run is a channel, and its patch lies 16 bytes from the next channel's.
 
     A command's first channel must be a multiple of 16, so a section of its own needs groups of so many channels.
@@ -180,11 +182,11 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
     if algorithm is not Algorithm.DOT_PRODUCTS or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
         return (plain,)
-    paired = pair_rows(plain, layer)
+    paired = _pair_rows(plain, layer)
     return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
 
 
-def pair_rows(plain: LoopNest, layer: Layer) -> LoopNest:
+def _pair_rows(plain: LoopNest, layer: Layer) -> LoopNest:
     """Return ``plain`` with two kernel rows to a run; where pixels are stepped over one by one, ``runs`` stay many."""
     paired = replace(plain, kernel_y=-(-plain.kernel_y // 2), paired=True)
     in_one = plain.seen if plain.kernel_x == layer.kernel[1] else plain.seen * layer.kernel[1]
@@ -195,7 +197,7 @@ def pair_rows(plain: LoopNest, layer: Layer) -> LoopNest:
     return replace(paired, kernel_x=count, runs=1, overread=overread, pieces=True)
 
 
-def fills_rows(height: LayerAxis, width: LayerAxis) -> bool:
+def _fills_rows(height: LayerAxis, width: LayerAxis) -> bool:
     """Tell whether the kernel is as wide as the stored rows and its rows follow one another."""
     whole = width.cut(0, width.out)
     return (height.dilation == 1 or height.kernel == 1) and whole.stored == width.kernel and width.conv == 1

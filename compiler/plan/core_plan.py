@@ -14,7 +14,9 @@ from tilewright.compiler.plan.cost import Cost
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.program import Call
 
-ALIGNMENT = 16
+__all__ = ["CorePlan", "pack_constants", "placed", "plan_core"]
+
+_ALIGNMENT = 16
 """Start of every constant in the image."""
 
 
@@ -55,7 +57,7 @@ def placed(plan: CorePlan, network: Network, addresses: Mapping[str, int]) -> Ca
     return replace(call, staged=plan.call.staged and can_be_staged(call))
 
 
-def stored_constants(plan: CorePlan) -> tuple[str, ...]:
+def _stored_constants(plan: CorePlan) -> tuple[str, ...]:
     """Return the names of what must be in the weight image, if they are constants: not those among the attributes."""
     return tuple(dict.fromkeys(name for name, operand in zip(plan.layer.inputs, plan.call.inputs, strict=True)
                                if operand.present))
@@ -68,8 +70,8 @@ def pack_constants(image: bytes, plans: Mapping[int, CorePlan],
                    constants: Mapping[str, np.ndarray]) -> tuple[bytes, dict[str, int]]:
     """Return the weight image with the constants of core layers behind it, and where each of them starts."""
     parts, size, offsets = [image], len(image), {}
-    for name in dict.fromkeys(name for plan in plans.values() for name in stored_constants(plan) if name in constants):
-        padding = -size % ALIGNMENT
+    for name in dict.fromkeys(name for plan in plans.values() for name in _stored_constants(plan) if name in constants):
+        padding = -size % _ALIGNMENT
         content = np.ascontiguousarray(constants[name]).tobytes()
         parts += [bytes(padding), content]
         offsets[name] = size + padding

@@ -16,14 +16,20 @@ from tilewright.compiler.plan.problem import Problem, Tiling
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
-STEP_OVERHEAD = 8
+__all__ = [
+    "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
+    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "store_cycles", "tiles_of",
+    "weight_transfers",
+]
+
+_STEP_OVERHEAD = 8
 """Cycles the array loses per command. A command that need not wait follows without a gap, so this is what waits cost.
 
 Chosen by trial on the fast engine, of 0, 4, 6, 8, 12, 20 and 30: for LeNet-5 (base, large), VGG16 and ResNet18 (both
 sizes), and ResNet50 at 64x64 (base, large), 8 beats 30 everywhere, by 3 % on the smallest and 0.01 % on the largest.
 """
 
-RUN_OVERHEAD = 1
+_RUN_OVERHEAD = 1
 """Bus cycles lost per run of bytes."""
 
 TURNAROUND = 60
@@ -74,7 +80,7 @@ def compute_cycles(problem: Problem, tile: Tile, groups: int, runs: int) -> int:
     nest, machine = problem.nest, problem.machine
     tiles = tiles_of(len(tile.rows.conv), len(tile.columns.conv), nest)
     steps = nest.kernel_y * nest.kernel_x * runs
-    return STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine),
+    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine),
                                post_cycles(tiles, groups, problem.layer, nest, machine))
 
 
@@ -91,9 +97,9 @@ def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[Wei
 # ---- the bus
 
 
-def bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
+def _bus_cycles(runs: int, run_bytes: int, machine: Machine) -> int:
     """Return the cycles in which ``runs`` runs of ``run_bytes`` cross the bus."""
-    return runs * (-(-run_bytes // machine.bus_bytes) + RUN_OVERHEAD) if run_bytes else 0
+    return runs * (-(-run_bytes // machine.bus_bytes) + _RUN_OVERHEAD) if run_bytes else 0
 
 
 def input_cycles(problem: Problem, tile: Tile) -> int:
@@ -101,8 +107,8 @@ def input_cycles(problem: Problem, tile: Tile) -> int:
     machine = problem.machine
     rows, columns, channels = len(tile.rows.image), len(tile.columns.image), problem.layer.in_shape[0]
     if tile.columns.image.step > 1 or not problem.layouts.input.rows_whole:
-        return bus_cycles(rows * columns, channels, machine)
-    bus = bus_cycles(rows, columns * channels, machine)
+        return _bus_cycles(rows * columns, channels, machine)
+    bus = _bus_cycles(rows, columns * channels, machine)
     return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if problem.nest.winograd else bus
 
 
@@ -115,23 +121,23 @@ def output_cycles(problem: Problem, tile: Tile, channels: int, *, stored: bool =
         if layout is None:
             continue
         if layout.rows_whole and channels == layout.shape[0]:
-            cycles += bus_cycles(rows, columns * channels, machine)
+            cycles += _bus_cycles(rows, columns * channels, machine)
         else:
-            cycles += bus_cycles(rows * columns, channels, machine)
+            cycles += _bus_cycles(rows * columns, channels, machine)
     return cycles
 
 
-def copy_cycles(tile: Tile, channels: int, machine: Machine) -> int:
+def _copy_cycles(tile: Tile, channels: int, machine: Machine) -> int:
     """Return the cycles in which a step's results go to the activation buffer, pixel by pixel."""
     return len(tile.rows.out) * len(tile.columns.out) * -(-channels // machine.bus_bytes)
 
 
-def block_cycles(problem: Problem, block: WeightBlock) -> int:
+def _block_cycles(problem: Problem, block: WeightBlock) -> int:
     """Return the cycles in which the weights and parameters of ``block`` cross the bus."""
     machine = problem.machine
     main = block_words(block, problem.nest, machine) * machine.clusters * TILE_BYTES
     ninths = main // 8 if problem.nest.winograd else 0
-    return sum(bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
+    return sum(_bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +170,9 @@ def _staying_transfers(problem: Problem, tiling: Tiling) -> Transfers:
 
 def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
     """Return the cycles in which weights, parameters and the value table are loaded; the table is not the first."""
-    once = sum(block_cycles(problem, block) for block in tiling.blocks)
+    once = sum(_block_cycles(problem, block) for block in tiling.blocks)
     again = not tiling.weights_outer and len(tiling.blocks) > 1
-    table = bus_cycles(1, TABLE_BYTES, problem.machine) if problem.layer.table is not None else 0
+    table = _bus_cycles(1, TABLE_BYTES, problem.machine) if problem.layer.table is not None else 0
     return Transfers(once * (tiling.tiles if again else 1) + table, once // len(tiling.blocks))
 
 
@@ -177,7 +183,7 @@ def store_cycles(problem: Problem, tiling: Tiling) -> tuple[int, int]:
     for tile, count in tiling.copies.items():
         for channels, number in alike.items():
             stored += count * number * output_cycles(problem, tile, channels, stored=tiling.chip.stored)
-            copied += count * number * copy_cycles(tile, channels, problem.machine) if tiling.chip.output else 0
+            copied += count * number * _copy_cycles(tile, channels, problem.machine) if tiling.chip.output else 0
     return stored, copied
 
 

@@ -8,6 +8,11 @@ from tilewright.compiler.plan.tiles import Tile, whole_tile
 from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
+__all__ = [
+    "WeightBlock", "block_words", "blocked_row_step", "can_stay", "input_bytes", "linear_row_step", "pair_words",
+    "part_bytes", "result_bytes", "usable_words", "weight_words",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class WeightBlock:
@@ -28,7 +33,7 @@ def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return the activation-buffer bytes of ``tile``: what is stored, and what a run may read behind it."""
     channels = layer.in_shape[0]
     if nest.winograd:
-        return blocked_rows(tile) * blocked_row_step(tile, channels) + nest.overread
+        return _blocked_rows(tile) * blocked_row_step(tile, channels) + nest.overread
     missing = layer.dilations[0] if nest.paired and layer.kernel[0] % 2 else 0
     return (tile.rows.stored + missing) * linear_row_step(tile, layer, nest) + nest.overread
 
@@ -51,7 +56,7 @@ def pair_words(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     return (layer.dilations[0] * linear_row_step(tile, layer, nest) - PAIR_BYTES) // TILE_BYTES
 
 
-def blocked_rows(tile: Tile) -> int:
+def _blocked_rows(tile: Tile) -> int:
     """Return the rows of 4x4 blocks that the patches of ``tile`` touch."""
     return -(-(2 * -(-len(tile.rows.conv) // 2) + 2) // 4)
 

@@ -43,7 +43,12 @@ from tilewright.isa.limits import (
 )
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-FIRST_ROWS = 2
+__all__ = [
+    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "fits", "plan_chained",
+    "plan_layer", "priced", "sizes",
+]
+
+_FIRST_ROWS = 2
 """Output rows of a first tile that is made smaller than the others."""
 
 
@@ -99,10 +104,10 @@ class LayerPlan:
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
         order += ", the input loaded once" if self.stays else ""
         return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
-                f"blocks of {block.channels} channels{part}; {order}{chip_text(self.chip)}")
+                f"blocks of {block.channels} channels{part}; {order}{_chip_text(self.chip)}")
 
 
-def chip_text(chip: OnChip) -> str:
+def _chip_text(chip: OnChip) -> str:
     """Say what stays on chip, as the end of a sentence."""
     said = "; its input is on chip" if chip.input else ""
     said += "; its output stays on chip" if chip.output else ""
@@ -120,16 +125,16 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     DoesNotFitError
         If there is none; the message says what the smallest tile needs.
     """
-    check_operands(layer)
+    _check_operands(layer)
     layouts = layouts or LayerLayouts.gap_free(layer)
-    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options)
+    plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options)
              for plan in candidates(problem)]
     if not plans:
-        raise DoesNotFitError(shortage(layer, machine, options))
+        raise DoesNotFitError(_shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
 
 
-def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Options) -> Iterator[Problem]:
+def _problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Options) -> Iterator[Problem]:
     """Yield every form of ``layer`` with every loop nest that is worth comparing."""
     for work, algorithm in forms(layer, options):
         for nest in loop_nests(work, algorithm, machine):
@@ -142,30 +147,30 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
 
     Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
     """
-    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options)
-             for plan in chained_candidates(problem, chip, unit)]
+    plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options)
+             for plan in _chained_candidates(problem, chip, unit)]
     return min((plan for plan in plans if not plan.stays), key=lambda plan: plan.cost, default=None)
 
 
-def chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[LayerPlan]:
+def _chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[LayerPlan]:
     """Yield the plans that find the whole input on chip."""
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     height, width = axes(layer)
     columns = width.cut(0, width.out)
     whole = Tile(height.cut(0, height.out), columns)
-    if not holds_all(whole, layer) or input_bytes(whole, layer, nest) > machine.activation_bytes:
+    if not _holds_all(whole, layer) or input_bytes(whole, layer, nest) > machine.activation_bytes:
         return
-    cuts = [blocks for groups, parts in block_sizes(problem)
+    cuts = [blocks for groups, parts in _block_sizes(problem)
             if aligned(blocks := cut_blocks(problem, groups, parts), unit)]
     for rows in sizes(height, nest):
         tiles = tuple(Tile(cut, columns) for cut in height.cuts(rows))
         # Patches start at even rows.
         if nest.algorithm is Algorithm.DOT_PRODUCTS or all(tile.rows.conv.start % 2 == 0 for tile in tiles):
             fitting = [blocks for blocks in cuts if fits(problem, tiles[0], blocks)]
-            yield from orders(problem, tiles, fitting, chip)
+            yield from _orders(problem, tiles, fitting, chip)
 
 
-def holds_all(whole: Tile, layer: Layer) -> bool:
+def _holds_all(whole: Tile, layer: Layer) -> bool:
     """Tell whether ``whole``, the tile of all of a layer's output, holds every pixel of its input."""
     return (whole.rows.image, whole.columns.image) == (range(layer.in_shape[1]), range(layer.in_shape[2]))
 
@@ -187,7 +192,7 @@ def busy_cycles(plan: LayerPlan, machine: Machine) -> int:
     return max(array, plan.cost.bytes // machine.bus_bytes)
 
 
-def check_operands(layer: Layer) -> None:
+def _check_operands(layer: Layer) -> None:
     """Raise :exc:`DoesNotFitError` for a layer that no tiling brings within the commands' operands."""
     pool = layer.pool
     for what, value, limit in (
@@ -205,7 +210,7 @@ def check_operands(layer: Layer) -> None:
 def candidates(problem: Problem) -> Iterator[LayerPlan]:
     """Yield every plan worth comparing that fits: the widest tiles that fit, all heights and block sizes."""
     height, width = axes(problem.layer)
-    cuts = [cut_blocks(problem, groups, parts) for groups, parts in block_sizes(problem)]
+    cuts = [cut_blocks(problem, groups, parts) for groups, parts in _block_sizes(problem)]
     for columns in sizes(width, problem.nest):
         found = False
         for rows in sizes(height, problem.nest):
@@ -213,13 +218,13 @@ def candidates(problem: Problem) -> Iterator[LayerPlan]:
             fitting = [blocks for blocks in cuts if fits(problem, largest, blocks)]
             if fitting:
                 tiles = tuple(Tile(y, x) for y in height.cuts(rows) for x in width.cuts(columns))
-                for plan in orders(problem, tiles, fitting):
+                for plan in _orders(problem, tiles, fitting):
                     found = True
                     yield plan
                 # Where the input stays, the array can begin once a little of it is there.
-                ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, FIRST_ROWS))
-                if FIRST_ROWS < rows < height.out and can_stay(ramped, problem.layer, problem.nest, problem.machine):
-                    yield from (plan for plan in orders(problem, ramped, fitting) if plan.stays)
+                ramped = tuple(Tile(y, tiles[0].columns) for y in height.cuts(rows, _FIRST_ROWS))
+                if _FIRST_ROWS < rows < height.out and can_stay(ramped, problem.layer, problem.nest, problem.machine):
+                    yield from (plan for plan in _orders(problem, ramped, fitting) if plan.stays)
         if found:
             return
 
@@ -231,7 +236,7 @@ def sizes(axis: LayerAxis, nest: LoopNest) -> list[int]:
     return sorted({min(length + (length % 2 if odd else 0), axis.out) for length in lengths}, reverse=True)
 
 
-def block_sizes(problem: Problem) -> list[tuple[int, int]]:
+def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
     """Return (lane groups, parts of the kernel) of the blocks that fit the weight and parameter memories."""
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     total = -(-layer.conv_shape[0] // machine.lanes)
@@ -267,7 +272,7 @@ def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, 
         for index, (first, cut) in enumerate(places))
 
 
-def orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBlock, ...]],
+def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBlock, ...]],
            chip: OnChip = APART) -> Iterator[LayerPlan]:
     """Yield the plans with ``tiles``, one per loop order and cut into blocks; none if a tile does not fit."""
     layer, nest, machine = problem.layer, problem.nest, problem.machine
@@ -296,22 +301,22 @@ def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
     """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
     block = blocks[0]
     parts = len(block.runs) < problem.nest.runs
-    if parts and not makes_all(tile, problem.layer):
+    if parts and not _makes_all(tile, problem.layer):
         return False
-    return (fits_activations(problem, tile, part_bytes(block) if parts else 0)
+    return (_fits_activations(problem, tile, part_bytes(block) if parts else 0)
             and result_bytes(tile, block.channels) <= problem.machine.result_bytes
-            and fits_operands(problem, tile, block))
+            and _fits_operands(problem, tile, block))
 
 
-def fits_activations(problem: Problem, tile: Tile, part: int) -> bool:
+def _fits_activations(problem: Problem, tile: Tile, part: int) -> bool:
     """Tell whether the input of a tile fits the activation buffer, at once or in parts of ``part`` bytes, if not 0."""
     room = problem.machine.activation_bytes
     if input_bytes(tile, problem.layer, problem.nest) <= room:
         return True
-    return 0 < part <= room and problem.layouts.input.whole and one_row_of_bytes(tile, problem.layer)
+    return 0 < part <= room and problem.layouts.input.whole and _one_row_of_bytes(tile, problem.layer)
 
 
-def fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
+def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
     """Tell whether the operands of the commands can hold what a step with ``tile`` and ``block`` needs."""
     rows, columns, nest = tile.rows, tile.columns, problem.nest
     return (len(block.runs) <= MAX_RUNS
@@ -325,19 +330,19 @@ def fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
             and max(rows.window_before, columns.window_before) <= MAX_WINDOW)
 
 
-def makes_all(tile: Tile, layer: Layer) -> bool:
+def _makes_all(tile: Tile, layer: Layer) -> bool:
     """Tell whether ``tile`` is all of a layer's output."""
     return (tile.rows.out, tile.columns.out) == (range(layer.out_shape[1]), range(layer.out_shape[2]))
 
 
-def one_row_of_bytes(tile: Tile, layer: Layer) -> bool:
+def _one_row_of_bytes(tile: Tile, layer: Layer) -> bool:
     """Tell whether the input of ``tile`` is the whole tensor and gives one output pixel, as fully connected."""
     stored = tile.rows.stored, tile.columns.stored
     return len(tile.rows.conv) == len(tile.columns.conv) == 1 and stored == layer.in_shape[1:] == (
         len(tile.rows.image), len(tile.columns.image))
 
 
-def shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
+def _shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:
     """Return a sentence that names what the smallest tile needs and what there is."""
     height, width = axes(layer)
     tile = Tile(height.cut(0, 1), width.cut(0, 1))

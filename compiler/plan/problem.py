@@ -11,6 +11,8 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.tiles import Tile, TileExtent
 from tilewright.isa.machine import Machine
 
+__all__ = ["APART", "OnChip", "Problem", "Tiling", "distinct"]
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

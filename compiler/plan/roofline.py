@@ -23,7 +23,9 @@ from tilewright.compiler.plan.cost import tiles_of
 from tilewright.compiler.plan.tiles import axes
 from tilewright.isa.machine import TABLE_BYTES, Machine
 
-PARAMETER_BYTES = 8
+__all__ = ["Roofline", "layer_roofline", "least_bytes", "roofline_cycles"]
+
+_PARAMETER_BYTES = 8
 """Bias and scale of an output channel."""
 
 
@@ -55,7 +57,7 @@ def least_bytes(layer: Layer) -> int:
     """
     seen = math.prod(len(axis.cut(0, axis.out).image) for axis in axes(layer))
     tensors = layer.in_shape[0] * seen + math.prod(layer.out_shape) * (2 if layer.residual else 1)
-    constants = 0 if layer.weights is None else layer.weights.size + PARAMETER_BYTES * layer.conv_shape[0]
+    constants = 0 if layer.weights is None else layer.weights.size + _PARAMETER_BYTES * layer.conv_shape[0]
     return tensors + constants + (TABLE_BYTES if layer.table is not None else 0)
 
 

@@ -12,6 +12,8 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.machine import Machine
 
+__all__ = ["split_channels"]
+
 
 def split_channels(network: Network, machine: Machine, options: Options = BEST) -> Network:
     """Return ``network`` with every layer that does not fit, and has channels of its own, in as few parts as fit.

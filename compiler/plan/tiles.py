@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
 
+__all__ = ["BLOCK_SIDE", "LayerAxis", "Tile", "TileExtent", "axes", "block_rows", "strip", "whole_tile"]
+
 BLOCK_SIDE = 4
 """Rows, and columns, of a block of the blocked layout."""
 

@@ -14,9 +14,11 @@ from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 
-Operands = Mapping[str, int]
+__all__ = ["Access", "Interval", "Intervals", "Reader", "T", "mesh", "same_teeth"]
 
-PAGE = 4096
+_Operands = Mapping[str, int]
+
+_PAGE = 4096
 """Addresses of a page, by which intervals are found."""
 
 
@@ -75,15 +77,15 @@ class Intervals(Generic[T]):
 
     def overlapping(self, start: int, stop: int) -> Iterator[T]:
         """Yield what overlaps [start, stop); an interval on several pages comes several times."""
-        for page in range(start // PAGE, (stop - 1) // PAGE + 1):
+        for page in range(start // _PAGE, (stop - 1) // _PAGE + 1):
             for each in self.pages.get(page, ()):
                 if each.start < stop and start < each.stop:
                     yield each
 
     def replace(self, new: T, covers: Callable[[T], bool]) -> None:
         """Add ``new`` and drop what it covers: what lies inside it and touches no more, as far as ``covers`` agrees."""
-        for page in range(new.start // PAGE, (new.stop - 1) // PAGE + 1):
-            low, high = page * PAGE, (page + 1) * PAGE
+        for page in range(new.start // _PAGE, (new.stop - 1) // _PAGE + 1):
+            low, high = page * _PAGE, (page + 1) * _PAGE
             # On its page, an interval is as good as covered if its part there is.
             kept = [each for each in self.pages.get(page, ())
                     if not (new.start <= max(each.start, low) and min(each.stop, high) <= new.stop
@@ -119,7 +121,7 @@ class Reader:
                 "parameters": 8 * machine.parameter_channels, "table": TABLE_SLOTS * TABLE_BYTES,
                 "memory": 1 << 32}[space]
 
-    def _lda(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _lda(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg = self.settings["lda"]
         last = (cfg["chunks"] - 1) * cfg["chunk_step"] + cfg["chunk_bytes"]
         if not variant.startswith("fill"):
@@ -135,12 +137,12 @@ class Reader:
             yield _rows("activations", op["base"], (op["y"] + op["rows"] - 1) // 4 + 1, cfg["row_step"],
                         -(-pixels // 4) * TILE_BYTES * cfg["channels"], write=True)
 
-    def _ldw(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _ldw(self, variant: str, op: _Operands) -> Iterator[Access]:
         bus = self.machine.bus_bytes
         yield Access("memory", op["address"], op["address"] + op["words"] * bus)
         yield Access(variant, op["base"] * bus, (op["base"] + op["words"]) * bus, write=True)
 
-    def _linear_input(self, op: Operands) -> Access:
+    def _linear_input(self, op: _Operands) -> Access:
         cfg = self.settings["conv"]
         reach = (cfg["tiles_x"] - 1) * cfg["x_step"] + (cfg["kernel_y"] - 1) * cfg["kernel_y_step"]
         reach += (cfg["kernel_x"] - 1) * cfg["kernel_x_step"] + (op["groups"] - 1) * cfg["group_step"]
@@ -151,13 +153,13 @@ class Reader:
         size = TILE_BYTES * self.machine.clusters
         return Access("main", first_word * size, (first_word + words) * size)
 
-    def _conv(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _conv(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg = self.settings["conv"]
         steps = cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
         yield self._linear_input(op)
         yield self._weights(op["weight_base"], op["groups"] * steps * self.machine.lanes_per_cluster)
 
-    def _conv23(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _conv23(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg = self.settings["conv"]
         rows, columns = 2 * op["y_half"] + 2 * op["tiles_y"] + 2, 2 * cfg["tiles_x"] + 2
         # The channels of the last block end with its last lane group's, which may go beyond the pixel's.
@@ -169,10 +171,10 @@ class Reader:
         ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))
         yield Access("ninths", ninths.start, ninths.stop)
 
-    def _sum(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _sum(self, variant: str, op: _Operands) -> Iterator[Access]:
         yield self._linear_input(op)
 
-    def _act(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _act(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg, window = self.settings["act"], self.settings.get("pool", {})
         rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
         yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + op["channels"]))
@@ -181,7 +183,7 @@ class Reader:
         yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + op["channels"],
                     write=True)
 
-    def _sta(self, variant: str, op: Operands) -> Iterator[Access]:
+    def _sta(self, variant: str, op: _Operands) -> Iterator[Access]:
         if variant == "status":
             yield Access("memory", op["address"], op["address"] + 4 * RECORD_WORDS, write=True)
             return

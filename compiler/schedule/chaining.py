@@ -19,10 +19,14 @@ from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
 from tilewright.compiler.schedule.rings import Ring
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-BANK_ROW = 4
+__all__ = [
+    "STORE_SHARE", "AnyPlan", "Chain", "chain", "head_bytes", "join", "kept_bytes", "needed_in_memory", "on_chip_only",
+]
+
+_BANK_ROW = 4
 """Banks of a row of a 4x4 block: in the blocked layout, results start at a channel that is a multiple of it."""
 
-PATIENCE = 500
+_PATIENCE = 500
 """A chained layer and the one before it may be predicted to take a 500th longer: they move less, which saves energy.
 
 Chosen by trial on the fast engine, of none, 500, 200 and more: ResNet18 at 32x32 on base moves 15.0 % less with it and
@@ -56,7 +60,7 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
     found, index = list(plans), 0
     while options.chain and index < len(found):
         best = None
-        for each in chains_from(index, found, network, machine, options, keep_tensors=keep_tensors):
+        for each in _chains_from(index, found, network, machine, options, keep_tensors=keep_tensors):
             # Of equals the longer one: it moves less.
             if each.worth >= (best.worth if best else 0):
                 best = each
@@ -66,7 +70,7 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
     return tuple(found)
 
 
-def chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine: Machine, options: Options, *,
+def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine: Machine, options: Options, *,
                 keep_tensors: bool) -> Iterator[Chain]:
     """Yield the chains that begin with layer ``index``, each a layer longer than the one before."""
     head = plans[index]
@@ -76,10 +80,10 @@ def chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine:
     longer = Chain((head,), 0, head_bytes(head, machine))
     for place, behind in enumerate(plans[index + 1:], index + 1):
         last = longer.plans[-1]
-        if not (isinstance(behind, LayerPlan) and follows(last.layer, behind.layer)):
+        if not (isinstance(behind, LayerPlan) and _follows(last.layer, behind.layer)):
             return
         stored = keep_tensors or needed_in_memory(network, place - 1)
-        if stored and not can_store_twice(last, machine):
+        if stored and not _can_store_twice(last, machine):
             return
         pair = join(last, behind, machine, options, stored=stored)
         if pair is None:
@@ -92,14 +96,14 @@ def chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine:
         if several and place > index + 1:
             # It hides behind the loads of the first layer, but for the first of these.
             padding = 0
-        worth = saved(pair, (last, behind), machine) - padding + (last.cost.cycles + behind.cost.cycles) // PATIENCE
+        worth = _saved(pair, (last, behind), machine) - padding + (last.cost.cycles + behind.cost.cycles) // _PATIENCE
         longer = Chain((*longer.plans[:-1], *pair), longer.worth + worth, longer.held + more)
         if longer.held > machine.activation_bytes:
             return
         yield longer
 
 
-def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
+def _can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
     """Tell whether results may go to memory and to the buffer, word after word, without the store in the array's way.
 
     A quarter of the time is left for what else keeps the store waiting: the bus, and post-processing at its buffer.
@@ -109,7 +113,7 @@ def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
     return words <= STORE_SHARE * plan.nest.steps * tiles / (4 if plan.nest.winograd else 1)
 
 
-def follows(first: Layer, second: Layer) -> bool:
+def _follows(first: Layer, second: Layer) -> bool:
     """Tell whether ``second`` takes as its input just what ``first`` computes."""
     return second.input == first.output and second.in_shape == first.out_shape
 
@@ -135,7 +139,7 @@ def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options
     if behind is None:
         return None
     chip = OnChip(input=first.chip.input, output=True, stored=stored)
-    unit = BANK_ROW if behind.nest.winograd else 1
+    unit = _BANK_ROW if behind.nest.winograd else 1
     if aligned(first.blocks, unit):
         return priced(first, machine, chip), behind
     if not first.chip.input:
@@ -145,7 +149,7 @@ def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options
     return (before, behind) if before is not None and before.nest == first.nest else None
 
 
-def saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPlan], machine: Machine) -> int:
+def _saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPlan], machine: Machine) -> int:
     """Return the cycles that ``after`` is predicted to save.
 
     The first of several tiles comes in while the layer before computes: then only what array and bus have to do counts.

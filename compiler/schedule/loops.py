@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from tilewright.isa.program import Affine, Call, Issue, Loop, Statement, Term
 
-PERIODS = (1, 4, 12, 48)
+__all__ = ["Sequence1D", "constants", "follow", "form", "height", "longest", "named", "roll"]
+
+_PERIODS = (1, 4, 12, 48)
 """Statements in a loop's body, at most: short ones are looked for first, so that loops nest."""
 
-PLACEHOLDER = "v"
+_PLACEHOLDER = "v"
 """Loops are named v1 (innermost), v2 ... while folding, and i, j ... from outside in at the end."""
 
-NAMES = "ijklmnpq"
+_NAMES = "ijklmnpq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +57,16 @@ def roll(body: Sequence[Issue | Call]) -> tuple[Statement, ...]:
         If what was folded would not expand to ``body``: a mistake of this module.
     """
     statements: list[Statement] = list(body)
-    for most in PERIODS:
+    for most in _PERIODS:
         before = 0
         while before != len(statements):
-            before, statements = len(statements), fold(statements, most)
+            before, statements = len(statements), _fold(statements, most)
     rolled = tuple(named(each, {}) for each in statements)
-    assert list(expand(rolled, {})) == list(expand(body, {})), "rolled loops must expand to the program"
+    assert list(_expand(rolled, {})) == list(_expand(body, {})), "rolled loops must expand to the program"
     return rolled
 
 
-def expand(body: Iterable[Statement], variables: Mapping[str, int]) -> Iterator[object]:
+def _expand(body: Iterable[Statement], variables: Mapping[str, int]) -> Iterator[object]:
     """Yield the commands of ``body`` in order."""
     for statement in body:
         if isinstance(statement, Issue):
@@ -73,25 +75,25 @@ def expand(body: Iterable[Statement], variables: Mapping[str, int]) -> Iterator[
             yield statement
         else:
             for index in range(statement.count):
-                yield from expand(statement.body, {**variables, statement.variable: index})
+                yield from _expand(statement.body, {**variables, statement.variable: index})
 
 
 # ---- one pass
 
 
-def fold(statements: list[Statement], most: int) -> list[Statement]:
+def _fold(statements: list[Statement], most: int) -> list[Statement]:
     """Return ``statements`` with repeated stretches of at most ``most`` as loops, one level deep."""
     forms: dict[Hashable, int] = {}
     ids = np.array([forms.setdefault(form(each), len(forms)) for each in statements])
     values = [np.array(list(constants(each)), np.int64) for each in statements]
-    repeats = {period: equal_ahead(ids, period) for period in range(1, min(most, len(ids) // 2) + 1)}
+    repeats = {period: _equal_ahead(ids, period) for period in range(1, min(most, len(ids) // 2) + 1)}
     result: list[Statement] = []
     place = 0
     while place < len(statements):
         count, period, sequences = longest(place, repeats, values)
         if count > 1:
-            variable = f"{PLACEHOLDER}{1 + max(map(height, statements[place:place + period]))}"
-            body = tuple(with_constants(each, iter([s.affine(variable) for s in row]))
+            variable = f"{_PLACEHOLDER}{1 + max(map(height, statements[place:place + period]))}"
+            body = tuple(_with_constants(each, iter([s.affine(variable) for s in row]))
                          for each, row in zip(statements[place:place + period], sequences, strict=True))
             result.append(Loop(variable, count, body))
             place += count * period
@@ -101,7 +103,7 @@ def fold(statements: list[Statement], most: int) -> list[Statement]:
     return result
 
 
-def equal_ahead(ids: NDArray[np.int64], period: int) -> NDArray[np.int64]:
+def _equal_ahead(ids: NDArray[np.int64], period: int) -> NDArray[np.int64]:
     """Return for each place how many statements in a row equal in form those ``period`` further on."""
     same = ids[:-period] == ids[period:]
     # Distance to the next place where they differ.
@@ -135,19 +137,19 @@ def longest(place: int, repeats: Mapping[int, NDArray[np.int64]],
 def follow(values: NDArray[np.int64]) -> tuple[Sequence1D, int]:
     """Return the sequence that agrees with the most of ``values`` from the first on, and with how many."""
     found = [Sequence1D(int(values[0]), int(values[1] - values[0]) if len(values) > 1 else 0)]
-    reach = [agreement(found[0], values)]
+    reach = [_agreement(found[0], values)]
     if reach[0] < len(values):
         # values[reach] is the first of the next lap, or values[1] is and values[0] was the last of its own.
         for step, base in ((values[1] - values[0], values[reach[0]]), (values[2] - values[1], values[1])):
-            lap = ring(int(values[0]), int(step), int(base), int(values[reach[0] - 1]))
+            lap = _ring(int(values[0]), int(step), int(base), int(values[reach[0] - 1]))
             if lap is not None:
                 found.append(lap)
-                reach.append(agreement(lap, values))
+                reach.append(_agreement(lap, values))
     best = max(range(len(found)), key=lambda each: reach[each])
     return found[best], reach[best]
 
 
-def ring(first: int, step: int, base: int, last: int) -> Sequence1D | None:
+def _ring(first: int, step: int, base: int, last: int) -> Sequence1D | None:
     """Return the ring from ``base`` in steps of ``step`` that begins at ``first`` and whose lap ends at ``last``."""
     if step == 0 or (first - base) % step or (last - base) % step:
         return None
@@ -155,7 +157,7 @@ def ring(first: int, step: int, base: int, last: int) -> Sequence1D | None:
     return Sequence1D(base, step, modulus, phase) if modulus > 1 and 0 <= phase < modulus else None
 
 
-def agreement(sequence: Sequence1D, values: NDArray[np.int64]) -> int:
+def _agreement(sequence: Sequence1D, values: NDArray[np.int64]) -> int:
     """Return how many of ``values`` from the first on are those of ``sequence``."""
     wrong = np.flatnonzero(sequence.values(len(values)) != values)
     return int(wrong[0]) if len(wrong) else len(values)
@@ -183,10 +185,10 @@ def constants(statement: Statement) -> Iterator[int]:
         yield from (operand.constant for operand in statement.operands.values())
 
 
-def with_constants(statement: Statement, affines: Iterator[Affine]) -> Statement:
+def _with_constants(statement: Statement, affines: Iterator[Affine]) -> Statement:
     """Return ``statement`` with its constants replaced by ``affines``, in the same order."""
     if isinstance(statement, Loop):
-        body = tuple(with_constants(each, affines) for each in statement.body)
+        body = tuple(_with_constants(each, affines) for each in statement.body)
         return Loop(statement.variable, statement.count, body)
     if isinstance(statement, Call):
         return statement
@@ -199,13 +201,13 @@ def with_constants(statement: Statement, affines: Iterator[Affine]) -> Statement
 
 def height(statement: Statement) -> int:
     """Return how many loops lie inside one another, 0 for a command."""
-    return int(statement.variable.removeprefix(PLACEHOLDER)) if isinstance(statement, Loop) else 0
+    return int(statement.variable.removeprefix(_PLACEHOLDER)) if isinstance(statement, Loop) else 0
 
 
 def named(statement: Statement, names: Mapping[str, str]) -> Statement:
     """Return ``statement`` with the loops' variables named from outside in."""
     if isinstance(statement, Loop):
-        inside = {**names, statement.variable: NAMES[len(names)]}
+        inside = {**names, statement.variable: _NAMES[len(names)]}
         return Loop(inside[statement.variable], statement.count, tuple(named(each, inside) for each in statement.body))
     if isinstance(statement, Call):
         return statement

@@ -15,11 +15,13 @@ from tilewright.compiler.schedule.step_commands import Draft, chunks_of
 from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
 
+__all__ = ["blocked", "border", "fill_border", "fill_cycles", "keep", "linear", "whole_of"]
+
 
 def fill_border(plan: LayerPlan, region: Region) -> Iterator[Draft]:
     """Yield the commands that write the padding of a layer whose whole input will lie in ``region``."""
     channels, blocked = plan.layer.in_shape[0], plan.nest.winograd
-    row_step = row_step_of(plan)
+    row_step = _row_step_of(plan)
     for top, left, rows, columns in border(whole_of(plan)):
         # What is filled in the blocked layout starts with a block: results will overwrite what is too much.
         more = left % BLOCK_SIDE if blocked else 0
@@ -61,7 +63,7 @@ def border(tile: Tile) -> Iterator[tuple[int, int, int, int]]:
             yield each
 
 
-def row_step_of(plan: LayerPlan) -> int:
+def _row_step_of(plan: LayerPlan) -> int:
     """Return the bytes from a stored row to the next, or in the blocked layout from a row of blocks to the next."""
     if plan.nest.winograd:
         return blocked_row_step(plan.tiles[0], plan.layer.in_shape[0])
@@ -74,7 +76,7 @@ def keep(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, 
     columns, height = tile.columns.out, len(tile.rows.out)
     inside = whole_of(following)
     row, column = tile.rows.out[0] + inside.rows.before, columns[0] + inside.columns.before
-    row_step = row_step_of(following)
+    row_step = _row_step_of(following)
     first, stop = (row, row + height) if not following.nest.winograd else (
         row // BLOCK_SIDE, -(-(row + height) // BLOCK_SIDE))
     written = Access("activations", region.start + first * row_step, min(region.start + stop * row_step, region.stop),

@@ -27,15 +27,17 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
 
+__all__ = ["UNITS", "Checker", "RaceError", "Signal", "Touch", "check", "join"]
+
 UNITS = ("load", "mac", "post", "store", "memory", "copy", "residual")
 """Units that a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the
 activation buffer has it. Residuals reach the result buffer through a queue of their own, which later loads overtake:
 only the end of a residual tells of those before it."""
 
-LIMIT = (1 << SEMAPHORE_WIDTH) - 1
+_LIMIT = (1 << SEMAPHORE_WIDTH) - 1
 
-Clock = tuple[int, ...]
-NOTHING: Clock = (-1,) * len(UNITS)
+_Clock = tuple[int, ...]
+_NOTHING: _Clock = (-1,) * len(UNITS)
 
 
 class RaceError(InternalError, AssertionError):
@@ -47,7 +49,7 @@ class Signal:
     """A signal under way: its command, and what is known once it has been given."""
 
     index: int
-    clock: Clock
+    clock: _Clock
 
 
 @dataclass(slots=True)
@@ -70,15 +72,15 @@ class Checker:
     machine: Machine
     reader: Reader = field(init=False)
     commands: list[EncodedCommand] = field(default_factory=list)
-    started: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
-    ended: dict[str, Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), NOTHING))
+    started: dict[str, _Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), _NOTHING))
+    ended: dict[str, _Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), _NOTHING))
     signals: dict[str, deque[Signal]] = field(default_factory=dict)
     signallers: dict[str, dict[str, int]] = field(default_factory=dict)
     signalled: dict[str, int] = field(default_factory=dict)
     waits: dict[str, list[int]] = field(default_factory=dict)
     positions: dict[str, list[int]] = field(default_factory=dict)
     touches: dict[str, Intervals[Touch]] = field(default_factory=dict)
-    sums: deque[tuple[Clock, Clock]] = field(default_factory=deque)
+    sums: deque[tuple[_Clock, _Clock]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.reader = Reader(self.machine)
@@ -97,22 +99,22 @@ class Checker:
             if flag.startswith("wait_"):
                 start = join(start, self._take(flag.removeprefix("wait_"), index))
         # Of a mac command, what it knew at its start; its own end is not yet known.
-        mac_start, mac_end = NOTHING, NOTHING
+        mac_start, mac_end = _NOTHING, _NOTHING
         if (command.instruction.mnemonic, command.variant.name) == ("act", "run"):
             if not self.sums:
                 raise RaceError(f"Command {index}, {command}, needs the sums of a mac command before it")
             mac_start, mac_end = self.sums.popleft()
         start = join(start, mac_start)
         self._check_accesses(index, unit, command, start)
-        end = with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
+        end = _with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
         self.started[unit], self.ended[unit] = start, end
         if unit == "store":
             # Whoever waits for memory waits for the copies before, not the other way round.
             place = "copy" if command.variant.name in ("linear", "blocked") else "memory"
             before = join(self.ended["memory"], self.ended["copy"]) if place == "memory" else self.ended["copy"]
-            self.ended[place] = with_own(join(end, before), place, index)
+            self.ended[place] = _with_own(join(end, before), place, index)
         if _is_residual(command):
-            self.ended["residual"] = with_own(join(end, self.ended["residual"]), "residual", index)
+            self.ended["residual"] = _with_own(join(end, self.ended["residual"]), "residual", index)
         if unit == "mac" and "hold" in command.operands and not command.operands["hold"]:
             self.sums.append((start, end))
         for flag in flags:
@@ -140,7 +142,7 @@ class Checker:
                                     f"{touch.index}, {self.commands[touch.index]}, touch the same bytes of memory in "
                                     f"any order")
 
-    def _take(self, name: str, index: int) -> Clock:
+    def _take(self, name: str, index: int) -> _Clock:
         waiting = self.signals.setdefault(name, deque())
         if not waiting:
             raise RaceError(f"Command {index}, {self.commands[index]}, waits for {name}, which nothing before it "
@@ -162,24 +164,24 @@ class Checker:
         self.signalled[name] = self.signalled.get(name, 0) + 1
         self._check_overflow(name, index, clock)
 
-    def _check_overflow(self, name: str, index: int, clock: Clock) -> None:
+    def _check_overflow(self, name: str, index: int, clock: _Clock) -> None:
         """Bound the semaphore at this signal: waits that are certainly over are subtracted.
 
         A wait is over if its command is known to have ended, or if so many commands of its unit have been issued
         since that they cannot all be in the queue.
         """
         given = self.signalled[name]
-        if given <= LIMIT:
+        if given <= _LIMIT:
             return
         waits = self.waits.get(name, [])
         unit = next((self.commands[wait].variant.unit for wait in waits), "load")
         issued = self.positions.get(unit, [])
         behind = max(0, len(issued) - self.machine.queue_depth - 2)
         certain = max(clock[UNITS.index(unit)], issued[behind - 1] if behind else -1)
-        if given - sum(1 for wait in waits if wait <= certain) > LIMIT:
-            raise RaceError(f"Semaphore {name} may pass {LIMIT} at command {index}, {self.commands[index]}")
+        if given - sum(1 for wait in waits if wait <= certain) > _LIMIT:
+            raise RaceError(f"Semaphore {name} may pass {_LIMIT} at command {index}, {self.commands[index]}")
 
-    def _check_accesses(self, index: int, unit: str, command: EncodedCommand, known: Clock) -> None:
+    def _check_accesses(self, index: int, unit: str, command: EncodedCommand, known: _Clock) -> None:
         for access in self.reader.accesses(command):
             capacity = self.reader.capacity(access.space)
             if not 0 <= access.start < access.stop <= capacity:
@@ -187,7 +189,7 @@ class Checker:
                                 f"not touch {access.start}..{access.stop}")
             touches = self.touches.setdefault(access.space, Intervals())
             for touch in touches.overlapping(access.start, access.stop):
-                if ((touch.write or access.write) and owner(touch.unit) != unit
+                if ((touch.write or access.write) and _owner(touch.unit) != unit
                         and known[touch.unit] < touch.index and not mesh(touch, access)):
                     other = self.commands[touch.index]
                     raise RaceError(f"Command {index}, {command}, and command {touch.index}, {other}, touch the same "
@@ -201,31 +203,31 @@ class Checker:
             # Later commands that are ordered with this one are ordered with what it covers.
             touches.replace(Touch(access.start, access.stop, access.write, number, index, access.step,
                                   access.size),
-                            partial(covered, write=access.write, unit=unit))
+                            partial(_covered, write=access.write, unit=unit))
 
 
 def _is_residual(command: EncodedCommand) -> bool:
     return (command.instruction.mnemonic, command.variant.name) == ("lda", "residual")
 
 
-def covered(touch: Touch, *, write: bool, unit: str) -> bool:
+def _covered(touch: Touch, *, write: bool, unit: str) -> bool:
     """Tell whether whoever is ordered with a later access of ``unit`` is ordered with ``touch`` inside it."""
-    return write or (not touch.write and owner(touch.unit) == unit)
+    return write or (not touch.write and _owner(touch.unit) == unit)
 
 
-def owner(unit: int) -> str:
+def _owner(unit: int) -> str:
     """Return the unit that works on what is counted as ``unit``."""
     return {"memory": "store", "copy": "store", "residual": "load"}.get(UNITS[unit], UNITS[unit])
 
 
-def join(first: Clock, second: Clock) -> Clock:
+def join(first: _Clock, second: _Clock) -> _Clock:
     """Return what is known by both together."""
-    if second is NOTHING:
+    if second is _NOTHING:
         return first
     return tuple(map(max, first, second))
 
 
-def with_own(clock: Clock, unit: str, index: int) -> Clock:
+def _with_own(clock: _Clock, unit: str, index: int) -> _Clock:
     """Return ``clock`` with the end of ``unit``'s command ``index``."""
     if unit == "host":
         return clock

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from tilewright.compiler.schedule.steps import Need
 
+__all__ = ["REGIONS", "LoadedRegions", "Region", "Ring"]
+
 REGIONS = 24
 """Regions in a lap round the ring, at most: each may have a signal under way, and semaphores count to 63."""
 

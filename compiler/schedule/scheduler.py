@@ -34,7 +34,9 @@ from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.isa.program import Call, Issue, Operand
 
-LEAST_PIECE = 512
+__all__ = ["CoreCall", "Piece", "ProgramScheduler", "schedule"]
+
+_LEAST_PIECE = 512
 """Bytes of weights that are worth a command of their own."""
 
 
@@ -161,7 +163,7 @@ class ProgramScheduler:
         if step.layer in self.calls:
             return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
-        time = step_cycles(step, self.plans, self.machine)
+        time = _step_cycles(step, self.plans, self.machine)
         time -= sum(on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
                     for index in self.to_fill(following))
         if not following.first:
@@ -178,7 +180,7 @@ class ProgramScheduler:
 
     def fetch_ahead(self, layer: int, free: int) -> None:
         """Load up to ``free`` bytes of weights of later steps, as far as there is room."""
-        while free >= LEAST_PIECE:
+        while free >= _LEAST_PIECE:
             if not self.pieces and not self.begin_block(ahead=True):
                 return
             free -= self.load_piece(layer, free)
@@ -203,7 +205,7 @@ class ProgramScheduler:
         """Load at most ``most`` bytes of the next piece, and return how many."""
         piece = self.pieces.popleft()
         size = piece.source.size
-        if size - most >= LEAST_PIECE:
+        if size - most >= _LEAST_PIECE:
             size = most // TILE_BYTES * TILE_BYTES
             self.pieces.appendleft(Piece(piece.kind, Span(piece.source.start + size, piece.source.stop),
                                          Region(piece.target.start + size, piece.target.stop)))
@@ -358,7 +360,7 @@ class ProgramScheduler:
         return region
 
 
-def step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
+def _step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
     return compute_cycles(plan.problem(machine), tile_of(step, plans), block.groups, len(block.runs))

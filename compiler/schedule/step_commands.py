@@ -20,8 +20,13 @@ from tilewright.compiler.schedule.weight_image import Span
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
+__all__ = [
+    "Draft", "ResultRuns", "chunks_of", "compute", "finish", "load_input", "load_part", "load_residual",
+    "load_weights", "store",
+]
 
-def memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
+
+def _memory_access(first: int, stop: int, layout: Layout, channels: int, *, write: bool = False) -> Access:
     """Return the access to pixels of a tensor in main memory, ``channels`` of each: exactly, where others lie between.
 
     Tensors without gaps need no more than the interval: nothing else lies between their pixels.
@@ -107,7 +112,7 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
         first = tensor + layout.at(rows.image.start, columns.image.start)
         stop = tensor + layout.at(rows.image[-1], columns.image[-1]) + channels
         yield Draft("lda", form, {"address": first, **place(above), "rows": image_rows},
-                    (memory_access(first, stop, layout, channels), written))
+                    (_memory_access(first, stop, layout, channels), written))
         if rows.after:
             yield Draft("lda", f"fill_{form}", {**place(above + image_rows), "rows": rows.after}, (written,))
 
@@ -132,15 +137,15 @@ def load_residual(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, 
     """Yield the commands that bring the residual of a step to where its results will be."""
     layout = plan.layouts.residual
     assert layout is not None
-    runs = result_runs(plan.layer, tile, block, layout)
-    first, stop = memory_span(tile, block, tensor, layout)
+    runs = _result_runs(plan.layer, tile, block, layout)
+    first, stop = _memory_span(tile, block, tensor, layout)
     yield Draft("lda", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count,
                                    "memory_chunk_step": runs.memory_step})
     yield Draft("lda", "set_step", {"memory_row_step": layout.row_step, "row_step": runs.row_step})
     yield Draft("lda", "set_layout", {"chunk_step": runs.size, "channels": min(layout.shape[0], MAX_PIXEL_BYTES),
                                       "left": 0, "right": 0, "value": 0})
     yield Draft("lda", "residual", {"address": first, "base": region.start, "rows": len(tile.rows.out)},
-                (memory_access(first, stop, layout, block.channels),
+                (_memory_access(first, stop, layout, block.channels),
                  Access("results", region.start, region.stop, write=True)))
 
 
@@ -172,7 +177,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         rows, columns = -(-rows // 2), -(-columns // 2)
     yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": nest.kernel_x,
                                       "kernel_y": nest.kernel_y})
-    yield from tile_steps(plan, tile)
+    yield from _tile_steps(plan, tile)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
     base = source.start + block.first_group * nest.group_step
     if nest.section:
@@ -192,7 +197,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, nest))
     accesses = [Access("activations", source.start, source.stop)]
     if weights:
-        accesses += weight_accesses(weights, machine, ninths=winograd)
+        accesses += _weight_accesses(weights, machine, ninths=winograd)
     # Read by the act behind it; but only the array can wait for them.
     accesses.append(Access("parameters", 8 * parameters.start, 8 * parameters.stop))
     if table:
@@ -206,7 +211,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
                  "hold": int(block.runs.stop < nest.runs)}, tuple(accesses))
 
 
-def tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
+def _tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
     """Yield the strides of tiles and kernel."""
     layer, nest = plan.layer, plan.nest
     channels = layer.in_shape[0]
@@ -225,7 +230,7 @@ def tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
         "pair_words": pair_words(tile, layer, nest)})
 
 
-def weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[Access]:
+def _weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list[Access]:
     """Return what a mac command reads of the weight memories, in bytes over all clusters."""
     word = TILE_BYTES * machine.clusters
     found = [Access("main", weights.start * word, weights.stop * word)]
@@ -246,7 +251,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, parameters: Region, 
                                       "row_step": len(tile.columns.out) * block.channels})
     yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high})
     if layer.residual:
-        yield from residual_settings(layer)
+        yield from _residual_settings(layer)
     if layer.pool:
         yield Draft("pool", "window", {
             "kernel_x": layer.pool.kernel[1], "kernel_y": layer.pool.kernel[0],
@@ -265,7 +270,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, parameters: Region, 
                 tuple(accesses))
 
 
-def residual_settings(layer: Layer) -> Iterator[Draft]:
+def _residual_settings(layer: Layer) -> Iterator[Draft]:
     """Yield the settings of the residual add."""
     add = layer.residual
     assert add is not None
@@ -294,7 +299,7 @@ class ResultRuns:
     row_step: int
 
 
-def result_runs(layer: Layer, tile: Tile, block: WeightBlock, layout: Layout) -> ResultRuns:
+def _result_runs(layer: Layer, tile: Tile, block: WeightBlock, layout: Layout) -> ResultRuns:
     """Return the runs of a row of results: one where nothing lies between its pixels in memory, else one per pixel."""
     columns = len(tile.columns.out)
     row = columns * block.channels
@@ -304,7 +309,7 @@ def result_runs(layer: Layer, tile: Tile, block: WeightBlock, layout: Layout) ->
     return ResultRuns(block.channels, columns, layout.pixel_step, row)
 
 
-def memory_span(tile: Tile, block: WeightBlock, tensor: int, layout: Layout) -> tuple[int, int]:
+def _memory_span(tile: Tile, block: WeightBlock, tensor: int, layout: Layout) -> tuple[int, int]:
     """Return the addresses from a step's first result to behind its last."""
     rows, columns = tile.rows.out, tile.columns.out
     return (tensor + layout.at(rows[0], columns[0]) + block.first_channel,
@@ -314,11 +319,11 @@ def memory_span(tile: Tile, block: WeightBlock, tensor: int, layout: Layout) -> 
 def store(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, layout: Layout,
           results: Region) -> Iterator[Draft]:
     """Yield the commands that store a step's results to a tensor at memory address ``tensor``."""
-    runs = result_runs(plan.layer, tile, block, layout)
-    first, stop = memory_span(tile, block, tensor, layout)
+    runs = _result_runs(plan.layer, tile, block, layout)
+    first, stop = _memory_span(tile, block, tensor, layout)
     yield Draft("sta", "set_row", {"chunk_bytes": runs.size, "chunks": runs.count, "chunk_step": runs.size})
     yield Draft("sta", "set_source", {"row_step": runs.row_step})
     yield Draft("sta", "set_target", {"target_chunk_step": runs.memory_step, "target_row_step": layout.row_step})
     yield Draft("sta", "memory", {"address": first, "base": results.start, "rows": len(tile.rows.out)},
                 (Access("results", results.start, results.stop),
-                 memory_access(first, stop, layout, block.channels, write=True)))
+                 _memory_access(first, stop, layout, block.channels, write=True)))

@@ -13,6 +13,8 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import Tile
 
+__all__ = ["Kind", "Need", "TileStep", "block_of", "key", "needs_of", "order", "steps_of", "tile_of"]
+
 Kind = Literal["input", "weights", "parameters", "table"]
 
 

@@ -29,27 +29,29 @@ from tilewright.errors import InternalError
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.program import Call, Issue, issue
 
-QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged", "copied")
+__all__ = ["PendingAccess", "ScheduleError", "Synchroniser", "merge", "synchronise"]
+
+_QUEUES = ("lda", "ldw", "residual", "mac", "post", "store", "acknowledged", "copied")
 """Queues that a clock counts. Loads are three queues so that the array's waits tell inputs from weights; a store is
 complete twice, when it has left the result buffer and when memory, or the activation buffer, has it."""
 
-LDA, LDW, RESIDUAL, MAC, POST, STORE, ACKNOWLEDGED, COPIED = range(len(QUEUES))
+_LDA, _LDW, _RESIDUAL, _MAC, _POST, _STORE, _ACKNOWLEDGED, _COPIED = range(len(_QUEUES))
 
-SEMAPHORE = {
-    (LDA, MAC): "act_ready", (LDW, MAC): "wgt_ready", (RESIDUAL, POST): "res_ready",
-    (MAC, LDA): "act_free", (MAC, LDW): "wgt_free", (POST, LDW): "par_free",
-    (POST, STORE): "out_ready", (STORE, POST): "out_free", (STORE, RESIDUAL): "res_free",
-    (ACKNOWLEDGED, LDA): "mem_ready", (ACKNOWLEDGED, RESIDUAL): "mem_ready", (COPIED, MAC): "act_ready",
+_SEMAPHORE = {
+    (_LDA, _MAC): "act_ready", (_LDW, _MAC): "wgt_ready", (_RESIDUAL, _POST): "res_ready",
+    (_MAC, _LDA): "act_free", (_MAC, _LDW): "wgt_free", (_POST, _LDW): "par_free",
+    (_POST, _STORE): "out_ready", (_STORE, _POST): "out_free", (_STORE, _RESIDUAL): "res_free",
+    (_ACKNOWLEDGED, _LDA): "mem_ready", (_ACKNOWLEDGED, _RESIDUAL): "mem_ready", (_COPIED, _MAC): "act_ready",
 }
 """Semaphore by (queue that signals, queue that waits)."""
 
-LATEST_FIRST = (ACKNOWLEDGED, STORE, POST, MAC, COPIED, LDA, LDW, RESIDUAL)
+_LATEST_FIRST = (_ACKNOWLEDGED, _STORE, _POST, _MAC, _COPIED, _LDA, _LDW, _RESIDUAL)
 """Who is farthest down the pipeline knows most: asking it first saves asking the others."""
 
-MEM_READY_WAITS = 3
+_MEM_READY_WAITS = 3
 """Stores of a tensor that are waited for one by one, before one wait for all that are left."""
 
-Clock = list[int]
+_Clock = list[int]
 """Per queue the index of the latest command known to be complete, -1 for none."""
 
 
@@ -81,9 +83,9 @@ class Synchroniser:
     issues: list[Issue | Call] = field(default_factory=list)
     flags: list[list[str]] = field(default_factory=list)
     ends: list[tuple[int, ...]] = field(default_factory=list)
-    starts: dict[str, Clock] = field(default_factory=lambda: {
-        unit: [-1] * len(QUEUES) for unit in ("load", "mac", "post", "store", "host")})
-    post_end: Clock = field(default_factory=lambda: [-1] * len(QUEUES))
+    starts: dict[str, _Clock] = field(default_factory=lambda: {
+        unit: [-1] * len(_QUEUES) for unit in ("load", "mac", "post", "store", "host")})
+    post_end: _Clock = field(default_factory=lambda: [-1] * len(_QUEUES))
     spaces: dict[str, Intervals[PendingAccess]] = field(default_factory=dict)
     unpaired: list[int] = field(default_factory=list)
     paired: int = 0
@@ -97,8 +99,8 @@ class Synchroniser:
 
     def add(self, draft: Draft) -> None:
         """Append ``draft``, waiting for what it needs."""
-        index, unit = len(self.issues), unit_of(draft)
-        queue = queue_of(draft, unit)
+        index, unit = len(self.issues), _unit_of(draft)
+        queue = _queue_of(draft, unit)
         self.issues.append(issue(draft.mnemonic, draft.variant, **draft.operands))
         self.flags.append([])
         if draft.variant == "fence":
@@ -110,7 +112,7 @@ class Synchroniser:
             mac = self.unpaired[self.paired]
             self.paired += 1
             # An act starts on the first sums of its mac command, and so after that one's waits.
-            merge(clock, self.ends[mac], but=MAC)
+            merge(clock, self.ends[mac], but=_MAC)
         if draft.accesses:
             self._wait(index, unit, queue, self._needed(draft, unit, clock))
         if takes_sums:
@@ -139,41 +141,41 @@ class Synchroniser:
 
     def _fence(self, index: int) -> None:
         """Let everything be complete."""
-        everything = [index] * len(QUEUES)
+        everything = [index] * len(_QUEUES)
         self.starts = {unit: everything.copy() for unit in self.starts}
         self.post_end = everything.copy()
         self.ends.append(tuple(everything))
 
-    def _end(self, index: int, queue: int, clock: Clock) -> tuple[int, ...]:
+    def _end(self, index: int, queue: int, clock: _Clock) -> tuple[int, ...]:
         """Return what is known once the command is complete."""
-        if queue == POST:
+        if queue == _POST:
             merge(self.post_end, clock)
             clock = self.post_end
         end = clock.copy()
         end[queue] = index
         return tuple(end)
 
-    def _needed(self, draft: Draft, unit: str, clock: Clock) -> dict[int, int]:
+    def _needed(self, draft: Draft, unit: str, clock: _Clock) -> dict[int, int]:
         """Return the latest command per queue that must be complete first."""
         needed: dict[int, int] = {}
         for access in draft.accesses:
             for entry in self.spaces.setdefault(access.space, Intervals()).overlapping(access.start, access.stop):
-                if ((entry.write or access.write) and UNIT_OF_QUEUE[entry.queue] != unit
+                if ((entry.write or access.write) and _UNIT_OF_QUEUE[entry.queue] != unit
                         and entry.index > clock[entry.queue] and not mesh(entry, access)):
                     needed[entry.queue] = max(entry.index, needed.get(entry.queue, -1))
-        if queue_of(draft, unit) == LDA and clock[COPIED] < self.handed:
-            needed[MAC] = max(self.taken_over, needed.get(MAC, -1))
+        if _queue_of(draft, unit) == _LDA and clock[_COPIED] < self.handed:
+            needed[_MAC] = max(self.taken_over, needed.get(_MAC, -1))
         return needed
 
     def _wait(self, index: int, unit: str, queue: int, needed: dict[int, int]) -> None:
         clock = self.starts[unit]
-        for source in LATEST_FIRST:
+        for source in _LATEST_FIRST:
             if needed.get(source, -1) <= clock[source]:
                 continue
-            if (source, queue) not in SEMAPHORE:
-                raise ScheduleError(f"Command {self.issues[index]} of {QUEUES[queue]} must wait for "
+            if (source, queue) not in _SEMAPHORE:
+                raise ScheduleError(f"Command {self.issues[index]} of {_QUEUES[queue]} must wait for "
                                     f"{self.issues[needed[source]]}, but no semaphore leads there")
-            name = SEMAPHORE[source, queue]
+            name = _SEMAPHORE[source, queue]
             signaller = self._signaller(source, needed[source])
             if name == "act_ready":
                 self._take_over(source, signaller, index)
@@ -181,43 +183,43 @@ class Synchroniser:
             self.flags[index].append(f"wait_{name}")
             merge(clock, self.ends[signaller])
             clock[source] = signaller
-            if source == ACKNOWLEDGED:
+            if source == _ACKNOWLEDGED:
                 # A store that signals mem_ready has waited for all before it, copies too.
-                clock[COPIED] = max(clock[COPIED], signaller)
+                clock[_COPIED] = max(clock[_COPIED], signaller)
 
     def _take_over(self, source: int, signaller: int, index: int) -> None:
         """Note who signals ``act_ready`` to the mac command ``index``; make sure that the signals come in order."""
         if "wait_act_ready" in self.flags[index]:
             raise ScheduleError(f"Command {self.issues[index]} must wait for act_ready once, not for load and store")
-        if source == LDA and self.ends[signaller][COPIED] < self.handed:
+        if source == _LDA and self.ends[signaller][_COPIED] < self.handed:
             raise ScheduleError(f"Command {self.issues[signaller]} may signal act_ready before "
                                 f"{self.issues[self.handed]}, whose signal is to be taken first")
-        if source == COPIED:
+        if source == _COPIED:
             self.handed, self.taken_over = signaller, index
         else:
             self.fetched = signaller
 
     def _signaller(self, source: int, needed: int) -> int:
         """Return the command whose end tells that of ``needed``: itself or a later one of the same queue."""
-        if source == ACKNOWLEDGED:
+        if source == _ACKNOWLEDGED:
             return self._for_memory(needed)
-        if source == COPIED:
+        if source == _COPIED:
             # The first that comes behind all loads whose signals were taken before.
-            return next(index for index in self.copies if index >= needed and self.ends[index][LDA] >= self.fetched)
+            return next(index for index in self.copies if index >= needed and self.ends[index][_LDA] >= self.fetched)
         return needed
 
     def _for_memory(self, store: int) -> int:
         """Return ``store`` or its layer's last one, so that not too many signals are under way at a time."""
         self.one_by_one += 1
-        if self.one_by_one < MEM_READY_WAITS:
+        if self.one_by_one < _MEM_READY_WAITS:
             return store
         self.one_by_one = 0
         return next((end for end in self.layer_ends if end >= store), self.last_store)
 
     def _remember(self, access: Access, queue: int, index: int) -> None:
-        if queue == STORE and access.write:
-            queue = ACKNOWLEDGED if access.space == "memory" else COPIED
-            if queue == COPIED:
+        if queue == _STORE and access.write:
+            queue = _ACKNOWLEDGED if access.space == "memory" else _COPIED
+            if queue == _COPIED:
                 self.copies.append(index)
         # What a write covers will be waited for through that write, what a read covers through a read of its queue.
         self.spaces[access.space].replace(
@@ -231,23 +233,23 @@ class Synchroniser:
                 for each, flags in zip(self.issues, self.flags, strict=True)]
 
 
-UNIT_OF_QUEUE = {LDA: "load", LDW: "load", RESIDUAL: "load", MAC: "mac", POST: "post", STORE: "store",
-                 ACKNOWLEDGED: "store", COPIED: "store"}
+_UNIT_OF_QUEUE = {_LDA: "load", _LDW: "load", _RESIDUAL: "load", _MAC: "mac", _POST: "post", _STORE: "store",
+                 _ACKNOWLEDGED: "store", _COPIED: "store"}
 
 
-def unit_of(draft: Draft) -> str:
+def _unit_of(draft: Draft) -> str:
     """Return the unit that takes the command."""
     return BY_MNEMONIC[draft.mnemonic].variant(draft.variant).unit
 
 
-def queue_of(draft: Draft, unit: str) -> int:
+def _queue_of(draft: Draft, unit: str) -> int:
     """Return the queue of the clocks in which the command counts."""
     if unit == "load":
-        return LDW if draft.mnemonic == "ldw" else RESIDUAL if draft.variant == "residual" else LDA
-    return {"mac": MAC, "post": POST, "store": STORE, "host": STORE}[unit]
+        return _LDW if draft.mnemonic == "ldw" else _RESIDUAL if draft.variant == "residual" else _LDA
+    return {"mac": _MAC, "post": _POST, "store": _STORE, "host": _STORE}[unit]
 
 
-def merge(clock: Clock, other: Iterable[int], but: int | None = None) -> None:
+def merge(clock: _Clock, other: Iterable[int], but: int | None = None) -> None:
     """Take over into ``clock`` what ``other`` knows, except about the queue ``but``."""
     for queue, value in enumerate(other):
         if queue != but and value > clock[queue]:

@@ -14,7 +14,9 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
-Int8 = NDArray[np.int8]
+__all__ = ["BlockImage", "Span", "kernel_runs", "pack_conv", "pack_conv23", "pack_network", "pack_parameters"]
+
+_Int8 = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
 
     places = {}
     for layer, plan in plans.items():
-        main, ninths = pack_layer(plan, machine)
+        main, ninths = _pack_layer(plan, machine)
         parameters = pack_parameters(plan.layer)
-        table = append(pack_table(plan.layer))
+        table = append(_pack_table(plan.layer))
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
             first = 8 * block.first_channel
@@ -69,22 +71,22 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     return b"".join(parts), places
 
 
-def pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
+def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
     """Return the main words and the ninth words of every block."""
     layer, nest = plan.layer, plan.nest
     if nest.algorithm is Algorithm.POOL:
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
     if nest.winograd:
-        kernels = seen_kernels(layer, nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
-        packed = [pack_conv23(block_weights(kernels, block, machine), machine) for block in plan.blocks]
+        kernels = _seen_kernels(layer, nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
+        packed = [pack_conv23(_block_weights(kernels, block, machine), machine) for block in plan.blocks]
         return [main for main, _ in packed], [ninths for _, ninths in packed]
     runs = kernel_runs(layer, nest, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
     return [pack_conv(runs[block.first_group:block.first_group + block.groups, :, :, block.runs.start:block.runs.stop],
                       machine) for block in plan.blocks], [b""] * len(plan.blocks)
 
 
-def block_weights(kernels: Int8, block: WeightBlock, machine: Machine) -> Int8:
+def _block_weights(kernels: _Int8, block: WeightBlock, machine: Machine) -> _Int8:
     """Return the 3x3 kernels of ``block``, zero for lanes without a channel: (lane groups, lanes, channels, 9)."""
     chosen = kernels[block.first_channel:block.first_channel + block.channels]
     padded = np.zeros((block.groups * machine.lanes, kernels.shape[1], 9), np.int8)
@@ -92,7 +94,7 @@ def block_weights(kernels: Int8, block: WeightBlock, machine: Machine) -> Int8:
     return padded.reshape(block.groups, machine.lanes, -1, 9)
 
 
-def pack_conv23(kernels: Int8, machine: Machine) -> tuple[bytes, bytes]:
+def pack_conv23(kernels: _Int8, machine: Machine) -> tuple[bytes, bytes]:
     """Return main and ninth words of (lane groups, lanes, channels, 9) kernels, the clusters' words interleaved."""
     groups, _, channels, _ = kernels.shape
     clusters, per_cluster = machine.clusters, machine.lanes_per_cluster
@@ -106,10 +108,10 @@ def pack_conv23(kernels: Int8, machine: Machine) -> tuple[bytes, bytes]:
     return main.tobytes(), ninths.tobytes()
 
 
-def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine) -> Int8:
+def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine) -> _Int8:
     """Return the kernels as the runs that meet the input: (lane groups, lanes, ky * kx, runs, 16)."""
-    seen = seen_kernels(layer, nest, machine)                                   # (outputs, kh, kw, seen)
-    flat = (pair_kernel_rows(seen, nest) if nest.paired
+    seen = _seen_kernels(layer, nest, machine)                                   # (outputs, kh, kw, seen)
+    flat = (_pair_kernel_rows(seen, nest) if nest.paired
             else seen.reshape(len(seen), nest.kernel_y * nest.kernel_x, -1))
     groups = -(-len(seen) // machine.lanes)
     padded = np.zeros((groups * machine.lanes, flat.shape[1], nest.runs * TILE_BYTES), np.int8)
@@ -117,7 +119,7 @@ def kernel_runs(layer: Layer, nest: LoopNest, machine: Machine) -> Int8:
     return padded.reshape(groups, machine.lanes, flat.shape[1], nest.runs, TILE_BYTES)
 
 
-def pair_kernel_rows(seen: Int8, nest: LoopNest) -> Int8:
+def _pair_kernel_rows(seen: _Int8, nest: LoopNest) -> _Int8:
     """Return kernels (outputs, kh, kw, seen) as runs of two rows, 8 bytes each: (outputs, ky * kx, 16)."""
     outputs, height = seen.shape[:2]
     rows = seen.reshape(outputs, height, 1 if nest.pieces else nest.kernel_x, -1)
@@ -128,7 +130,7 @@ def pair_kernel_rows(seen: Int8, nest: LoopNest) -> Int8:
     return pairs.reshape(outputs, nest.kernel_y * nest.kernel_x, TILE_BYTES)
 
 
-def seen_kernels(layer: Layer, nest: LoopNest, machine: Machine) -> Int8:
+def _seen_kernels(layer: Layer, nest: LoopNest, machine: Machine) -> _Int8:
     """Return each output's kernel over the channels its lane group sees: (outputs, kh, kw, seen)."""
     assert layer.weights is not None
     weights = np.asarray(layer.weights).transpose(0, 2, 3, 1)                   # (outputs, kh, kw, inputs of a group)
@@ -145,7 +147,7 @@ def seen_kernels(layer: Layer, nest: LoopNest, machine: Machine) -> Int8:
     return seen
 
 
-def pack_conv(runs: Int8, machine: Machine) -> bytes:
+def pack_conv(runs: _Int8, machine: Machine) -> bytes:
     """Return the words of (lane groups, lanes, ky * kx, runs, 16), the clusters' words interleaved, a multiple of 8."""
     groups = runs.shape[0]
     clusters, per_cluster = machine.clusters, machine.lanes_per_cluster
@@ -173,7 +175,7 @@ def pack_parameters(layer: Layer) -> bytes:
     return words.tobytes()
 
 
-def pack_table(layer: Layer) -> bytes:
+def _pack_table(layer: Layer) -> bytes:
     """Return the value table, a byte for each int8 value from -128 on; nothing if the layer has none.
 
     Raises

@@ -23,14 +23,16 @@ from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Steps
 
+__all__ = ["CASES", "CountedLayer", "CountedRun", "ToggleFit", "count_run", "fit", "load_run", "main", "typical"]
+
 CASES = ("lenet5@base", "lenet5_accel@base", "squeezenet-64@base", "detector-96@base", "mobilenetv2-96@base",
          "vgg16-32@base", "resnet18-32@base", "lenet5@nano", "lenet5_accel@nano", "squeezenet-64@nano")
 """Networks and machines that are run: 11 million cycles."""
 
-SWEEPS = 5000
+_SWEEPS = 5000
 """Rounds of the fit over all coefficients; it has long stood still by then."""
 
-Matrix = NDArray[np.float64]
+_Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def fit(runs: Sequence[CountedRun]) -> ToggleFit:
     return ToggleFit(coefficients, errors)
 
 
-def _table(run: CountedRun, block: str) -> tuple[Matrix, Matrix]:
+def _table(run: CountedRun, block: str) -> tuple[_Matrix, _Matrix]:
     """Return a run's events (layers, events) and toggles (layers)."""
     machine = preset(run.machine)
     found = [events(layer.counts, layer.algorithm, layer.operands, machine)[block] for layer in run.layers]
@@ -119,7 +121,7 @@ def _table(run: CountedRun, block: str) -> tuple[Matrix, Matrix]:
             np.array([float(layer.toggles[block]) for layer in run.layers]))
 
 
-def _solve(tables: Sequence[tuple[Matrix, Matrix]]) -> Matrix:
+def _solve(tables: Sequence[tuple[_Matrix, _Matrix]]) -> _Matrix:
     """Return the coefficients, none negative, of least squared error relative to each run's toggles."""
     features = np.concatenate([matrix / toggles.sum() for matrix, toggles in tables])
     wanted = np.concatenate([toggles / toggles.sum() for _, toggles in tables])
@@ -128,7 +130,7 @@ def _solve(tables: Sequence[tuple[Matrix, Matrix]]) -> Matrix:
     features = features / scale
     products, targets = features.T @ features, features.T @ wanted
     found = np.zeros(len(scale))
-    for _ in range(SWEEPS):
+    for _ in range(_SWEEPS):
         for j in range(len(found)):
             if products[j, j] > 0:
                 found[j] = max(0.0, found[j] + (targets[j] - products[j] @ found) / products[j, j])
@@ -154,7 +156,7 @@ def _per_lane(name: str, operands: OperandToggles, machine: Machine) -> float:
     return value / machine.lanes if name == "array" else value
 
 
-def table_text(found: ToggleFit, means: Mapping[str, float]) -> str:
+def _table_text(found: ToggleFit, means: Mapping[str, float]) -> str:
     """Return energy/activity.toml."""
     worst = {block: max(errors.values(), key=abs) for block, errors in found.errors.items()}
     rms = {block: float(np.sqrt(np.mean(np.square(list(errors.values()))))) for block, errors in found.errors.items()}
@@ -179,7 +181,7 @@ def main(folder: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             kept.write_text(json.dumps(asdict(count_run(case, steps))), encoding="utf-8")
         runs.append(load_run(kept))
-    text = table_text(fit(runs), typical(runs))
+    text = _table_text(fit(runs), typical(runs))
     TABLE.write_text(text, encoding="utf-8")
     print(text[:text.index("\n\n")])
 

@@ -25,7 +25,9 @@ from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.progress import Steps
 
-Measurements = dict[str, Measurement]
+__all__ = ["BlockResult", "MeasurementSetup", "PriceCalibration", "calibrate", "measure"]
+
+_Measurements = dict[str, Measurement]
 """By workload."""
 
 
@@ -36,7 +38,7 @@ class BlockResult:
     ``idle`` is the clock's pJ per cycle. ``gated`` is None where the library has no clock gates.
     """
 
-    measured: Measurements
+    measured: _Measurements
     prices: PriceFit
     idle: float
     gated: GatedFit | None
@@ -95,7 +97,7 @@ def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload],
     return PriceCalibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, cores)
 
 
-def _by_workload(measured: Mapping[str, Measurements]) -> dict[str, list[Measurement]]:
+def _by_workload(measured: Mapping[str, _Measurements]) -> dict[str, list[Measurement]]:
     """Return the measurements of all blocks by workload."""
     blocks = list(measured.values())
     return {name: [each[name] for each in blocks] for name in blocks[0]}
@@ -113,7 +115,7 @@ class MeasurementSetup:
 
 
 def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
-            blocks: Sequence[str]) -> tuple[dict[str, Measurements], dict[str, float]]:
+            blocks: Sequence[str]) -> tuple[dict[str, _Measurements], dict[str, float]]:
     """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
     verilog = plain_verilog(coprocessor_verilog(setup.machine))
     how = "with clock gates" if gates else "as they are"
@@ -124,7 +126,7 @@ def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
                                   gated=gates, cut=part.cut_modules)
             meters[part] = MeterWithLayout(netlist, part.module, setup.library, setup.layout)
             done()
-    found: dict[str, Measurements] = {name: {} for name in blocks}
+    found: dict[str, _Measurements] = {name: {} for name in blocks}
     with steps.count(f"Simulating netlists {how}", len(setup.captured) * len(blocks)) as done:
         for each in setup.captured:
             read = cache(each.read)
@@ -138,7 +140,7 @@ def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
     return found, idle
 
 
-def _mean_clock(measured: Measurements) -> float:
+def _mean_clock(measured: _Measurements) -> float:
     return sum(each.clock for each in measured.values()) / sum(each.cycles for each in measured.values())
 
 

@@ -9,6 +9,8 @@ from tilewright.energy.calibrate.record import BlockRecord, CalibrationRecord, G
 from tilewright.tools.markdown import percent, table
 from tilewright.tools.templates import render
 
+__all__ = ["page"]
+
 _TEMPLATE = Path(__file__).with_name("calibration_page.md.j2")
 
 

@@ -28,10 +28,12 @@ from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["CYCLES", "WORKLOADS", "Captured", "Workload", "capture"]
+
 CYCLES = 200
 """Cycles that are counted in each window."""
 
-INSIDE = "TOP.simulated_soc.soc."
+_INSIDE = "TOP.simulated_soc.soc."
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _simulate(machine: Machine, model: str, workloads: Iterable[Workload], place
             _run(job, tensors, windows.values(), last, wave, progress)
         with steps.count(f"Reading {len(windows)} windows of {model}", len(windows)) as done:
             for place, window in windows.items():
-                read_waves(wave, window.start, len(window), INSIDE).write(places[place])
+                read_waves(wave, window.start, len(window), _INSIDE).write(places[place])
                 done()
 
 

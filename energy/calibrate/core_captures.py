@@ -30,19 +30,21 @@ from tilewright.sim.rtl_engine import Simulation, run_bare
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
-CYCLES = 250
+__all__ = ["CORE_WORKLOADS", "capture_core"]
+
+_CYCLES = 250
 """Cycles that are counted in each window."""
 
-WHOLE = 500_000
+_WHOLE = 500_000
 """Multiply-accumulates up to which a layer is run as it is."""
 
-PART = 100_000
+_PART = 100_000
 """Multiply-accumulates of a part of a larger one, at least."""
 
-PART_CHANNELS = 16
+_PART_CHANNELS = 16
 """Output channels of a part, at most, where a layer can have fewer."""
 
-FLOATS = "floats"
+_FLOATS = "floats"
 """Operators that the core computes in float32: no network, but a program of its own."""
 
 _SIZE = 96
@@ -63,9 +65,9 @@ _SCALAR = (
     Workload("mobilenetv2-pool", "mobilenetv2-96", 52, "global average pooling, most of it requantisation", 0.5),
     Workload("vgg16-padding", "vgg16-32", 1, "padding: bytes filled", 0.002),
     Workload("vgg16-64", "vgg16-32", 1, "3x3 convolution of 64 channels", 0.5),
-    Workload("float-multiply", FLOATS, 0, "float32 products by soft float"),
-    Workload("float-add", FLOATS, 1, "float32 sums by soft float"),
-    Workload("float-softmax", FLOATS, 2, "float32 Softmax by soft float"),
+    Workload("float-multiply", _FLOATS, 0, "float32 products by soft float"),
+    Workload("float-add", _FLOATS, 1, "float32 sums by soft float"),
+    Workload("float-softmax", _FLOATS, 2, "float32 Softmax by soft float"),
 )
 
 _SIMD = (
@@ -83,9 +85,9 @@ _SIMD = (
     Workload("vgg16-64", "vgg16-32", 1, "3x3 convolution of 64 channels", 0.5),
     Workload("vgg16-64-late", "vgg16-32", 1, "the same layer's end, with max pooling", 0.97),
     Workload("vgg16-128", "vgg16-32", 2, "3x3 convolution, 64 to 128 channels", 0.3),
-    Workload("float-multiply", FLOATS, 0, "float32 products by soft float"),
-    Workload("float-add", FLOATS, 1, "float32 sums by soft float"),
-    Workload("float-softmax", FLOATS, 2, "float32 Softmax by soft float"),
+    Workload("float-multiply", _FLOATS, 0, "float32 products by soft float"),
+    Workload("float-add", _FLOATS, 1, "float32 sums by soft float"),
+    Workload("float-softmax", _FLOATS, 2, "float32 Softmax by soft float"),
 )
 
 CORE_WORKLOADS: Mapping[CoreName, Sequence[Workload]] = {HOST_CORE: _SCALAR, XPULP_CORE: _SIMD}
@@ -113,10 +115,10 @@ def _of_model(core: CoreName, model: str, workloads: Sequence[Workload], steps: 
         folder = Path(name)
         with steps.step(f"Compiling {model} for {core} alone"):
             indices = sorted({each.layer for each in workloads})
-            network, inputs = _floats() if model == FLOATS else _parts(model, indices, steps)
+            network, inputs = _floats() if model == _FLOATS else _parts(model, indices, steps)
             program = BaselineProgram.make(network, inputs, core, folder)
         key = program.key()
-        captured = [Captured(each, _place(key, each), CYCLES) for each in workloads]
+        captured = [Captured(each, _place(key, each), _CYCLES) for each in workloads]
         if missing := [each for each in captured if not each.path.exists()]:
             _simulate(program, inputs, indices, missing, folder / "wave.vcd", steps)
     return captured
@@ -124,7 +126,7 @@ def _of_model(core: CoreName, model: str, workloads: Sequence[Workload], steps: 
 
 def _place(key: str, workload: Workload) -> Path:
     """Return where a waveform is kept: by the program and its simulator, and by the window."""
-    digest = hashlib.sha256(f"{key} {workload.layer} {workload.where} {CYCLES}".encode()).hexdigest()[:32]
+    digest = hashlib.sha256(f"{key} {workload.layer} {workload.where} {_CYCLES}".encode()).hexdigest()[:32]
     return cache_folder() / "gates" / "waves" / f"core-{workload.name}-{digest}.gz"
 
 
@@ -143,13 +145,13 @@ def _parts(model: str, indices: Sequence[int], steps: Steps) -> tuple[Network, d
 
 def _cut(layer: Layer) -> Layer:
     """Return a layer or a part of it."""
-    if layer.macs <= WHOLE:
+    if layer.macs <= _WHOLE:
         return layer
     channels, height, _ = layer.out_shape
     if layer.kind == "conv" and layer.groups == 1:
-        channels = min(channels, PART_CHANNELS)
+        channels = min(channels, _PART_CHANNELS)
     per_row = layer.macs * channels // (layer.out_shape[0] * height)
-    return part_of_layer(layer, min(height, -(-PART // per_row)), channels)
+    return part_of_layer(layer, min(height, -(-_PART // per_row)), channels)
 
 
 def _floats() -> tuple[Network, dict[str, np.ndarray]]:
@@ -161,7 +163,7 @@ def _floats() -> tuple[Network, dict[str, np.ndarray]]:
     layers = [("Mul", ("a", "b"), "product", {}), ("Add", ("product", "c"), "sum", {}),
               ("Softmax", ("sum",), "softmax", {"axis": -1})]
     return Network(
-        name=FLOATS, tensors=tensors, inputs=tuple(tensors[name] for name in inputs), outputs=(tensors["softmax"],),
+        name=_FLOATS, tensors=tensors, inputs=tuple(tensors[name] for name in inputs), outputs=(tensors["softmax"],),
         layers=tuple(CoreLayer(name=output, onnx_nodes=(output,), op=op, inputs=names, output=output, attrs=attributes,
                                reason="float32") for op, names, output, attributes in layers)), inputs
 
@@ -178,8 +180,8 @@ def _simulate(program: BaselineProgram, inputs: Mapping[str, np.ndarray], indice
         windows = {}
         for each in wanted:
             begin, end = ends[indices.index(each.workload.layer):][:2]
-            first = min(round(begin + each.workload.where * (end - begin)), result.cycles - CYCLES - 2)
-            windows[each.path] = range(first, first + CYCLES + 1)
+            first = min(round(begin + each.workload.where * (end - begin)), result.cycles - _CYCLES - 2)
+            windows[each.path] = range(first, first + _CYCLES + 1)
         simulation = Simulation(images=program.images, wave=wave, wave_cycles=tuple(windows.values()),
                                 max_cycles=max(window.stop for window in windows.values()) + 1)
         run_bare(program.elf, simulation, core=program.core)

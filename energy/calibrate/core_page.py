@@ -8,6 +8,8 @@ from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.tools.markdown import percent, table
 from tilewright.tools.templates import render
 
+__all__ = ["core_section"]
+
 _TEMPLATE = Path(__file__).with_name("core_page.md.j2")
 
 _PROGRAMS: dict[CoreName, str] = {HOST_CORE: "the scalar baseline",

@@ -25,6 +25,8 @@ from tilewright.energy.registers import CORE_REGISTERS
 from tilewright.isa.core_names import CoreName
 from tilewright.tools.progress import Steps
 
+__all__ = ["CoreResult", "calibrate_core", "calibrate_cores"]
+
 
 @dataclass(frozen=True, slots=True)
 class CoreResult:

@@ -7,6 +7,8 @@ from tilewright.energy.calibrate.record import BlockWindow, FittedPrice, GatedRe
 from tilewright.energy.gates.fit import GatedFit, PriceFit
 from tilewright.energy.gates.measure import Measurement
 
+__all__ = ["block_windows", "netlist_fields"]
+
 
 def netlist_fields(one: Measurement, prices: PriceFit, elaborated: int, idle: float, gated: GatedFit | None,
                    event: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from tilewright.energy.gates.measure import Measurement, Meter
 from tilewright.energy.gates.waves import Waves
 from tilewright.tools.progress import Steps
 
+__all__ = ["Doubt", "LayoutEffects", "MeterWithLayout", "PricedEvent", "Process"]
+
 
 @dataclass(frozen=True, slots=True)
 class Doubt:

@@ -12,6 +12,8 @@ from tilewright.energy.gates.cells.library import sky130_library
 from tilewright.tools.debian import debian_data
 from tilewright.tools.progress import Steps
 
+__all__ = ["PROCESSES"]
+
 _CELLS = 1.41
 """Foundry's library against cells without parasitics, logic on one netlist: 1.40 to 1.42 over three stimuli."""
 

@@ -11,6 +11,11 @@ from typing import Any
 
 from tilewright.isa.core_names import CORES, CoreName
 
+__all__ = [
+    "BlockRecord", "BlockWindow", "CalibrationRecord", "CoreRecord", "CoreWindow", "FittedPrice", "GatedRecord",
+    "NetlistRecord", "WindowRecord",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class WindowRecord:

@@ -14,6 +14,8 @@ from tilewright.energy.calibrate.record import BlockRecord, CalibrationRecord, C
 from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.tools.templates import render
 
+__all__ = ["technology_text"]
+
 _REMAINDER = "energy of an idle block's clock with clock gates, of that without"
 _GATED = "price with clock gates of {event}, with the clock of the registers that it enables, of the price without"
 _EVENTS = {"register_toggle": "a toggle", "instruction": "an instruction"}

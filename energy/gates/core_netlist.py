@@ -22,6 +22,8 @@ from tilewright.sim.verilog.core_sources import (
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
+__all__ = ["CORES", "BareCore", "core_verilog"]
+
 
 @dataclass(frozen=True, slots=True)
 class BareCore:
@@ -38,7 +40,7 @@ CORES: Mapping[CoreName, BareCore] = {
 }
 """The scalar baseline's, and that of the baseline with XPULP's SIMD instructions."""
 
-SYNCHRONOUS = """\
+_SYNCHRONOUS = """\
 (* techmap_celltype = "$aldff" *)
 module synchronous (input CLK, ALOAD, input [WIDTH-1:0] D, AD, output [WIDTH-1:0] Q);
   parameter WIDTH = 1;
@@ -53,7 +55,7 @@ endmodule
 Yosys' async2sync puts a second gate behind it, which would have the register's name.
 """
 
-SCRIPT = """\
+_SCRIPT = """\
 read_slang -j 1 --top {top} {files}
 hierarchy -top {top}
 proc
@@ -74,8 +76,8 @@ def core_verilog(name: CoreName) -> str:
     """
     core = CORES[name]
     files = [*core.files(), *core.ours()]
-    script = SCRIPT.format(top=core.top, files=" ".join(file.name for file in files))
-    texts = (script.encode(), SYNCHRONOUS.encode(), *(file.read_bytes() for file in files))
+    script = _SCRIPT.format(top=core.top, files=" ".join(file.name for file in files))
+    texts = (script.encode(), _SYNCHRONOUS.encode(), *(file.read_bytes() for file in files))
     key = hashlib.sha256(b"".join(texts)).hexdigest()
     folder = cache_folder() / "gates" / "core" / key
     made = folder / "core.v"
@@ -85,7 +87,7 @@ def core_verilog(name: CoreName) -> str:
         for file in files:
             shutil.copy(file, folder / file.name)
         write_if_changed(folder / "read.ys", script)
-        write_if_changed(folder / "synchronous.v", SYNCHRONOUS)
+        write_if_changed(folder / "synchronous.v", _SYNCHRONOUS)
         done = subprocess.run([yosys_executable(), "-q", "read.ys"], cwd=folder, capture_output=True, text=True,
                               check=False)
         if done.returncode != 0 or not made.exists():

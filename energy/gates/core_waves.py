@@ -9,6 +9,8 @@ import numpy as np
 from tilewright.energy.gates.mapping import plain_name
 from tilewright.energy.gates.waves import Waves
 
+__all__ = ["SCOPE", "CoreCounts", "counts_of", "flattened"]
+
 SCOPE = "TOP.simulated_core.core"
 """Where the core is in the waveforms of the simulator of a core alone."""
 

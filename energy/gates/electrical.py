@@ -12,6 +12,8 @@ import numpy as np
 from tilewright.energy.gates.cells.liberty import Arc, Library
 from tilewright.energy.gates.netlist import Instance, Netlist
 
+__all__ = ["BORDER_LOAD", "BORDER_SLEW", "Electrical", "electrical_of"]
+
 BORDER_SLEW = 0.1
 """Nanoseconds, of inputs and of the clock."""
 

@@ -20,6 +20,8 @@ from tilewright.energy.gates.netlist import Instance, Netlist
 from tilewright.errors import ToolError
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
+__all__ = ["INPUT_DELAY", "PERIOD", "Activity", "EventError", "Stimulus", "simulate"]
+
 PERIOD = 50.0
 """Nanoseconds of a clock cycle: long enough for the slowest path without placement, so that all settles."""
 

@@ -17,7 +17,9 @@ import numpy as np
 from tilewright.energy.gates.measure import Measurement
 from tilewright.errors import Error
 
-TERMS = ("register_cycle", "register_toggle")
+__all__ = ["FitError", "GatedFit", "PriceFit", "fit", "fit_gated", "non_negative", "relative_errors"]
+
+_TERMS = ("register_cycle", "register_toggle")
 """The columns of the model of a block, by the names of prices in a technology file."""
 
 
@@ -51,7 +53,7 @@ class PriceFit:
 
 
 def fit(measurements: Mapping[str, Measurement], counts: Mapping[str, Sequence[int]] | None = None,
-        events: Sequence[str] = TERMS[1:]) -> PriceFit:
+        events: Sequence[str] = _TERMS[1:]) -> PriceFit:
     """Return prices for a block from its measurements by workload.
 
     Parameters
@@ -78,7 +80,7 @@ def fit(measurements: Mapping[str, Measurement], counts: Mapping[str, Sequence[i
         held_out[name] = _error(_prices([other for key, other in windows.items() if key != name]), window)
     prices = _prices(windows.values())
     errors = {name: _error(prices, window) for name, window in windows.items()}
-    return PriceFit(dict(zip((TERMS[0], *events), prices, strict=True)), errors, held_out)
+    return PriceFit(dict(zip((_TERMS[0], *events), prices, strict=True)), errors, held_out)
 
 
 _Window = tuple[Measurement, tuple[int, ...]]
@@ -140,7 +142,7 @@ class GatedFit:
 
 
 def fit_gated(measured: Mapping[str, Measurement], idle: float, counts: Mapping[str, Sequence[int]] | None = None,
-              events: Sequence[str] = TERMS[1:]) -> GatedFit:
+              events: Sequence[str] = _TERMS[1:]) -> GatedFit:
     """Return the price of events with clock gates; ``counts`` and ``events`` are those of :func:`fit`.
 
         energy = idle clock · cycles + price · events

@@ -17,16 +17,21 @@ from tilewright.errors import ToolError
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
+__all__ = [
+    "CLOCK_GATE", "GATED_REGISTERS", "GATE_CELL", "LibraryTraits", "MappingError", "excerpt", "map_verilog",
+    "plain_name", "plain_verilog",
+]
+
 GATE_CELL = "TILEWRIGHT_CLOCK_GATE"
 """A clock gate in the netlist: pins ``CE``, ``CLK``, ``GCLK``. `cells` says of which cells it consists."""
 
 GATED_REGISTERS = 8
 """Registers that must share an enable for a clock gate to be put in: with fewer, the gate costs what it saves."""
 
-NETLIST = "netlist.json"
+_NETLIST = "netlist.json"
 """The file that the script writes."""
 
-KEYWORDS = frozenset("""always and assign begin buf case config default design disable else end event for force if
+_KEYWORDS = frozenset("""always and assign begin buf case config default design disable else end event for force if
 initial inout input integer join library module nand negedge nor not or output parameter posedge primitive real reg
 repeat scalared signed small specify strong0 strong1 supply0 supply1 table task time tri use wait wand weak0 weak1 while
 wire wor xnor xor""".split())
@@ -38,7 +43,7 @@ _MODULE = re.compile(r"^module (\w+) ?\(.*?^endmodule\n", re.MULTILINE | re.DOTA
 _PORT = re.compile(r"\s*(?:input|output) ")
 _CHILD = re.compile(r"^\s*(\w+)\s+\w+\s*\($", re.MULTILINE)
 
-SCRIPT = """\
+_SCRIPT = """\
 {read}
 {cut}
 synth -top {top} -flatten -nofsm -noshare -run :fine
@@ -63,7 +68,7 @@ opt_clean
 clockgate -pos {cell} CE:CLK:GCLK -min_net_size {least}
 """
 
-ENABLED = "".join(f"""\
+_ENABLED = "".join(f"""\
 module \\$_SDFFE_P{polarity}{value}P_ (input C, R, E, D, output Q);
   \\$_DFFE_PP_ _TECHMAP_REPLACE_ (.C(C), .E(E | {reset}), .D({data}), .Q(Q));
 endmodule
@@ -80,7 +85,7 @@ def plain_name(name: str) -> str:
 
     Yosys' abc fails on others. Words of the language, which Verilog lets one escape, get a mark at the end.
     """
-    return _PLAIN.sub(lambda match: f"_{ord(match[0]):02x}_", name) + ("_20_" if name in KEYWORDS else "")
+    return _PLAIN.sub(lambda match: f"_{ord(match[0]):02x}_", name) + ("_20_" if name in _KEYWORDS else "")
 
 
 def plain_verilog(text: str) -> str:
@@ -139,21 +144,21 @@ def map_verilog(verilog: str, top: str, library: Path, *, gated: bool, read: str
     MappingError
         If Yosys fails, or the library is none that we know.
     """
-    traits = traits_of(library)
-    script = SCRIPT.format(
+    traits = _traits_of(library)
+    script = _SCRIPT.format(
         read=read, cut=f"blackbox {' '.join(cut)}" if cut else "", top=top,
         gate=CLOCK_GATE.format(cell=GATE_CELL, least=GATED_REGISTERS) if gated else "",
         unused=" ".join(f"-dont_use {name}" for name in traits.unused))
-    texts = {"map.ys": script, "block.v": verilog, "abc.constr": ABC_CONSTRAINTS.format(driver=traits.driver),
-             **({"enabled.v": ENABLED} if gated else {})}
+    texts = {"map.ys": script, "block.v": verilog, "abc.constr": _ABC_CONSTRAINTS.format(driver=traits.driver),
+             **({"enabled.v": _ENABLED} if gated else {})}
     key = hashlib.sha256("\n".join((*texts.values(), *(file.name for file in files))).encode())
     for file in (library, *files):
         key.update(file.read_bytes())
     folder = cache_folder() / "gates" / "netlists" / key.hexdigest()
-    if not (folder / NETLIST).exists():
+    if not (folder / _NETLIST).exists():
         _run_yosys(folder, texts, {"cells.lib": library, **{file.name: file for file in files}},
                    f"{top} to the cells of {library.name}")
-    return folder / NETLIST
+    return folder / _NETLIST
 
 
 def _run_yosys(folder: Path, texts: Mapping[str, str], files: Mapping[str, Path], what: str) -> None:
@@ -168,7 +173,7 @@ def _run_yosys(folder: Path, texts: Mapping[str, str], files: Mapping[str, Path]
         shutil.copy(file, draft / name)
     done = subprocess.run([yosys_executable(), "-q", "-l", "map.log", "map.ys"], cwd=draft, capture_output=True,
                           text=True, check=False)
-    if done.returncode != 0 or not (draft / NETLIST).exists():
+    if done.returncode != 0 or not (draft / _NETLIST).exists():
         said = done.stderr.strip().splitlines() or ["no message"]
         raise MappingError(f"Yosys could not map {what}: {said[-1]}; the log is {draft / 'map.log'}")
     for name in ("cells.lib", "block.v"):
@@ -185,17 +190,17 @@ class LibraryTraits:
     unused: tuple[str, ...] = ()
 
 
-LIBRARIES = (
+_LIBRARIES = (
     # Unused: three-state buffers, and those of the clock.
     LibraryTraits("BUFX2", ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),
     LibraryTraits("sky130_fd_sc_hd__buf_2"),
 )
 
-ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
+_ABC_CONSTRAINTS = "set_driving_cell {driver}\nset_load 0.02\n"
 """The cell that drives the inputs, and pF at the outputs: with them abc inserts buffers where fan-out is high."""
 
 
-def traits_of(library: Path) -> LibraryTraits:
+def _traits_of(library: Path) -> LibraryTraits:
     """Return what mapping must know of the library at ``library``, by the cells that it has.
 
     Raises
@@ -204,8 +209,8 @@ def traits_of(library: Path) -> LibraryTraits:
         If it is none of those that we know.
     """
     text = library.read_text(encoding="utf-8")
-    for each in LIBRARIES:
+    for each in _LIBRARIES:
         if re.search(rf"^\s*cell \(\"?{each.driver}\"?\)", text, re.MULTILINE):
             return each
     raise MappingError(f"Library {library.name} must have one of the cells "
-                       f"{', '.join(each.driver for each in LIBRARIES)} to drive inputs, and has none")
+                       f"{', '.join(each.driver for each in _LIBRARIES)} to drive inputs, and has none")

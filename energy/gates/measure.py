@@ -17,12 +17,14 @@ from tilewright.energy.gates.waves import Waves
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["Measurement", "Meter", "total"]
+
 _FOLDER = Path(__file__).parent
 _CODE = ("electrical", "events", "cells/truth_tables", "cells/liberty", "netlist", "power", "stimulus")
 """Modules that a measurement hangs on."""
 
 
-IDLE_CYCLES = 20
+_IDLE_CYCLES = 20
 """Cycles of :meth:`Meter.idle_clock`."""
 
 
@@ -136,7 +138,7 @@ class Meter:
 
     def idle_clock(self) -> float:
         """Return the clock's pJ per cycle while nothing happens: registers and inputs zero, as after a reset."""
-        key = hashlib.sha256(f"{self._path.parent.name} {self._wire} idle, no reset {IDLE_CYCLES} {_code()}".encode())
+        key = hashlib.sha256(f"{self._path.parent.name} {self._wire} idle, no reset {_IDLE_CYCLES} {_code()}".encode())
         kept = cache_folder() / "gates" / "measured" / f"{key.hexdigest()}.json"
         if not kept.exists():
             write_if_changed(kept, json.dumps(self._idle_clock()))
@@ -144,7 +146,7 @@ class Meter:
 
     def _idle_clock(self) -> float:
         netlist, loads = self._ready()
-        cycles = IDLE_CYCLES + 1
+        cycles = _IDLE_CYCLES + 1
         high = [("rst_n", 0) in names for _, names in netlist.inputs]
         nothing = events.Stimulus(
             np.tile(np.array(high, np.uint8), (cycles, 1)),

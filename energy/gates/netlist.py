@@ -13,6 +13,8 @@ from typing import Any
 from tilewright.energy.gates.cells.liberty import Cell, LibertyError, Library
 from tilewright.energy.gates.mapping import GATE_CELL
 
+__all__ = ["HIGH", "LOW", "Bit", "Instance", "Netlist", "read_netlist"]
+
 LOW, HIGH = 0, 1
 """Nets that never change."""
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from tilewright.energy.gates.mapping import plain_name
 
-COPROCESSOR = "TOP.simulated_soc.soc"
+__all__ = ["NETLIST_BLOCKS", "MappedModule"]
+
+_COPROCESSOR = "TOP.simulated_soc.soc"
 """Scope in the simulator's waveforms in which the coprocessor is."""
 
 _INNER = "coprocessor.coprocessor"
@@ -47,14 +49,14 @@ class MappedModule:
         return tuple(_scope(path) for path in self.places or (self.path,))
 
 
-ARRAY = (
+_ARRAY = (
     MappedModule("mac.transform"),
     MappedModule("mac.cluster_0.transform"),
     MappedModule("mac.cluster_0.lane_0", places=tuple(f"mac.cluster_0.lane_{lane}" for lane in range(4))),
 )
 
 NETLIST_BLOCKS: dict[str, tuple[MappedModule, ...]] = {
-    "array": ARRAY,
+    "array": _ARRAY,
     "sequencer": (MappedModule("mac", cut=("mac.buffer", "mac.transform", "mac.cluster_0")),),
     "activation_buffer": (MappedModule("mac.buffer"),),
     "weight_buffer": (MappedModule("mac.cluster_0.weights"),),
@@ -72,4 +74,4 @@ def _module(path: str) -> str:
 
 def _scope(path: str) -> str:
     inner = f".{_INNER}." + ".".join(map(plain_name, path.split("."))) if path else ".coprocessor"
-    return COPROCESSOR + inner
+    return _COPROCESSOR + inner

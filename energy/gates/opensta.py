@@ -17,9 +17,11 @@ from tilewright.energy.gates.netlist import HIGH, LOW, Netlist
 from tilewright.errors import ToolError
 from tilewright.tools.debian import debian_tool
 
+__all__ = ["OpenStaError", "StaPower", "sta_power"]
+
 _TOTAL = re.compile(r"^Total\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)", re.MULTILINE)
 
-SCRIPT = """\
+_SCRIPT = """\
 read_liberty {library}
 read_verilog netlist.v
 link_design top
@@ -61,7 +63,7 @@ def sta_power(netlist: Netlist, activity: Activity, library: Path) -> StaPower:
     ToolMissingError
         If there is no OpenSTA.
     """
-    script = SCRIPT.format(library=library, period=PERIOD, clock=netlist.clock, slew=BORDER_SLEW, load=BORDER_LOAD)
+    script = _SCRIPT.format(library=library, period=PERIOD, clock=netlist.clock, slew=BORDER_SLEW, load=BORDER_LOAD)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         (folder / "netlist.v").write_text(_verilog(netlist))

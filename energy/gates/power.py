@@ -16,6 +16,8 @@ from tilewright.energy.gates.electrical import Electrical
 from tilewright.energy.gates.events import Activity
 from tilewright.energy.gates.netlist import Instance, Netlist
 
+__all__ = ["NetlistEnergy", "energy_of", "register_cycles", "register_toggles"]
+
 
 @dataclass(frozen=True, slots=True)
 class NetlistEnergy:
@@ -45,7 +47,7 @@ def energy_of(netlist: Netlist, activity: Activity, electrical: Electrical) -> N
     """Return what ``activity`` costs."""
     half = 0.5 * netlist.library.voltage**2
     by_net = half * electrical.loads * activity.toggles
-    clocks = clock_nets(netlist)
+    clocks = _clock_nets(netlist)
     clock = float(by_net[list(clocks)].sum())
     internal = 0.0
     for instance in netlist.instances:
@@ -65,7 +67,7 @@ def energy_of(netlist: Netlist, activity: Activity, electrical: Electrical) -> N
     return NetlistEnergy(activity.cycles, switching, internal, clock, netlist.leakage)
 
 
-def clock_nets(netlist: Netlist) -> frozenset[int]:
+def _clock_nets(netlist: Netlist) -> frozenset[int]:
     """Return the net of the clock and those that are made of it by clock gates."""
     gated = {instance.nets[pin.name] for instance in netlist.instances if instance.ideal
              for pin in instance.cell.outputs}

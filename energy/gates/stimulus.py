@@ -8,6 +8,8 @@ from tilewright.energy.gates.events import Stimulus
 from tilewright.energy.gates.netlist import Bit, Netlist
 from tilewright.energy.gates.waves import WaveError, Waves
 
+__all__ = ["UNKNOWN", "stimulus_of"]
+
 UNKNOWN = -1
 """An output of which the waveform says nothing."""
 

@@ -12,7 +12,9 @@ import numpy as np
 from tilewright.energy.gates.mapping import plain_name
 from tilewright.errors import Error
 
-RESET_CYCLES = 8
+__all__ = ["WaveError", "Waves", "read_waves"]
+
+_RESET_CYCLES = 8
 """Cycles that the harness holds reset before it counts (sim/verilator/harness/main.cpp)."""
 
 _RANGE = re.compile(r"^(.*?)\s*(\[-?\d+:-?\d+\])?$")
@@ -72,7 +74,7 @@ class Waves:
                 file.write("$upscope $end\n" * (len(scopes) - 1))
             file.write("$enddefinitions $end\n")
             for cycle, changes in enumerate(self.values):
-                file.write(f"#{2 * (cycle + RESET_CYCLES)}\n")
+                file.write(f"#{2 * (cycle + _RESET_CYCLES)}\n")
                 file.writelines(f"b{value} {code}\n" for code, value in changes.items())
         draft.replace(path)
 
@@ -102,7 +104,7 @@ def read_waves(path: Path, start: int, cycles: int, inside: str = "") -> Waves:
             mark = line[0]
             if mark == "#":
                 # What has come belongs to the cycles whose even time is over.
-                cycle = (int(line[1:]) - 1) // 2 - RESET_CYCLES - start
+                cycle = (int(line[1:]) - 1) // 2 - _RESET_CYCLES - start
                 while len(values) <= min(cycle, cycles - 1):
                     values.append(collected)
                     collected = {}

@@ -23,17 +23,19 @@ from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 
-DEVICE = "LFE5U-85F-6BG381C"
-DEVICE_OPTIONS = ("--85k", "--package", "CABGA381", "--speed", "6")
+__all__ = ["BoardReport", "build_bitstream"]
 
-PINS = Path(__file__).parent / "rtl" / "ulx3s.lpf"
+_DEVICE = "LFE5U-85F-6BG381C"
+_DEVICE_OPTIONS = ("--85k", "--package", "CABGA381", "--speed", "6")
 
-CONFIG = "routed.config"
-NETLIST = "netlist.json"
-REPORT = "report.json"
-SCRIPT = "synthesis.ys"
-YOSYS_LOG = "yosys.log"
-BITSTREAM = "ulx3s.bit"
+_PINS = Path(__file__).parent / "rtl" / "ulx3s.lpf"
+
+_CONFIG = "routed.config"
+_NETLIST = "netlist.json"
+_REPORT = "report.json"
+_SCRIPT = "synthesis.ys"
+_YOSYS_LOG = "yosys.log"
+_BITSTREAM = "ulx3s.bit"
 
 _PARTS = {"soc.soc.host.": "CV32E40X", "soc.soc.coprocessor.": "coprocessor", "soc.main_memory.": "main memory",
           "soc.ram.": "RAM", "soc.devices.": "UART and registers"}
@@ -85,24 +87,24 @@ def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
     """
     pack = _ecppack()  # before the long steps, lest it is missing after them
     mapped = finish(_synthesis(design), show)
-    routed = finish(_place_and_route(mapped.folder / NETLIST, design, seed), show)
+    routed = finish(_place_and_route(mapped.folder / _NETLIST, design, seed), show)
     with show("Putting program and weights into it"):
-        config = _with_contents((routed.folder / CONFIG).read_text(), design, ram, main)
-    packed = finish(ToolStep("Packing the bitstream", pack, ("--compress", CONFIG, BITSTREAM), {CONFIG: config},
-                             (BITSTREAM,)), show)
-    bitstream = packed.folder / BITSTREAM
-    report = json.loads((routed.folder / REPORT).read_text())
-    timing = timing_of(routed.folder / REPORT, CLOCK_HZ / 1e6, part_of)
+        config = _with_contents((routed.folder / _CONFIG).read_text(), design, ram, main)
+    packed = finish(ToolStep("Packing the bitstream", pack, ("--compress", _CONFIG, _BITSTREAM), {_CONFIG: config},
+                             (_BITSTREAM,)), show)
+    bitstream = packed.folder / _BITSTREAM
+    report = json.loads((routed.folder / _REPORT).read_text())
+    timing = timing_of(routed.folder / _REPORT, CLOCK_HZ / 1e6, _part_of)
     steps = {"synthesis": mapped, "place and route": routed, "packing": packed}
     return bitstream, BoardReport(
-        device=DEVICE, machine=design.machine.name, used=used(routed.folder / REPORT),
+        device=_DEVICE, machine=design.machine.name, used=used(routed.folder / _REPORT),
         available={name: entry["available"] for name, entry in report["utilization"].items()},
         fmax_mhz=timing.fmax_mhz, clock_mhz=CLOCK_HZ / 1e6, path=timing.path,
         seconds={name: step.seconds for name, step in steps.items()},
         versions=tuple(step.tool.version for step in steps.values()), bitstream_bytes=bitstream.stat().st_size)
 
 
-def part_of(cell: str) -> str:
+def _part_of(cell: str) -> str:
     """Return which part of the system a cell belongs to, by its path in the hierarchy."""
     return next((part for start, part in _PARTS.items() if cell.startswith(start)), "around them")
 
@@ -110,18 +112,18 @@ def part_of(cell: str) -> str:
 def _synthesis(design: BoardDesign) -> ToolStep:
     mapped = ecp5_design(_system(design))
     files = {**mapped.files, **contents(design, *_random_contents(design)),
-             SCRIPT: f"{mapped.read}{ECP5_SYNTHESIS} -top {TOP} -json {NETLIST}\n"}
+             _SCRIPT: f"{mapped.read}{ECP5_SYNTHESIS} -top {TOP} -json {_NETLIST}\n"}
     yosys = tool("Yosys", yosys_executable(), "-V")
     return ToolStep(f"Synthesising the system with machine {design.machine.name}", yosys,
-                    ("-q", "-l", YOSYS_LOG, SCRIPT), files, (NETLIST, YOSYS_LOG))
+                    ("-q", "-l", _YOSYS_LOG, _SCRIPT), files, (_NETLIST, _YOSYS_LOG))
 
 
 def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> ToolStep:
     # Without --timing-allow-fail: what is too slow for the board's clock is no result.
-    arguments = (*DEVICE_OPTIONS, "--router", "router2", "--json", NETLIST, "--lpf", PINS.name, "--seed", str(seed),
-                 "--textcfg", CONFIG, "--report", REPORT)
-    return ToolStep(f"Placing and routing machine {design.machine.name} on {DEVICE}", nextpnr(), arguments,
-                    {NETLIST: netlist, PINS.name: PINS}, (CONFIG, REPORT))
+    arguments = (*_DEVICE_OPTIONS, "--router", "router2", "--json", _NETLIST, "--lpf", _PINS.name, "--seed", str(seed),
+                 "--textcfg", _CONFIG, "--report", _REPORT)
+    return ToolStep(f"Placing and routing machine {design.machine.name} on {_DEVICE}", nextpnr(), arguments,
+                    {_NETLIST: netlist, _PINS.name: _PINS}, (_CONFIG, _REPORT))
 
 
 def _system(design: BoardDesign) -> Design:

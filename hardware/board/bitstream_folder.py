@@ -12,6 +12,8 @@ from tilewright.hardware.board.deployment import Board
 from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 
+__all__ = ["build_board", "print_build"]
+
 _SHOWN = {"TRELLIS_COMB": "logic cells", "TRELLIS_FF": "flip-flops", "DP16KD": "block RAMs of 18 kbit",
           "MULT18X18D": "multipliers 18x18"}
 """Kinds of places in the device that a person asks for."""

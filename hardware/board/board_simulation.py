@@ -18,10 +18,12 @@ from tilewright.sim.verilog.core_sources import VERILATOR_HINTS, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
-SILENCE_CHARACTERS = 4000
+__all__ = ["Line", "build_board_simulator", "talk"]
+
+_SILENCE_CHARACTERS = 4000
 """The longest time to an answer, beyond MAX_NETWORK_CYCLES, in characters on the line."""
 
-MAX_NETWORK_CYCLES = 10_000_000
+_MAX_NETWORK_CYCLES = 10_000_000
 
 _HARNESS = Path(__file__).parent / "harness" / "main.cpp"
 
@@ -59,7 +61,7 @@ def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes],
         If the simulator cannot be built.
     """
     simulator = build_board_simulator(design)
-    silence = SILENCE_CHARACTERS * 10 * cycles_per_bit + MAX_NETWORK_CYCLES
+    silence = _SILENCE_CHARACTERS * 10 * cycles_per_bit + _MAX_NETWORK_CYCLES
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         for file, text in files.items():

@@ -24,7 +24,12 @@ from tilewright.runtime.oracle.conversion import dequantise_output, quantise_inp
 from tilewright.runtime.oracle.onnx_runtime import session
 from tilewright.tools.progress import Steps
 
-START = b"TW"
+__all__ = [
+    "Answer", "Board", "Recognition", "answer_of", "board_with", "frame", "frame_of", "output_of", "recognise_digits",
+    "simulate",
+]
+
+_START = b"TW"
 """The first bytes of every frame."""
 
 _CLASS = re.compile(r"class (\d+) cycles (\d+) values((?: -?\d+)+)")
@@ -91,7 +96,7 @@ def board_with(model: Path, machine: Machine, *, cycles_per_bit: int = CYCLES_PE
 def frame(payload: bytes) -> bytes:
     """Return the frame that brings ``payload``, of at most 65,535 bytes."""
     content = len(payload).to_bytes(2, "little") + payload
-    return START + content + binascii.crc_hqx(content, 0xFFFF).to_bytes(2, "little")
+    return _START + content + binascii.crc_hqx(content, 0xFFFF).to_bytes(2, "little")
 
 
 def frame_of(board: Board, array: np.ndarray) -> bytes:

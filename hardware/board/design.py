@@ -9,17 +9,22 @@ import pythondata_cpu_cv32e40x
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_sources, system_sources
 
+__all__ = [
+    "CLOCK_HZ", "CYCLES_PER_BIT", "INCLUDES", "RTL", "TOP", "BoardDesign", "board_sources", "contents", "design_for",
+    "sources",
+]
+
 CLOCK_HZ = 25_000_000
 """The ULX3S' oscillator, which clocks everything."""
 
-BAUD = 115_200
+_BAUD = 115_200
 
-CYCLES_PER_BIT = round(CLOCK_HZ / BAUD)
+CYCLES_PER_BIT = round(CLOCK_HZ / _BAUD)
 """217: 115,207 baud."""
 
 TOP = "ulx3s"
 
-MAIN_MEMORY_STEP = 16 * 1024
+_MAIN_MEMORY_STEP = 16 * 1024
 """Main memory is as large as a model needs, rounded up to this, so that models of a size share a simulator."""
 
 INCLUDES = Path(pythondata_cpu_cv32e40x.data_location) / "rtl" / "include"
@@ -45,7 +50,7 @@ class BoardDesign:
 
 def design_for(machine: Machine, ram_bytes: int, model_bytes: int) -> BoardDesign:
     """Return the design for a model that needs ``model_bytes`` of main memory."""
-    return BoardDesign(machine, ram_bytes, -(-model_bytes // MAIN_MEMORY_STEP) * MAIN_MEMORY_STEP)
+    return BoardDesign(machine, ram_bytes, -(-model_bytes // _MAIN_MEMORY_STEP) * _MAIN_MEMORY_STEP)
 
 
 def sources() -> Iterator[Path]:

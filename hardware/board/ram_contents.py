@@ -14,7 +14,9 @@ import numpy as np
 
 from tilewright.errors import Error
 
-SLICE_WORDS = 512
+__all__ = ["ContentsError", "exchange", "random_contents"]
+
+_SLICE_WORDS = 512
 
 _BLOCK = re.compile(r"^(\.bram_init \d+\n)((?:[0-9a-f]{3}[ \n])+)", re.MULTILINE)
 
@@ -50,8 +52,8 @@ def exchange(config: str, old: bytes, new: bytes, word_bytes: int) -> str:
     ContentsError
         If a slice of ``old`` is not there exactly once.
     """
-    if len(old) != len(new) or len(old) % (SLICE_WORDS * word_bytes):
-        raise ContentsError(f"Contents must be as many bytes, a multiple of {SLICE_WORDS} words of {word_bytes}, "
+    if len(old) != len(new) or len(old) % (_SLICE_WORDS * word_bytes):
+        raise ContentsError(f"Contents must be as many bytes, a multiple of {_SLICE_WORDS} words of {word_bytes}, "
                             f"not {len(old)} and {len(new)}")
     replacements = dict(zip(_slices_of_words(old, word_bytes), _slices_of_words(new, word_bytes), strict=True))
     found = dict.fromkeys(replacements, 0)
@@ -80,19 +82,19 @@ def _slices_of_words(data: bytes, word_bytes: int) -> Iterator[bytes]:
     words = np.frombuffer(data, np.uint8).reshape(-1, word_bytes)
     bits = np.unpackbits(words, axis=1, bitorder="little")                            # (words, bits)
     for column in bits.T:
-        for start in range(0, len(column), SLICE_WORDS):
-            yield column[start:start + SLICE_WORDS].tobytes()
+        for start in range(0, len(column), _SLICE_WORDS):
+            yield column[start:start + _SLICE_WORDS].tobytes()
 
 
 def _slices_of_block(block: np.ndarray, width: int, used: int) -> np.ndarray:
     """Return the slices, uint8 of shape (slices, 512), of a block that is used with words of ``width`` bits."""
     bits = (block[:, np.newaxis] >> np.arange(used) & 1).astype(np.uint8)             # (2048, used)
-    return bits.reshape(-1, SLICE_WORDS, width).transpose(0, 2, 1).reshape(-1, SLICE_WORDS)
+    return bits.reshape(-1, _SLICE_WORDS, width).transpose(0, 2, 1).reshape(-1, _SLICE_WORDS)
 
 
 def _block_of_slices(block: np.ndarray, slices: np.ndarray, width: int, used: int) -> np.ndarray:
     """Return ``block`` with other slices; bits that are not used stay."""
-    bits = slices.reshape(-1, width, SLICE_WORDS).transpose(0, 2, 1).reshape(-1, used)
+    bits = slices.reshape(-1, width, _SLICE_WORDS).transpose(0, 2, 1).reshape(-1, used)
     return block >> used << used | bits.astype(np.int64) @ (1 << np.arange(used))
 
 

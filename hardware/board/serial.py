@@ -9,7 +9,9 @@ from pathlib import Path
 from tilewright.errors import InputError, ToolError
 from tilewright.tools.files import reason
 
-MAX_LINE_BYTES = 4096
+__all__ = ["ask"]
+
+_MAX_LINE_BYTES = 4096
 
 
 def ask(port: Path, frame: bytes, *, seconds: float = 10.0) -> str:
@@ -65,7 +67,7 @@ def _line(device: int, deadline: float, seconds: float) -> str:
     line = b""
     while not line.endswith(b"\n"):
         ready, _, _ = select.select([device], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready or len(line) > MAX_LINE_BYTES:
+        if not ready or len(line) > _MAX_LINE_BYTES:
             said = f"said {line[:80].decode(errors='replace')!r}" if line else "was silent"
             raise ToolError(f"Board must answer with a line within {seconds:g} s, and {said}: is the bitstream loaded, "
                             f"and is this its port?")

@@ -25,9 +25,11 @@ from tilewright.sim.verilog.ports import packaged, ports_of
 from tilewright.tools.files import reason, write_file
 from tilewright.tools.templates import render
 
+__all__ = ["write_verilog"]
+
 _TEMPLATES = Path(__file__).parent / "templates"
 _CONSTRAINTS = ("ecp5.lpf", "xilinx7.xdc", "timing.sdc")
-FILE_LIST = "tilewright.f"
+_FILE_LIST = "tilewright.f"
 
 
 @dataclass(slots=True)
@@ -73,7 +75,7 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_cor
     commands = _add_testbench(package, machine, bus, top, list(sources))
     for name in _CONSTRAINTS:
         package.template(f"constraints/{name}", name, {})
-    package.files[FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
+    package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
     if with_core:
         package.files |= _core_files()
     package.files["README.md"] = readme(machine, bus, top, tuple(package.files), commands, with_core=with_core)

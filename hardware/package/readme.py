@@ -16,6 +16,8 @@ from tilewright.hardware.package.top import (
 from tilewright.isa.machine import Machine
 from tilewright.tools.templates import render
 
+__all__ = ["instance", "readme"]
+
 _TEMPLATE = Path(__file__).parent / "templates" / "README.md.j2"
 
 _SOURCES = (f"rtl/{TOP}.v", f"rtl/{COPROCESSOR}.v", f"rtl/{BRIDGE}.v")

@@ -28,9 +28,11 @@ from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.main_memory import MainMemory
 
+__all__ = ["MODEL", "Exercise", "command_lines", "exercise", "memory_lines", "placeholders"]
+
 MODEL = "lenet5_accel"
 _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
-RANGES = ((2, 4), (7, 8))
+_RANGES = ((2, 4), (7, 8))
 """Layers of the model that are run: conv2a and conv2b, fc2."""
 
 
@@ -64,7 +66,7 @@ def exercise(machine: Machine) -> Exercise:
     whole = compile_network(builtin(MODEL))
     (tensor,) = whole.inputs
     values = run_network(whole, {tensor.name: quantise_input(tensor, samples().images[:1])})
-    parts = [slice_network(whole, *each) for each in RANGES]
+    parts = [slice_network(whole, *each) for each in _RANGES]
     network = _together(parts)
     inputs = {name: value for part in parts for name, value in given(part, values).items()}
     compiled = compile_layers(network, machine)

@@ -9,6 +9,11 @@ from typing import Literal
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.ports import Port
 
+__all__ = [
+    "BRIDGE", "COPROCESSOR", "CORE_FOLDER", "SYSTEM", "SYSTEM_FILES", "TOP", "Bus", "Top", "TopPort", "build_top",
+    "vector",
+]
+
 Bus = Literal["axi4", "wishbone"]
 
 TOP, COPROCESSOR, BRIDGE = "tilewright_coprocessor", "coprocessor", "wishbone_bridge"

@@ -7,6 +7,8 @@ By the line of Verilog that it was made from, which tells the module, or by its 
 import re
 from bisect import bisect_right
 
+__all__ = ["AREA_BLOCKS", "CONTROL", "CORE", "SourceLines", "area_block_of_module", "area_block_of_name"]
+
 CORE = "core"
 CONTROL = "control"
 
@@ -39,7 +41,7 @@ AREA_BLOCKS = (
 """In the order of the tables. ``control`` is dispatcher and queues, semaphores, counters, bus master, window checks and
 the adapter to the core."""
 
-CORE_INSTANCE = "host"
+_CORE_INSTANCE = "host"
 """The host core in ``rtl/soc/tilewright_soc.sv``."""
 
 _TOP_INSTANCE = "coprocessor"
@@ -51,7 +53,7 @@ _NUMBER = re.compile(r"[$_]\d+")
 def area_block_of_name(cell: str) -> str:
     """Return the block of a cell, by its hierarchical name; levels are separated by dots."""
     *levels, _ = cell.split(".")
-    if levels[:1] == [CORE_INSTANCE]:
+    if levels[:1] == [_CORE_INSTANCE]:
         return CORE
     while levels[:1] == [_TOP_INSTANCE]:
         levels = levels[1:]

@@ -20,6 +20,8 @@ from tilewright.tools.files import write_file
 from tilewright.tools.progress import Steps
 from tilewright.tools.templates import render
 
+__all__ = ["CASES", "AreaCase", "main", "page", "run"]
+
 
 @dataclass(frozen=True, slots=True)
 class AreaCase:

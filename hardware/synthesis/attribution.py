@@ -12,14 +12,16 @@ from typing import Any
 
 from tilewright.hardware.synthesis.area_blocks import SourceLines, area_block_of_name
 
-NetlistCells = Mapping[str, Mapping[str, Any]]
+__all__ = ["area_blocks_of"]
+
+_NetlistCells = Mapping[str, Mapping[str, Any]]
 """Cells of a module in Yosys' JSON, by name."""
 
-MEMORY_OUTPUT = "RD_DATA"
+_MEMORY_OUTPUT = "RD_DATA"
 """The only output of a memory that was left out: no library says what its pins are."""
 
 
-def area_blocks_of(cells: NetlistCells, lines: SourceLines, is_logic: Callable[[str], bool]) -> dict[str, str]:
+def area_blocks_of(cells: _NetlistCells, lines: SourceLines, is_logic: Callable[[str], bool]) -> dict[str, str]:
     """Return the block of every cell.
 
     Parameters
@@ -41,7 +43,7 @@ def area_blocks_of(cells: NetlistCells, lines: SourceLines, is_logic: Callable[[
     return known
 
 
-def _sinks(cells: NetlistCells, undecided: set[str]) -> dict[str, list[str]]:
+def _sinks(cells: _NetlistCells, undecided: set[str]) -> dict[str, list[str]]:
     """Return the cells that each undecided one drives, once for each pin."""
     readers: dict[int, list[str]] = defaultdict(list)
     for name, cell in cells.items():
@@ -54,7 +56,7 @@ def _sinks(cells: NetlistCells, undecided: set[str]) -> dict[str, list[str]]:
 def _bits(cell: Mapping[str, Any], direction: str) -> list[int]:
     """Return the wires at a cell's pins, without constants, which are strings."""
     pins = cell.get("port_directions") or {
-        pin: "output" if pin == MEMORY_OUTPUT else "input" for pin in cell["connections"]}
+        pin: "output" if pin == _MEMORY_OUTPUT else "input" for pin in cell["connections"]}
     return [bit for pin, bits in cell["connections"].items() if pins[pin] == direction
             for bit in bits if isinstance(bit, int)]
 

@@ -20,15 +20,17 @@ from pathlib import Path
 from tilewright.errors import ToolError
 from tilewright.tools.toolchain import cache_folder
 
-Detail = Callable[[str], None]
+__all__ = ["LOG", "SECONDS", "FinishedStep", "Show", "SynthesisError", "Tool", "ToolStep", "finish", "tool"]
+
+_Detail = Callable[[str], None]
 """Takes what the step that is under way is doing."""
 
-Show = Callable[[str], AbstractContextManager[Detail]]
+Show = Callable[[str], AbstractContextManager[_Detail]]
 """Opens a step by its title, for whoever watches; `tilewright.tools.progress.Steps.step` is one."""
 
 LOG = "log"
 SECONDS = "seconds"
-POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _TAIL_BYTES = 4096
 
 # Yosys: "2.26.6. Executing OPT_CLEAN pass (…)."; nextpnr: "Info: Routing..".
@@ -159,7 +161,7 @@ def _processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _watch(command: list[str], folder: Path, detail: Detail) -> int:
+def _watch(command: list[str], folder: Path, detail: _Detail) -> int:
     """Run a command, telling what its log says it is doing; whatever ends this process's wait ends the command too."""
     with (folder / LOG).open("wb") as log:
         running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -167,7 +169,7 @@ def _watch(command: list[str], folder: Path, detail: Detail) -> int:
             told = ""
             while True:
                 try:
-                    return running.wait(POLL_SECONDS)
+                    return running.wait(_POLL_SECONDS)
                 except subprocess.TimeoutExpired:
                     if (now := _doing(folder / LOG)) and now != told:
                         detail(told := now)

@@ -9,6 +9,8 @@ from pathlib import Path
 from tilewright.hardware.synthesis.area_blocks import SourceLines, area_block_of_name
 from tilewright.hardware.synthesis.attribution import area_blocks_of
 
+__all__ = ["CellCounts", "SramMacro", "count_cells"]
+
 
 @dataclass(frozen=True, slots=True)
 class SramMacro:

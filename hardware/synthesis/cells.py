@@ -19,18 +19,20 @@ from tilewright.hardware.synthesis.static_timing import static_timing
 from tilewright.hardware.synthesis.synthesis_report import AREA, FLIP_FLOPS, MEMORY, SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import StandardCells
 
-REGISTER_FILE_WORDS = 16
-MACRO = "tilewright_sram"
-CLOCK_PS = 10_000
+__all__ = ["REGISTER_FILE_WORDS", "count", "synthesise_cells"]
 
-SCRIPT = "synthesis.ys"
-NETLIST = "netlist.json"
-MAPPED = "netlist.v"
-LIBRARY = "cells.lib"
-CONSTRAINTS = "abc.constr"
+REGISTER_FILE_WORDS = 16
+_MACRO = "tilewright_sram"
+_CLOCK_PS = 10_000
+
+_SCRIPT = "synthesis.ys"
+_NETLIST = "netlist.json"
+_MAPPED = "netlist.v"
+_LIBRARY = "cells.lib"
+_CONSTRAINTS = "abc.constr"
 
 # Without constraints abc does not buffer. splitnets: OpenSTA does not read `wire signed`.
-COMMANDS = """\
+_COMMANDS = """\
 hierarchy -check -top {top}
 proc
 opt
@@ -57,7 +59,7 @@ opt_clean -purge
 write_verilog -noattr -noexpr -nohex -nodec netlist.v
 """
 
-MARK = """\
+_MARK = """\
 setattr -set src "design.v:{1}" {0}/t:* {0}/a:src %d
 """
 """For a module and its first line: what has no line of Verilog, such as the flip-flops of a memory, gets this one."""
@@ -67,24 +69,24 @@ def synthesise_cells(request: SynthesisRequest, target: StandardCells, library: 
                      show: Show) -> SynthesisReport:
     """Map to ``library``, a Liberty file; look at timing if asked to place, which for cells is without wires."""
     design = request.design
-    marks = "".join(MARK.format(module, line) for module, line in design.lines.modules)
-    script = design.read + COMMANDS.format(
-        marks=marks, top=design.top, words=REGISTER_FILE_WORDS, macro=MACRO, clock=CLOCK_PS,
+    marks = "".join(_MARK.format(module, line) for module, line in design.lines.modules)
+    script = design.read + _COMMANDS.format(
+        marks=marks, top=design.top, words=REGISTER_FILE_WORDS, macro=_MACRO, clock=_CLOCK_PS,
         unused=" ".join(f"-dont_use {name}" for name in target.unused))
     constraints = f"set_driving_cell {target.buffer}\nset_load {target.load}\n"
     mapped = finish(ToolStep(
-        f"Mapping {design.name} to {target.name}", yosys, (SCRIPT,),
-        {**design.files, SCRIPT: script, CONSTRAINTS: constraints, LIBRARY: library},
-        (NETLIST, MAPPED, VERILOG, SCRIPT)), show)
-    storage = {cell.name for cell in read_library(library).cells.values() if cell.storage is not None} | {MACRO}
-    netlist = count_cells(mapped.folder / NETLIST, design.top, design.lines, lambda kind: kind not in storage, MACRO)
+        f"Mapping {design.name} to {target.name}", yosys, (_SCRIPT,),
+        {**design.files, _SCRIPT: script, _CONSTRAINTS: constraints, _LIBRARY: library},
+        (_NETLIST, _MAPPED, VERILOG, _SCRIPT)), show)
+    storage = {cell.name for cell in read_library(library).cells.values() if cell.storage is not None} | {_MACRO}
+    netlist = count_cells(mapped.folder / _NETLIST, design.top, design.lines, lambda kind: kind not in storage, _MACRO)
     sram = Technology.load(target.technology).sram if target.technology in technologies() else None
     report = replace(
         SynthesisReport.of(request, target, units=_units(sram), blocks=count(netlist, library, sram), steps=[mapped]),
         notes=_notes(netlist, sram))
     if not request.place:
         return report
-    step, timing = static_timing(design, mapped.folder / MAPPED, library, netlist.block, show)
+    step, timing = static_timing(design, mapped.folder / _MAPPED, library, netlist.block, show)
     return replace(report.with_step(step), timing=timing)
 
 

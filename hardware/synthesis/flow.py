@@ -11,6 +11,8 @@ from tilewright.hardware.synthesis.targets import Fpga, target_named
 from tilewright.tools.debian import debian_data
 from tilewright.tools.toolchain import ToolMissingError, yosys_executable
 
+__all__ = ["synthesise"]
+
 
 def synthesise(request: SynthesisRequest, target: str, show: Show) -> SynthesisReport:
     """Return the report on a request; steps that an earlier call has finished are taken from the cache.
@@ -28,10 +30,10 @@ def synthesise(request: SynthesisRequest, target: str, show: Show) -> SynthesisR
     yosys = tool("Yosys", yosys_executable(), "-V")
     if isinstance(chosen, Fpga):
         return synthesise_fpga(request, chosen, yosys, show)
-    return synthesise_cells(request, chosen, library_of(chosen.name), yosys, show)
+    return synthesise_cells(request, chosen, _library_of(chosen.name), yosys, show)
 
 
-def library_of(name: str) -> Path:
+def _library_of(name: str) -> Path:
     """Return the Liberty file of a target.
 
     Raises

@@ -10,8 +10,10 @@ from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import Fpga
 
-SCRIPT = "synthesis.ys"
-NETLIST = "netlist.json"
+__all__ = ["count", "synthesise_fpga"]
+
+_SCRIPT = "synthesis.ys"
+_NETLIST = "netlist.json"
 
 
 def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: Show) -> SynthesisReport:
@@ -19,9 +21,9 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
     router = nextpnr() if target.place and request.place else None  # asked for first: synthesis takes its time
     design = ecp5_design(request.design) if target.ecp5_modules else request.design
     script = f"{design.read}{target.synthesis.format(top=design.top)}"
-    mapped = finish(ToolStep(f"Synthesising {design.name} for {target.name}", yosys, (SCRIPT,),
-                             {**design.files, SCRIPT: script}, (NETLIST, VERILOG, SCRIPT)), show)
-    netlist = count_cells(mapped.folder / NETLIST, design.top, design.lines, lambda kind: is_logic(kind, target))
+    mapped = finish(ToolStep(f"Synthesising {design.name} for {target.name}", yosys, (_SCRIPT,),
+                             {**design.files, _SCRIPT: script}, (_NETLIST, VERILOG, _SCRIPT)), show)
+    netlist = count_cells(mapped.folder / _NETLIST, design.top, design.lines, lambda kind: _is_logic(kind, target))
     report = SynthesisReport.of(request, target, units=target.units, blocks=count(netlist, target), steps=[mapped],
                                 capacity=target.capacity, logic_per=target.logic_per)
     if not target.place:
@@ -29,14 +31,14 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
     if router is None or not report.fits:
         return report
     title = f"Placing and routing {design.name} on {target.name}"
-    routed = place_and_route(target, router, mapped.folder / NETLIST, title, seed=request.seed, freq=request.freq,
+    routed = place_and_route(target, router, mapped.folder / _NETLIST, title, seed=request.seed, freq=request.freq,
                              show=show)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
     return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
                    seed=request.seed, notes=(f"after packing: {packed}",))
 
 
-def is_logic(kind: str, target: Fpga) -> bool:
+def _is_logic(kind: str, target: Fpga) -> bool:
     """Tell whether a type of cell is logic, and no register or memory."""
     return kind in target.uncounted or target.primitives.get(kind, ("", 0))[0] in ("LUT", "carry")
 

@@ -6,7 +6,9 @@ from html import escape
 
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport
 
-PARTS = {
+__all__ = ["picture", "shares"]
+
+_PARTS = {
     "mac: lanes": "#1b6ca8", "mac: buffers": "#4fa3d1", "mac: other": "#a9d3ec", "post": "#d98324", "load": "#7a9e4a",
     "store": "#4d7a3a", "control": "#8a8a8a", "core": "#7b4b94",
 }
@@ -15,18 +17,18 @@ PARTS = {
 _LANES = ("mac: lanes", "mac: input transform", "mac: weight transform")
 _BUFFERS = ("mac: activation buffer", "mac: weight memories")
 
-WIDTH, LABEL, BAR, STEP, LEGEND = 860, 210, 22, 34, 46
-SMALLEST_WITH_FIGURE = 0.045
+_WIDTH, _LABEL, _BAR, _STEP, _LEGEND = 860, 210, 22, 34, 46
+_SMALLEST_WITH_FIGURE = 0.045
 
 
 def picture(reports: Sequence[SynthesisReport]) -> str:
     """Return the picture: of logic cells on an FPGA, of all area in standard cells."""
-    height = LEGEND + STEP * len(reports) + 8
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">',
+    height = _LEGEND + _STEP * len(reports) + 8
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}">',
              '<style>text {font: 12px sans-serif}</style>',
-             f'<rect width="{WIDTH}" height="{height}" fill="white"/>', *_legend()]
+             f'<rect width="{_WIDTH}" height="{height}" fill="white"/>', *_legend()]
     for number, report in enumerate(reports):
-        lines += _bar(report, LEGEND + STEP * number)
+        lines += _bar(report, _LEGEND + _STEP * number)
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -36,7 +38,7 @@ def shares(report: SynthesisReport) -> dict[str, float]:
     for block, resources in report.blocks.items():
         sums[_part(block)] += report.size(resources)
     total = sum(sums.values())
-    return {part: sums[part] / total for part in PARTS if sums[part]}
+    return {part: sums[part] / total for part in _PARTS if sums[part]}
 
 
 def _part(block: str) -> str:
@@ -49,8 +51,8 @@ def _part(block: str) -> str:
 
 
 def _legend() -> Iterable[str]:
-    x = LABEL
-    for part, colour in PARTS.items():
+    x = _LABEL
+    for part, colour in _PARTS.items():
         yield f'<rect x="{x}" y="10" width="12" height="12" fill="{colour}"/>'
         yield f'<text x="{x + 16}" y="20">{part}</text>'
         x += 28 + 7 * len(part)
@@ -59,12 +61,12 @@ def _legend() -> Iterable[str]:
 
 def _bar(report: SynthesisReport, y: int) -> Iterable[str]:
     yield f'<text x="4" y="{y + 15}">{escape(f"{report.design}, {report.target}")}</text>'
-    x = float(LABEL)
+    x = float(_LABEL)
     for part, share in shares(report).items():
-        width = share * (WIDTH - LABEL - 8)
-        yield (f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAR}" fill="{PARTS[part]}">'
+        width = share * (_WIDTH - _LABEL - 8)
+        yield (f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}" fill="{_PARTS[part]}">'
                f"<title>{part}: {100 * share:.1f} %</title></rect>")
-        if share >= SMALLEST_WITH_FIGURE:
+        if share >= _SMALLEST_WITH_FIGURE:
             yield (f'<text x="{x + width / 2:.1f}" y="{y + 15}" text-anchor="middle" fill="white">'
                    f"{100 * share:.0f} %</text>")
         x += width

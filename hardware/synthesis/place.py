@@ -13,9 +13,11 @@ from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.hardware.synthesis.targets import Fpga
 from tilewright.tools.toolchain import ToolMissingError
 
-NETLIST = "netlist.json"
+__all__ = ["REPORT", "critical_path", "nextpnr", "place_and_route", "timing_of", "used"]
+
+_NETLIST = "netlist.json"
 REPORT = "report.json"
-METHOD = "nextpnr-ecp5 after routing, out of context: register to register, no pins"
+_METHOD = "nextpnr-ecp5 after routing, out of context: register to register, no pins"
 
 
 def nextpnr() -> Tool:
@@ -37,9 +39,9 @@ def nextpnr() -> Tool:
 def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show
                     ) -> FinishedStep:
     """Return the finished step; raises SynthesisError, also if the design turns out not to fit."""
-    arguments = (*target.place, "--json", NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
+    arguments = (*target.place, "--json", _NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
                  "--seed", str(seed), "--report", REPORT)
-    return finish(ToolStep(title, router, arguments, {NETLIST: netlist}, (REPORT,)), show)
+    return finish(ToolStep(title, router, arguments, {_NETLIST: netlist}, (REPORT,)), show)
 
 
 def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:
@@ -56,7 +58,7 @@ def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Tim
         raise SynthesisError(f"Report of nextpnr must have a path from register to register, and {report} has none")
     path = critical_path(max(inside, key=_length)["path"], block)
     fmax = min(clock["achieved"] for clock in data["fmax"].values())
-    return Timing(fmax, goal_mhz, path, METHOD)
+    return Timing(fmax, goal_mhz, path, _METHOD)
 
 
 def used(report: Path) -> dict[str, int]:

@@ -11,17 +11,19 @@ from tilewright.sim.verilog.core_sources import core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 
+__all__ = ["VERILOG", "Design", "ecp5_design", "machine_design", "ports_only", "verilog_design"]
+
 _HERE = Path(__file__).parent
 
 VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
 
-ECP5_MULTIPLIERS = "ecp5_multipliers.v"
-ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
+_ECP5_MULTIPLIERS = "ecp5_multipliers.v"
+_ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_product": "*_product"}
 """Modules of that file, DSP blocks with their registers, and which modules of the gateware give way to them."""
 
-CORE_REGISTERS = "cv32e40x_register_file"
-ECP5_REGISTERS = "ecp5_register_file"
+_CORE_REGISTERS = "cv32e40x_register_file"
+_ECP5_REGISTERS = "ecp5_register_file"
 """The core's register file, and what takes its place: modules, each in a file of its name."""
 
 
@@ -91,11 +93,11 @@ def ecp5_design(design: Design) -> Design:
 
     A core's registers go to LUT RAM.
     """
-    files = {ECP5_MULTIPLIERS: _HERE / ECP5_MULTIPLIERS}
-    read = "".join((f"read_verilog {ECP5_MULTIPLIERS}\n",
-                    *(f"chtype -set {module} t:{ours}\n" for module, ours in ECP5_MODULES.items())))
+    files = {_ECP5_MULTIPLIERS: _HERE / _ECP5_MULTIPLIERS}
+    read = "".join((f"read_verilog {_ECP5_MULTIPLIERS}\n",
+                    *(f"chtype -set {module} t:{ours}\n" for module, ours in _ECP5_MODULES.items())))
     registers: dict[str, str | Path] = {}
-    if f"{CORE_REGISTERS}.sv" in design.files:
-        text = (_HERE / f"{ECP5_REGISTERS}.sv").read_text(encoding="utf-8")
-        registers[f"{CORE_REGISTERS}.sv"] = text.replace(f"module {ECP5_REGISTERS}", f"module {CORE_REGISTERS}")
+    if f"{_CORE_REGISTERS}.sv" in design.files:
+        text = (_HERE / f"{_ECP5_REGISTERS}.sv").read_text(encoding="utf-8")
+        registers[f"{_CORE_REGISTERS}.sv"] = text.replace(f"module {_ECP5_REGISTERS}", f"module {_CORE_REGISTERS}")
     return Design(design.name, design.top, {**design.files, **files, **registers}, design.read + read)

@@ -9,11 +9,13 @@ from tilewright.hardware.synthesis.sources import Design
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.tools.debian import debian_tool
 
-SCRIPT = "timing.tcl"
-METHOD = "OpenSTA, register to register: cells and pin loads, no wires, no clock tree, no paths through memory macros"
+__all__ = ["static_timing", "timing_of"]
+
+_SCRIPT = "timing.tcl"
+_METHOD = "OpenSTA, register to register: cells and pin loads, no wires, no clock tree, no paths through memory macros"
 
 # All registers have one clock and no input has a delay, so every path found is from register to register.
-COMMANDS = """\
+_COMMANDS = """\
 read_liberty cells.lib
 read_verilog netlist.v
 link_design {top}
@@ -43,9 +45,9 @@ def static_timing(design: Design, netlist: Path, library: Path, block: Callable[
     """
     path = str(debian_tool("sta"))
     sta = Tool("OpenSTA", path, "OpenSTA 2.0.17 of Debian")
-    script = COMMANDS.format(top=design.top, clock=design.clock)
-    step = finish(ToolStep(f"Timing of {design.name} in {library.name}", sta, ("-no_splash", "-exit", SCRIPT),
-                           {SCRIPT: script, "netlist.v": netlist, "cells.lib": library}, (LOG,)), show)
+    script = _COMMANDS.format(top=design.top, clock=design.clock)
+    step = finish(ToolStep(f"Timing of {design.name} in {library.name}", sta, ("-no_splash", "-exit", _SCRIPT),
+                           {_SCRIPT: script, "netlist.v": netlist, "cells.lib": library}, (LOG,)), show)
     return step, timing_of((step.folder / LOG).read_text(errors="replace"), block)
 
 
@@ -65,4 +67,4 @@ def timing_of(log: str, block: Callable[[str], str]) -> Timing:
     needed = float(arrival) - float(setup)
     path = CriticalPath(start, end, block(start), block(end), needed, float("nan"),
                         len(_HOP.findall(log)) - 1)
-    return Timing(1000 / needed, None, path, METHOD)
+    return Timing(1000 / needed, None, path, _METHOD)

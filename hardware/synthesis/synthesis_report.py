@@ -10,6 +10,8 @@ from tilewright.hardware.synthesis.cached_steps import FinishedStep
 from tilewright.hardware.synthesis.sources import Design
 from tilewright.hardware.synthesis.targets import Target
 
+__all__ = ["AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "StepTime", "SynthesisReport", "SynthesisRequest", "Timing"]
+
 AREA = "area"
 """Resource of standard cells: µm² of logic and flip-flops."""
 

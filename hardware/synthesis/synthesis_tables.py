@@ -9,17 +9,19 @@ from rich.table import Table
 
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisReport, Timing
 
+__all__ = ["figure", "path_delay", "print_synthesis", "rows", "shortened", "summary"]
+
 _MAPPED = re.compile(r"_(?:[A-Z]{2}|sky130_fd_sc).*")
 
 
 def print_synthesis(report: SynthesisReport, out: Console) -> None:
     """Print the table of the blocks, then what holds for the whole."""
-    out.print(area_table(report))
+    out.print(_area_table(report))
     for line in summary(report):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def area_table(report: SynthesisReport) -> Table:
+def _area_table(report: SynthesisReport) -> Table:
     """Return the table of the blocks, their sum, and what the device has."""
     table = Table(title=f"{report.design} on {report.target_title}")
     for head in ("block", *report.units.values()):
@@ -47,19 +49,19 @@ def figure(value: float) -> str:
 def summary(report: SynthesisReport) -> Iterable[str]:
     """Return what holds for the whole: fit, frequency, longest path, times; one line each."""
     if report.capacity:
-        yield fit(report)
+        yield _fit(report)
     if report.timing is not None:
         goal = f", goal {report.timing.goal_mhz:g} MHz" if report.timing.goal_mhz is not None else ""
         seed = f", seed {report.seed}" if report.seed is not None else ""
         yield f"Fmax: {report.timing.fmax_mhz:.1f} MHz ({report.timing.method}{goal}{seed})"
-        yield longest_path(report.timing)
+        yield _longest_path(report.timing)
     yield from report.notes
     for step in report.steps:
         kept = ", kept from an earlier run" if step.kept else ""
         yield f"{step.title}: {step.tool}, {step.seconds:,.0f} s of processor time{kept}"
 
 
-def fit(report: SynthesisReport) -> str:
+def _fit(report: SynthesisReport) -> str:
     """Return whether it fits, and what it takes of the smallest device that holds it."""
     if report.lacking:
         return f"does not fit: {report.lacking}"
@@ -67,7 +69,7 @@ def fit(report: SynthesisReport) -> str:
         f", {100 * share:.0f} % of its {report.units[name]}" for name, share in report.shares().items())
 
 
-def longest_path(timing: Timing) -> str:
+def _longest_path(timing: Timing) -> str:
     """Return where the longest path begins and ends, and what it consists of."""
     path = timing.path
     return (f"longest path: {path_delay(path)}; {path.cells} cells between {shortened(path.start)} and "

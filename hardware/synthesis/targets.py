@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+__all__ = ["ECP5_SYNTHESIS", "TARGETS", "Fpga", "StandardCells", "Target", "target_named"]
+
 
 @dataclass(frozen=True, slots=True)
 class Fpga:

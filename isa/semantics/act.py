@@ -24,6 +24,8 @@ from tilewright.isa.semantics.command_errors import (
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, MemoryPort
 from tilewright.isa.semantics.pool import window_maxima
 
+__all__ = ["post_process"]
+
 
 def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute an act.run."""

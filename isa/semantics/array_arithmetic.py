@@ -6,6 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+__all__ = ["EXACT_TERMS", "add_residual", "correlate", "dot", "requantise"]
+
 EXACT_TERMS = 1023
 """Terms of |int8 * int8| whose float32 sum is exact: 1023 * 2**14 < 2**24."""
 

@@ -7,6 +7,8 @@ from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.command_errors import OutsideBufferError
 from tilewright.isa.semantics.coprocessor_state import Int8, Steps
 
+__all__ = ["Places", "blocked_places", "inside", "run_places"]
+
 Places = NDArray[np.int64]
 
 

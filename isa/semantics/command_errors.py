@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from tilewright.errors import SimulationError
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
 
+__all__ = [
+    "CommandError", "HeldSumsMissingError", "HeldTilesError", "OutsideBufferError", "PartialPixelError",
+    "ResidualPooledError", "SemaphoreEmptyError", "SemaphoreOverflowError", "SettingMissingError", "Shape",
+    "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "ZeroOperandError", "ZeroSettingError",
+]
+
 Shape = tuple[int, ...]
 
 

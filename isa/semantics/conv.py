@@ -26,6 +26,8 @@ from tilewright.isa.semantics.coprocessor_state import (
 )
 from tilewright.isa.semantics.tile_sums import leave_sums
 
+__all__ = ["convolve", "read_runs", "run_weights"]
+
 
 def convolve(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a conv.run."""

@@ -28,6 +28,8 @@ from tilewright.isa.semantics.coprocessor_state import (
 )
 from tilewright.isa.semantics.tile_sums import leave_sums
 
+__all__ = ["convolve_winograd", "kernel_weights"]
+
 
 def convolve_winograd(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a conv23; with or without column reuse the sums are the same."""

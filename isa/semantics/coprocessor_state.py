@@ -16,6 +16,8 @@ from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
 from tilewright.isa.semantics.command_errors import SettingMissingError, ZeroSettingError
 
+__all__ = ["CoprocessorState", "Float32", "Int8", "Int32", "MemoryPort", "Settings", "Steps", "TileSums"]
+
 Int8 = NDArray[np.int8]
 Int32 = NDArray[np.int32]
 Float32 = NDArray[np.float32]

@@ -18,9 +18,11 @@ from tilewright.isa.semantics.ldw import load_weights
 from tilewright.isa.semantics.pool import pool_sums
 from tilewright.isa.semantics.sta import store_results
 
-Effect = Callable[[CoprocessorState, MemoryPort, str, dict[str, int]], None]
+__all__ = ["EFFECTS", "execute_command"]
 
-EFFECTS: dict[str, Effect] = {
+_Effect = Callable[[CoprocessorState, MemoryPort, str, dict[str, int]], None]
+
+EFFECTS: dict[str, _Effect] = {
     "lda": load_activations,
     "ldw": load_weights,
     "conv23": convolve_winograd,

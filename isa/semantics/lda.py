@@ -17,6 +17,8 @@ from tilewright.isa.semantics.buffer_places import blocked_places, inside, run_p
 from tilewright.isa.semantics.command_errors import PartialPixelError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int8, MemoryPort, Settings
 
+__all__ = ["load_activations"]
+
 
 def load_activations(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute an lda that is no set variant."""

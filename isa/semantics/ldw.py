@@ -12,6 +12,8 @@ i = ((w * clusters + k) * 16) / bus_bytes + part is a part of the 128-bit word w
 from tilewright.isa.semantics.command_errors import OutsideBufferError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, MemoryPort
 
+__all__ = ["load_weights"]
+
 
 def load_weights(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute an ldw."""

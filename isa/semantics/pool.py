@@ -13,6 +13,8 @@ from tilewright.isa.semantics.conv import read_runs
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int8, Int32, MemoryPort, Settings
 from tilewright.isa.semantics.tile_sums import leave_sums
 
+__all__ = ["pool_sums", "window_maxima"]
+
 
 def pool_sums(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a pool.sum."""

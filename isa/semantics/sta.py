@@ -15,6 +15,8 @@ from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.buffer_places import blocked_places, inside, run_places
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, MemoryPort
 
+__all__ = ["store_results"]
+
 
 def store_results(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a sta that is neither a set variant nor a fence."""

@@ -13,11 +13,13 @@ import numpy as np
 from tilewright.isa.semantics.command_errors import HeldSumsMissingError, HeldTilesError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, Settings, TileSums
 
-Summation = Callable[[CoprocessorState, Settings, dict[str, int]], Int32]
+__all__ = ["leave_sums"]
+
+_Summation = Callable[[CoprocessorState, Settings, dict[str, int]], Int32]
 """Returns the sums (rows, columns, lanes * groups) of a command with the settings of conv and its operands."""
 
 
-def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: Summation, *, winograd: bool) -> None:
+def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: _Summation, *, winograd: bool) -> None:
     """Execute a mac command whose products are those of ``summation``."""
     settings = state.settings["conv"].require("tiles_x", "runs", "kernel_x", "kernel_y")
     accumulate, hold, groups = operands["accumulate"], operands["hold"], operands["groups"]

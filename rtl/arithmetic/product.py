@@ -7,6 +7,8 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.stream.stages import Pipeline
 
+__all__ = ["MAX_BITS", "Product", "append_products"]
+
 MAX_BITS = 18
 
 

@@ -17,6 +17,11 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.rtl.arithmetic.product import append_products
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = [
+    "MANTISSA_BITS", "Requantise", "coarse_zeros", "jam", "leading_zeros", "normalise_product", "round_and_clamp",
+    "round_mantissa",
+]
+
 MANTISSA_BITS = 24
 
 

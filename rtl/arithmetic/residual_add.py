@@ -22,6 +22,10 @@ from tilewright.rtl.arithmetic.requantise import (
 )
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = [
+    "FAR", "POINT_BITS", "SETTINGS", "WORD_BITS", "ResidualAdd", "add", "multiply", "shift_right", "signed_point",
+]
+
 WORD_BITS = 32
 POINT_BITS = 9
 FAR = Const((1 << (POINT_BITS - 1)) - 1, signed(POINT_BITS))

@@ -15,6 +15,8 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["DATA", "PIXEL", "PRODUCT", "VALUE", "WEIGHT", "InputTransform", "InverseTransform", "WeightTransform"]
+
 VALUE = signed(8)
 DATA = signed(10)
 WEIGHT = signed(12)

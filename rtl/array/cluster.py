@@ -10,6 +10,8 @@ from tilewright.rtl.array.lane import SUM, Lane, Slot
 from tilewright.rtl.buffers.weight_buffer import FETCH, WeightBuffer, weight_write_signature
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["Cluster"]
+
 
 class Cluster(Component):
     """Lanes in a row, each one cycle behind the one before it, on one weight memory.

@@ -8,6 +8,8 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.rtl.arithmetic.winograd import DATA, PRODUCT, WEIGHT, InverseTransform
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["DEPTH", "SUM", "Lane", "Multipliers", "Slot"]
+
 SUM = signed(32)
 DEPTH = 16
 """Words of the memories of sums: what a LUT RAM holds, and so how many finished tiles wait for post-processing."""

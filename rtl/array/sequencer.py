@@ -13,6 +13,8 @@ from tilewright.rtl.buffers.weight_buffer import FETCH
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["KERNEL_BYTES", "MacState", "Sequencer"]
+
 KERNEL_BYTES = 9
 
 

@@ -6,6 +6,8 @@ from amaranth.lib.data import Struct
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
+__all__ = ["ArrayRun", "KernelLoops", "KernelStep", "MacSettings", "PendingRun"]
+
 
 class ArrayRun(Struct):
     """A run command while its slots are issued; its tiles and loops are kept elsewhere."""

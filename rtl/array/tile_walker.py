@@ -7,6 +7,8 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.isa.machine import Machine
 
+__all__ = ["RING", "LoopCounter", "TileGroup", "TileLocation", "TileWalk", "TileWalker"]
+
 RING = 16
 """Tiles kept: what a LUT RAM holds."""
 

@@ -17,6 +17,8 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["BANKS", "ActivationBuffer", "activation_write_signature", "read_request"]
+
 BANKS = TILE_BYTES
 
 

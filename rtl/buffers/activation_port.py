@@ -8,6 +8,8 @@ from amaranth.lib.wiring import In, Out
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 
+__all__ = ["ActivationPort", "activation_write_stream"]
+
 
 def activation_write_stream(machine: Machine) -> stream.Signature:
     """Return the stream form of the write port, for a writer that can be held back."""

@@ -8,6 +8,8 @@ from amaranth.utils import exact_log2
 
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["ByteBanks"]
+
 
 class ByteBanks(Component):
     """Byte ``a`` lies in bank ``a % banks``, word ``a // banks``; addresses wrap at the end of the buffer.

@@ -10,6 +10,8 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.byte_banks import ByteBanks
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["ADDRESS_WIDTH", "ResultBuffer"]
+
 ADDRESS_WIDTH = 20
 """Bits of a buffer address in a command; the buffers take as many as they need."""
 

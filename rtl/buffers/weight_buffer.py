@@ -9,6 +9,8 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["FETCH", "WeightBuffer", "weight_write_signature"]
+
 FETCH = StructLayout({"pointer": 17, "lane": 2, "fresh": 1, "winograd": 1, "pool": 1})
 """A request for weights.
 

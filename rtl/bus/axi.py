@@ -26,6 +26,11 @@ from tilewright.rtl.bus.axi_channels import (
     drive_address,
 )
 
+__all__ = [
+    "MAX_BURST", "OUTSTANDING", "AxiMaster", "AxiReader", "AxiWriter", "BurstSplitter", "BusRequest", "read_beat",
+    "write_beat",
+]
+
 MAX_BURST = 64
 OUTSTANDING = 16
 

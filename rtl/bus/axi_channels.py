@@ -4,6 +4,11 @@ from amaranth import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+__all__ = [
+    "DATA_BYTES", "INCR", "NORMAL_BUFFERABLE", "axi4_read_signature", "axi4_signature", "axi4_write_signature",
+    "check_data_bytes", "drive_address",
+]
+
 DATA_BYTES = (4, 8, 16)
 
 INCR = 0b01

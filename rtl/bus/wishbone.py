@@ -12,6 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.rtl.bus.axi_channels import axi4_signature
 
+__all__ = ["OUTSTANDING", "SLVERR", "WishboneBridge", "wishbone_signature"]
+
 SLVERR = 0b10
 """xRESP: the slave answered with an error."""
 

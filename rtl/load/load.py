@@ -22,6 +22,8 @@ from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["REQUESTS", "RESIDUALS", "SIGNALS", "LoadUnit"]
+
 SIGNALS = ("act_ready", "res_ready", "wgt_ready")
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""

@@ -12,6 +12,8 @@ from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, segment_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.turn_counter import TurnCounter
 
+__all__ = ["LDW_TARGETS", "SIGNALS", "TAG", "WAITS", "LoadFront", "LoadTarget", "RowPhase"]
+
 WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
 

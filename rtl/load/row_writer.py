@@ -14,6 +14,8 @@ from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+__all__ = ["BLOCKED", "LINEAR", "RowWriter", "segment_layout", "write_layout"]
+
 LINEAR = 0
 BLOCKED = 1
 

@@ -8,6 +8,8 @@ from tilewright.isa.encoding import INSTRUCTIONS, Variant
 from tilewright.isa.machine import Machine
 from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command
 
+__all__ = ["QUEUED_UNITS", "Dispatcher", "belongs_to", "legal"]
+
 QUEUED_UNITS = ("load", "mac", "post", "store")
 
 

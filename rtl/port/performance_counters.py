@@ -18,6 +18,8 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.sequencer import KERNEL_BYTES, MacState
 from tilewright.rtl.stream.counter_walk import walk_signature
 
+__all__ = ["BUSY", "EVENTS", "INTERVAL", "STATES", "Counters", "event_steps"]
+
 INTERVAL = 63
 """Cycles from the beginning of a walk to that of the next, at most: what a counter of 6 bits counts."""
 

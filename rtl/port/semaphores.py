@@ -6,6 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.isa.encoding import INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, UNITS
 
+__all__ = ["NAMES", "SIGNALLERS", "WAITERS", "Semaphores"]
+
 NAMES = tuple(semaphore.name for semaphore in SEMAPHORES)
 
 

@@ -7,6 +7,8 @@ from amaranth.lib.wiring import In, Out
 from tilewright.rtl.bus.axi import BusRequest
 from tilewright.rtl.bus.axi_channels import DATA_BYTES
 
+__all__ = ["MemoryWindow", "WindowCheck"]
+
 
 class MemoryWindow(data.Struct):
     """Bytes ``base`` up to, not including, ``limit``; all zero is a window onto nothing.

@@ -13,6 +13,8 @@ from tilewright.rtl.port.dispatcher import legal
 from tilewright.rtl.stream.commands import Command, is_command
 from tilewright.rtl.stream.queues import dequeue
 
+__all__ = ["ID_WIDTH", "XifAdapter"]
+
 ID_WIDTH = 4
 
 _Entry = data.StructLayout({"id": ID_WIDTH, "ours": 1, "command": Command})

@@ -3,6 +3,8 @@
 from amaranth import Module, Mux, Signal, Value, ValueLike
 from amaranth.lib.data import Struct, StructLayout
 
+__all__ = ["KERNEL_WIDTH", "STRIDE_WIDTH", "AxisCursor", "Countdown", "PoolingAxis", "place_layout"]
+
 KERNEL_WIDTH = 4
 STRIDE_WIDTH = 3
 

@@ -14,6 +14,8 @@ from amaranth.utils import exact_log2
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 from tilewright.rtl.post.axis_cursor import KERNEL_WIDTH, STRIDE_WIDTH, AxisCursor, Countdown, PoolingAxis, place_layout
 
+__all__ = ["OutputSteps", "OutputWalker", "PoolingWindow", "PostRun", "vector_layout"]
+
 
 class PoolingWindow(Struct):
     """Operands of ``pool.window``."""

@@ -10,6 +10,8 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import MANTISSA_BITS
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["CHANNEL", "ParameterBuffer"]
+
 CHANNEL = StructLayout({"bias": 32, "mantissa": MANTISSA_BITS, "shift": 8})
 """The parameters of a channel as they lie in memory, little-endian."""
 

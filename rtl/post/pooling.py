@@ -14,6 +14,8 @@ from tilewright.rtl.post.axis_cursor import PoolingAxis
 from tilewright.rtl.post.output_walker import OutputSteps, vector_layout
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["MaxPoolUnit", "WindowSteps", "slot_layout", "step_layout"]
+
 
 def step_layout(machine: Machine) -> StructLayout:
     """Return the layout of a vector's meeting with one window."""

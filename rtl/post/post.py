@@ -32,6 +32,8 @@ from tilewright.rtl.stream.commands import Command, flag, is_command, operands
 from tilewright.rtl.stream.queues import dequeue, enqueue
 from tilewright.rtl.stream.stages import Pipeline, flow
 
+__all__ = ["CLAMP", "OFFSET", "SCALE", "PostUnit"]
+
 CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
 """Operands of ``act.set_clamp``."""
 

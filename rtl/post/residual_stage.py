@@ -10,6 +10,8 @@ from tilewright.rtl.arithmetic.residual_add import SETTINGS, ResidualAdd
 from tilewright.rtl.post.pooling import slot_layout
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["ResidualStage"]
+
 
 class ResidualStage(Component):
     """Add a vector of ``post_lanes`` values and one of residuals, a few at a time.

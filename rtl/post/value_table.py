@@ -9,6 +9,8 @@ from amaranth.utils import exact_log2
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["ValueTables"]
+
 
 class ValueTables(Component):
     """Map vectors of ``post_lanes`` values by one of ``TABLE_SLOTS`` tables; one vector and one write per cycle.

@@ -11,6 +11,8 @@ from amaranth.utils import exact_log2
 from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
 from tilewright.rtl.stream.counter_walk import walk_signature
 
+__all__ = ["StatusRecord"]
+
 
 class StatusRecord(wiring.Component):
     """Keep the counts of a walk of the counters and send them, each word as soon as all of it is there.

@@ -24,6 +24,8 @@ from tilewright.rtl.stream.counter_walk import walk_signature
 from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["REQUESTS", "RUNS", "StoreUnit"]
+
 REQUESTS = 2
 """Requests queued towards the bus; two, so that its ready is no part of a path through the front."""
 

@@ -10,6 +10,8 @@ from tilewright.rtl.load.row_writer import BLOCKED
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.turn_counter import TurnCounter
 
+__all__ = ["COMPLETE", "MOVES", "OUT_FREE", "RES_FREE", "WAITS", "StoreFront", "run_layout"]
+
 MOVES = ("memory", "linear", "blocked")
 """The variants that move results."""
 

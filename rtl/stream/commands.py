@@ -13,6 +13,8 @@ from amaranth.lib.wiring import In, Out
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError, Field
 from tilewright.rtl.stream.queues import dequeue, enqueue
 
+__all__ = ["FUNCT3", "VARIANT", "Command", "CommandQueue", "codes_of", "flag", "is_command", "operands", "views"]
+
 FUNCT3 = {instruction.mnemonic: instruction.funct3 for instruction in INSTRUCTIONS}
 """funct3 by mnemonic."""
 

@@ -6,6 +6,8 @@ from amaranth.lib.wiring import In, Out, Signature
 from tilewright.isa.counters import COUNTERS
 from tilewright.rtl.stream.stages import flow
 
+__all__ = ["walk_signature"]
+
 
 def walk_signature() -> Signature:
     """Return the signature with which one asks for the counts.

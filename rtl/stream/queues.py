@@ -4,6 +4,8 @@ from amaranth import Module, Value
 from amaranth.lib.fifo import FIFOInterface
 from amaranth.lib.wiring import PureInterface
 
+__all__ = ["QUEUE_LATENCY", "dequeue", "enqueue", "pass_until"]
+
 QUEUE_LATENCY = 1
 """Cycles through an empty `amaranth.lib.fifo.SyncFIFO`."""
 

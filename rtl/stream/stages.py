@@ -3,6 +3,8 @@
 from amaranth import Module, ShapeLike, Signal, Value, ValueLike
 from amaranth.lib.wiring import Out, Signature
 
+__all__ = ["Pipeline", "flow"]
+
 
 def flow(payload: ShapeLike) -> Signature:
     """Return the signature of values that may come in any cycle and cannot be held back."""

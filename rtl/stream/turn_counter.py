@@ -2,6 +2,8 @@
 
 from amaranth import Module, Signal, Value
 
+__all__ = ["TurnCounter"]
+
 
 class TurnCounter:
     """Counts turns down; ``last`` is high during the last one.

@@ -34,10 +34,12 @@ from tilewright.sim.rtl_engine import Progress, Simulation, run_bare
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["MOST_MACS", "BaselineLayer", "BaselineProgram", "BaselineResult", "run_baseline"]
+
 MOST_MACS: Mapping[CoreName, int] = {HOST_CORE: 150_000_000, XPULP_CORE: 1_000_000_000}
 """Of a network that is run whole by default: about ten minutes of simulation."""
 
-Origin = Literal["whole", "slices", "same shape"]
+_Origin = Literal["whole", "slices", "same shape"]
 """Where a layer's figures come from: it was run, parts of it were, or a layer of the same shape or parts of that."""
 
 
@@ -49,7 +51,7 @@ class BaselineLayer:
     macs: int
     cycles: int
     instructions: int
-    origin: Origin = "whole"
+    origin: _Origin = "whole"
 
     @property
     def cycles_per_mac(self) -> float | None:
@@ -134,7 +136,7 @@ class BaselineProgram:
         images += [(MAIN_BASE + baseline.tensors[info.name], to_memory(inputs[info.name], info))
                    for info in network.inputs]
         library = any(isinstance(layer, CoreLayer) for layer in network.layers)
-        return cls(network, core, baseline, compile_baseline(baseline, folder, library=library), images)
+        return cls(network, core, baseline, _compile_baseline(baseline, folder, library=library), images)
 
     def key(self) -> str:
         """Return a hash of all that decides the result, simulator included.
@@ -202,7 +204,7 @@ def _run_in_parts(network: Network, values: Mapping[str, np.ndarray], core: Core
         layers=tuple(layers[layer.name] for layer in network.layers), tensors={}, matches=matches)
 
 
-def _origin(layer: Layer, representative: Layer, where: Sampling) -> Origin:
+def _origin(layer: Layer, representative: Layer, where: Sampling) -> _Origin:
     if layer is not representative:
         return "same shape"
     return "whole" if where.whole else "slices"
@@ -231,7 +233,7 @@ def _cut(values: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
     return values[:shape[0], :shape[1]]
 
 
-def compile_baseline(baseline: Baseline, folder: Path, *, library: bool = False) -> Path:
+def _compile_baseline(baseline: Baseline, folder: Path, *, library: bool = False) -> Path:
     """Write the C text and its header to ``folder``, compile them there and return the ELF.
 
     Raises

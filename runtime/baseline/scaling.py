@@ -19,10 +19,12 @@ from tilewright.compiler.network.layers import Layer, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.part_of_layer import part_of_layer
 
-PART = 500_000
+__all__ = ["Sampling", "extrapolate", "parts", "sampling", "shape_key"]
+
+_PART = 500_000
 """Products or sums in the smallest part, at least, so that the few slow requantisations of its values average out."""
 
-WHOLE = 5 * PART
+_WHOLE = 5 * _PART
 """Layers of up to so many are run whole: the parts would be no less."""
 
 
@@ -42,13 +44,13 @@ class Sampling:
 def sampling(layer: Layer, *, xpulp: bool) -> Sampling:
     """Return where to run ``layer``."""
     all_channels, all_rows, _ = layer.out_shape
-    if _work(layer) <= WHOLE:
+    if _work(layer) <= _WHOLE:
         return Sampling((all_rows,), (all_channels,))
     rows = 2 if layer.pool is not None and any(layer.pool.pads) else 1
     channels = block_shape(layer, xpulp=xpulp)[1]
     if layer.kind != "conv" or layer.groups > 1 or all_channels % channels:
         channels = all_channels
-    while _work(part_of_layer(layer, rows, channels)) < PART:
+    while _work(part_of_layer(layer, rows, channels)) < _PART:
         if 4 * channels <= all_channels:
             channels *= 2
         elif 4 * rows <= all_rows:

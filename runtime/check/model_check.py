@@ -22,7 +22,9 @@ from tilewright.runtime.check.warnings import model_warnings, share_warnings
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.quantise.quantised_model import RangesKind
 
-ADDRESSABLE = (1 << 32) - MAIN_BASE
+__all__ = ["Check", "CheckedLayer", "MemoryNeeded", "Refusal", "check_model"]
+
+_ADDRESSABLE = (1 << 32) - MAIN_BASE
 """Bytes of main memory that 32-bit addresses reach."""
 
 _LARGER = "take a larger machine"
@@ -189,4 +191,4 @@ def _memory(network: Network, plans: tuple[LayerPlan | CorePlan, ...], machine: 
     image, _ = pack_constants(pack_network(datapath, machine)[0], core, network.constants)
     memory = plan_memory(network, len(image), on_chip=on_chip_only(plans))
     return MemoryNeeded(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
-                  limit=ADDRESSABLE if limit is None else limit)
+                  limit=_ADDRESSABLE if limit is None else limit)

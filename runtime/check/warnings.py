@@ -6,16 +6,18 @@ import numpy as np
 
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network
 
-SPREAD = 100.0
+__all__ = ["listed", "model_warnings", "share_warnings"]
+
+_SPREAD = 100.0
 """From this ratio of the largest to the smallest scale of a layer's channels it is worth a word."""
 
-LEVELS = 32
+_LEVELS = 32
 """Weights of a channel that nowhere reach this level use less than a quarter of their range."""
 
-LARGEST, SMALLEST = 1e4, 1e-6
+_LARGEST, _SMALLEST = 1e4, 1e-6
 """Ranges of tensors beyond which a calibration has rather met an outlier, or nothing at all."""
 
-SHARE = 0.1
+_SHARE = 0.1
 """Of all cycles, from which a layer on the host core is worth a word."""
 
 _NAMED = 3
@@ -39,7 +41,7 @@ def share_warnings(layers: Sequence[AnyLayer], cycles: Sequence[int]) -> tuple[s
     """Return a sentence on layers of the host core that take a large share of the predicted cycles, if any do."""
     total = sum(cycles)
     large = [(each / total, layer) for layer, each in zip(layers, cycles, strict=True)
-             if isinstance(layer, CoreLayer) and each > SHARE * total]
+             if isinstance(layer, CoreLayer) and each > _SHARE * total]
     if not large:
         return ()
     large.sort(key=lambda pair: -pair[0])
@@ -64,7 +66,7 @@ def _spread(layer: Layer) -> str:
         return ""
     scales = layer.requantisation.scale[live]
     ratio = float(scales.max()) / max(float(scales.min()), 1e-30)
-    return f"{ratio:,.0f} to 1" if ratio >= SPREAD else ""
+    return f"{ratio:,.0f} to 1" if ratio >= _SPREAD else ""
 
 
 def _unused(layer: Layer) -> str:
@@ -73,8 +75,8 @@ def _unused(layer: Layer) -> str:
     peaks = np.abs(layer.weights.astype(np.int16)).reshape(len(layer.weights), -1).max(axis=1)[live]
     if peaks.max() == 1:  # no quantised weights: ones that move or add channels
         return ""
-    count = int(np.count_nonzero(peaks < LEVELS))
-    return f"{count} of {len(peaks)} channels within ±{int(peaks[peaks < LEVELS].max())}" if count else ""
+    count = int(np.count_nonzero(peaks < _LEVELS))
+    return f"{count} of {len(peaks)} channels within ±{int(peaks[peaks < _LEVELS].max())}" if count else ""
 
 
 def _dead(layer: Layer) -> str:
@@ -113,8 +115,8 @@ def _ranges(network: Network) -> list[str]:
     """Return sentences on tensors of unlikely ranges."""
     ranges = {info.name: float(info.scale) * 127 for info in network.tensors.values() if info.dtype == "int8"}
     found = []
-    if huge := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size > LARGEST]:
+    if huge := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size > _LARGEST]:
         found.append(f"The range is huge, one level of it much; an outlier among the samples?: {listed(huge)}")
-    if tiny := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size < SMALLEST]:
+    if tiny := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size < _SMALLEST]:
         found.append(f"The range is next to nothing, and everything beyond it saturates: {listed(tiny)}")
     return found

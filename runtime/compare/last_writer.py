@@ -19,6 +19,8 @@ from tilewright.sim.values.core_calls import execute_call
 from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.main_memory import MainMemory, Steps
 
+__all__ = ["Writer", "find_writer"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:

@@ -31,6 +31,8 @@ from tilewright.runtime.quantise.quantisation_error import QuantisationError, qu
 from tilewright.runtime.quantise.quantised_model import RangesOrigin
 from tilewright.tools.progress import Steps
 
+__all__ = ["LayerComparison", "compare_layers"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerComparison:

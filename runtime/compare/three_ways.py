@@ -19,11 +19,13 @@ from tilewright.runtime.execution.job import Job
 from tilewright.runtime.oracle.comparison import float_differences
 from tilewright.runtime.oracle.conversion import as_int8, is_raw
 
+__all__ = ["Divergence", "Row", "SideBySide", "Verdict", "element_address", "side_by_side"]
+
 Verdict = Literal["equal", "alone", "near", "hidden", "differs"]
 """``equal`` in every element; ``alone`` if given the other's inputs; ``near``: off as far as is allowed; ``hidden``:
 ONNX Runtime does not show the tensor, or not what it is computed of; ``differs``."""
 
-Arrays = Mapping[str, np.ndarray]
+_Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ class SideBySide:
     layers: int
 
 
-def side_by_side(network: Network, job: Job, onnx_runtime: Arrays, reference: Arrays, engine: Arrays) -> SideBySide:
+def side_by_side(network: Network, job: Job, onnx_runtime: _Arrays, reference: _Arrays, engine: _Arrays) -> SideBySide:
     """Compare three computations of a network, layer by layer.
 
     Parameters
@@ -156,7 +158,7 @@ def element_address(job: Job, tensor: str, index: tuple[int, ...]) -> int:
     return address + steps * np.dtype(info.dtype).itemsize
 
 
-def _theirs(network: Network, onnx_runtime: Arrays, reference: Arrays) -> dict[str, np.ndarray]:
+def _theirs(network: Network, onnx_runtime: _Arrays, reference: _Arrays) -> dict[str, np.ndarray]:
     """Return ONNX Runtime's tensors as we have them; what it shows only as part of a larger tensor is cut from that."""
     theirs = {name: _as_ours(array, reference[name]) for name, array in onnx_runtime.items() if name in reference}
     # An output of the model may be another tensor under a new shape.
@@ -192,7 +194,7 @@ def _levels(layer: AnyLayer) -> int:
 class _Judge:
     """Holds the integer reference to ONNX Runtime, in the order of the layers."""
 
-    def __init__(self, network: Network, theirs: Arrays, reference: Arrays) -> None:
+    def __init__(self, network: Network, theirs: _Arrays, reference: _Arrays) -> None:
         self._network, self._theirs, self._reference = network, theirs, reference
         self._rough: set[str] = set()   # float tensors that need not be ONNX Runtime's to the last bit
         self._parted = False            # whether a layer before this one was off

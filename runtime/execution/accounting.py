@@ -18,7 +18,9 @@ from tilewright.runtime.execution.records import STALLS, Counts, differences
 from tilewright.runtime.execution.report import LayerReport, Report, add_counts
 from tilewright.sim.values.core_calls import instructions_of
 
-WRAP = 1 << 32
+__all__ = ["account", "count_commands", "share_out"]
+
+_WRAP = 1 << 32
 """Where the counters start again."""
 
 
@@ -37,7 +39,7 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     technology = pricing.load()
     clock = pricing.clock(technology)
     counts = [_with_core(each, calls, layer) for each, calls, layer in
-              zip(differences(execution.records), calls_of(job.program), job.layers, strict=False)]
+              zip(differences(execution.records), _calls_of(job.program), job.layers, strict=False)]
     tail = execution.cycles - sum(each["cycles"] for each in counts)
     if tail < 0:
         raise SimulationError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
@@ -90,7 +92,7 @@ def _layer(layer: JobLayer, counts: Counts, energy: EnergyEstimate, toggles: Cou
         toggles=toggles, counts=dict(counts), instructions=instructions)
 
 
-def calls_of(program: Program) -> list[list[Call]]:
+def _calls_of(program: Program) -> list[list[Call]]:
     """Return what the host core computes itself in each function of a program."""
     found: list[list[Call]] = [[] for _ in program.functions]
     for index, each in program.actions():
@@ -107,7 +109,7 @@ def _with_core(counts: Counts, calls: Sequence[Call], layer: JobLayer) -> Counts
     """
     if not calls:
         return counts
-    wrapped = max(0, round((layer.predicted_cycles - counts["cycles"]) / WRAP)) * WRAP
+    wrapped = max(0, round((layer.predicted_cycles - counts["cycles"]) / _WRAP)) * _WRAP
     return counts | {
         "cycles": counts["cycles"] + wrapped, "mac_idle_host": counts["mac_idle_host"] + wrapped,
         "memory_read": counts["memory_read"] + sum(operand.span_bytes for call in calls

@@ -26,6 +26,8 @@ from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 
+__all__ = ["ENGINES", "EngineName", "Execution", "execute", "show_rate"]
+
 EngineName = Literal["rtl", "fast"]
 ENGINES = ("rtl", "fast")
 
@@ -101,11 +103,11 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
         toggles=tuple(map(dict, result.toggles)), operands=operands)
 
 
-Images = list[tuple[int, bytes | Path]]
-Dumps = list[tuple[int, int]]
+_Images = list[tuple[int, bytes | Path]]
+_Dumps = list[tuple[int, int]]
 
 
-def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave: Path | None,
+def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wave: Path | None,
              count_toggles: bool, steps: Steps) -> RunResult:
     if job.elf is None:
         raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
@@ -119,7 +121,7 @@ def _run_rtl(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming, wave:
     return result.require_exit()
 
 
-def _run_fast(job: Job, images: Images, dumps: Dumps, timing: MemoryTiming,
+def _run_fast(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming,
               steps: Steps) -> RunResult:
     contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
                 for address, content in images]

@@ -13,7 +13,9 @@ from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Program
 
-QUANTISED = ("float32", "int8", "uint8")
+__all__ = ["BORDER_TYPES", "Job", "JobLayer", "job_of_artefact", "job_of_compiled"]
+
+_QUANTISED = ("float32", "int8", "uint8")
 """Types in the model of what is int8 in memory."""
 
 BORDER_TYPES = ("float32", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -145,6 +147,6 @@ def _check_border(tensor: TensorInfo) -> None:
     if math.prod(tensor.onnx_shape) != math.prod(tensor.shape):
         raise ArtefactError(f"Manifest tensor {tensor.name!r} must have as many elements in the model as in memory, "
                             f"not shapes {tensor.onnx_shape!r} and {tensor.shape!r}")
-    if tensor.onnx_dtype != tensor.dtype and (tensor.dtype != "int8" or tensor.onnx_dtype not in QUANTISED):
+    if tensor.onnx_dtype != tensor.dtype and (tensor.dtype != "int8" or tensor.onnx_dtype not in _QUANTISED):
         raise ArtefactError(f"Manifest tensor {tensor.name!r} must have the type that it has in the model, or be int8 "
-                            f"for one of {', '.join(QUANTISED)}, not {tensor.dtype} for {tensor.onnx_dtype}")
+                            f"for one of {', '.join(_QUANTISED)}, not {tensor.dtype} for {tensor.onnx_dtype}")

@@ -7,6 +7,8 @@ import numpy as np
 from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
 
+__all__ = ["CAUSES", "RECORD_BYTES", "STALLS", "Counts", "differences", "read_record", "total"]
+
 RECORD_BYTES = 4 * RECORD_WORDS
 CAUSES = tuple(counter.name for counter in COUNTERS if counter.name.startswith("mac_"))
 """Exactly one of these steps in each cycle."""

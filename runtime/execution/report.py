@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.isa.machine import MemoryTiming
 
+__all__ = ["LayerReport", "Report", "add_counts", "energy_json"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerReport:

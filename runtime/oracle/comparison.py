@@ -7,6 +7,8 @@ import numpy as np
 
 from tilewright.runtime.oracle.conversion import as_int8
 
+__all__ = ["FLOAT_TOLERANCE", "Comparison", "Difference", "compare", "float_differences"]
+
 FLOAT_TOLERANCE = 1e-3
 """Of a float tensor's largest value: kernels add in another order than ONNX Runtime, layer after layer."""
 

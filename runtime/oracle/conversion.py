@@ -7,6 +7,8 @@ import numpy as np
 
 from tilewright.compiler.network.layers import TensorInfo
 
+__all__ = ["as_int8", "dequantise_output", "is_raw", "quantise_input"]
+
 _SHIFT = 128
 
 

@@ -14,12 +14,17 @@ import numpy as np
 import onnxruntime
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-Pair = tuple[str, str]
+__all__ = [
+    "EXACT", "MIXED", "SATURATING", "UNSIGNED", "Kernels", "kernels_here", "make_exact", "multiplies",
+    "multiplies_constants", "multiply", "probe",
+]
+
+_Pair = tuple[str, str]
 """Types of the first operand, the activations in most models, and of the second, their weights."""
 
-MIXED: Pair = ("uint8", "int8")
-UNSIGNED: Pair = ("uint8", "uint8")
-PAIRS: tuple[Pair, ...] = (MIXED, UNSIGNED, ("int8", "int8"), ("int8", "uint8"))
+MIXED: _Pair = ("uint8", "int8")
+UNSIGNED: _Pair = ("uint8", "uint8")
+_PAIRS: tuple[_Pair, ...] = (MIXED, UNSIGNED, ("int8", "int8"), ("int8", "uint8"))
 
 _TERMS, _COLUMNS = 16, 32
 _EXTREMES = {"uint8": (0, 255), "int8": (-128, 127)}
@@ -46,7 +51,7 @@ one is input 0; where that is float, the operator itself quantises it to uint8."
 class Kernels:
     """Which ``exact`` pairs of types ONNX Runtime multiplies exactly here."""
 
-    exact: frozenset[Pair]
+    exact: frozenset[_Pair]
 
     @property
     def saturate(self) -> bool:
@@ -66,10 +71,10 @@ class Kernels:
         return "uint8 x int8 saturates, and so does uint8 x uint8"
 
 
-EXACT = Kernels(frozenset(PAIRS))
+EXACT = Kernels(frozenset(_PAIRS))
 """As on ARM, and on x86 with VNNI."""
 
-SATURATING = Kernels(frozenset(PAIRS) - {MIXED})
+SATURATING = Kernels(frozenset(_PAIRS) - {MIXED})
 """As on x86 without VNNI."""
 
 
@@ -89,7 +94,7 @@ def multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def probe(product: Callable[[np.ndarray, np.ndarray], np.ndarray] = multiply) -> Kernels:
     """Return which pairs of types ``product`` multiplies exactly, tried on sums of their extremes."""
-    def exact(pair: Pair) -> bool:
+    def exact(pair: _Pair) -> bool:
         for first in _EXTREMES[pair[0]]:
             for second in _EXTREMES[pair[1]]:
                 left = np.full((2, _TERMS), first, pair[0])
@@ -98,7 +103,7 @@ def probe(product: Callable[[np.ndarray, np.ndarray], np.ndarray] = multiply) ->
                     return False
         return True
 
-    return Kernels(frozenset(filter(exact, PAIRS)))
+    return Kernels(frozenset(filter(exact, _PAIRS)))
 
 
 @cache
@@ -165,7 +170,7 @@ def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
                     yield from _graphs(inner)
 
 
-def _pairs(node: NodeProto, types: Mapping[str, str]) -> Iterator[Pair]:
+def _pairs(node: NodeProto, types: Mapping[str, str]) -> Iterator[_Pair]:
     """Return the types that a node multiplies."""
     first = types.get(node.input[0], "unknown")
     for second, _ in _SECONDS[node.op_type]:

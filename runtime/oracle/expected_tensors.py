@@ -9,6 +9,8 @@ from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.runtime.oracle.conversion import as_int8
 
+__all__ = ["inexact_tensors", "with_parts"]
+
 
 def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
     """Return ``reference`` and, cut from its tensors, those of ``tensors`` that lie in one of them.

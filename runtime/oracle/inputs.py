@@ -16,6 +16,11 @@ from tilewright.models.images import images
 from tilewright.runtime.execution.job import BORDER_TYPES
 from tilewright.tools.files import reason
 
+__all__ = [
+    "MAX_FILE_BYTES", "ONNX_TYPES", "UNREADABLE", "Inputs", "NodeArg", "check_inputs", "digit", "node_arg",
+    "node_args", "picture", "random_inputs", "read_arrays", "read_inputs",
+]
+
 MAX_FILE_BYTES = 2**30
 """Limit of an input file and of what a compressed one expands to."""
 

@@ -24,6 +24,11 @@ from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 from tilewright.errors import SimulationError
 from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
 
+__all__ = [
+    "ONNX_RUNTIME_ERRORS", "VERSION", "FloatReference", "Operator", "Reference", "SaturationError", "run_reference",
+    "session", "settings",
+]
+
 _INTEGERS = ("tensor(int8)", "tensor(uint8)")
 _EXACT_IN_FLOAT = {"Relu", "Clip", "MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity"}
 """Operators that neither round nor add: exact between a DequantizeLinear and a QuantizeLinear."""

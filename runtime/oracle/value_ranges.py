@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+__all__ = ["TensorStatistics", "tensor_statistics"]
+
 
 @dataclass(frozen=True, slots=True)
 class TensorStatistics:

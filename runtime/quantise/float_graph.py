@@ -24,6 +24,8 @@ from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
 from tilewright.tools.files import reason
 
+__all__ = ["OPSET", "Rules", "behind_softmax", "is_float", "prepare"]
+
 OPSET = 17
 """To which older models are brought: quantisation per channel needs 13."""
 
@@ -126,8 +128,8 @@ def _optimise(proto: onnx.ModelProto) -> onnx.ModelProto:
         return onnx.load(path)
 
 
-Constants = Mapping[str, np.ndarray]
-Rewritten = tuple[list[NodeProto], dict[str, np.ndarray]] | None
+_Constants = Mapping[str, np.ndarray]
+_Rewritten = tuple[list[NodeProto], dict[str, np.ndarray]] | None
 """Nodes in place of one, and new constants by name; None where a rule does not apply."""
 
 
@@ -155,10 +157,10 @@ def _rewrite(proto: onnx.ModelProto, rules: "Rules") -> bool:
     return changed
 
 
-Shapes = Mapping[str, tuple[int, ...]]
+_Shapes = Mapping[str, tuple[int, ...]]
 
 
-def _chain_sum(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+def _chain_sum(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
     """Sum(a, b, c) → Add(Add(a, b), c)."""
     first, *others = node.input
     if not others:
@@ -168,7 +170,7 @@ def _chain_sum(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritt
             for index, (left, right, name) in enumerate(zip([first, *names], others, names, strict=False))], {}
 
 
-def _normalise(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+def _normalise(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
     """BatchNormalization behind no convolution → a depthwise 1×1 convolution."""
     x, *parameters = node.input
     if len(shapes.get(x, ())) != 4 or not all(name in constants for name in parameters):
@@ -179,7 +181,7 @@ def _normalise(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritt
     return _depthwise(node, x, factor, shift - mean * factor)
 
 
-def _scale(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+def _scale(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
     """Mul or Add by a constant for each channel → a depthwise 1×1 convolution."""
     for x, other in (node.input, reversed(node.input)):
         shape, constant = shapes.get(x, ()), constants.get(other)
@@ -193,7 +195,7 @@ def _scale(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
     return None
 
 
-def _depthwise(node: NodeProto, x: str, factor: np.ndarray, shift: np.ndarray) -> Rewritten:
+def _depthwise(node: NodeProto, x: str, factor: np.ndarray, shift: np.ndarray) -> _Rewritten:
     name = node.output[0]
     weights, bias = f"{name}_factor", f"{name}_shift"
     new = helper.make_node("Conv", [x, weights, bias], [name], name=node.name or name, group=len(factor),
@@ -201,7 +203,7 @@ def _depthwise(node: NodeProto, x: str, factor: np.ndarray, shift: np.ndarray) -
     return [new], {weights: factor.astype(np.float32).reshape(-1, 1, 1, 1), bias: shift.astype(np.float32)}
 
 
-def _average(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten:
+def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
     """ReduceMean over rows and columns → GlobalAveragePool, and a Flatten where the axes are dropped."""
     attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     axes = constants[node.input[1]] if len(node.input) > 1 and node.input[1] in constants else attributes.get("axes")
@@ -216,7 +218,7 @@ def _average(node: NodeProto, shapes: Shapes, constants: Constants) -> Rewritten
             helper.make_node("Flatten", [pooled], node.output, name=f"{name}_flatten")], {}
 
 
-Rules = Mapping[str, Callable[[NodeProto, Shapes, Constants], Rewritten]]
+Rules = Mapping[str, Callable[[NodeProto, _Shapes, _Constants], _Rewritten]]
 
 _NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average}
 # Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.

@@ -12,10 +12,12 @@ from tilewright.runtime.oracle.onnx_runtime import FloatReference, Reference
 from tilewright.runtime.quantise.quantised_model import Quantised
 from tilewright.tools.progress import Steps
 
-MOST_SAMPLES = 32
+__all__ = ["LayerError", "QuantisationError", "quantisation_error"]
+
+_MOST_SAMPLES = 32
 """Of the calibration set that are run."""
 
-WORST = 3
+_WORST = 3
 """Layers that are named."""
 
 _SUFFIX = "_QuantizeLinear_Output"
@@ -53,7 +55,7 @@ class QuantisationError:
     @property
     def worst(self) -> tuple[LayerError, ...]:
         """The layers with the most noise, worst first."""
-        return tuple(sorted(self.layers, key=lambda each: each.sqnr)[:WORST])
+        return tuple(sorted(self.layers, key=lambda each: each.sqnr)[:_WORST])
 
 
 def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> QuantisationError:
@@ -69,9 +71,9 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
     tensors = [network.tensors[layer.writes[0]] for layer in network.layers]
     views = {info.name: _View.of(info, network) for info in tensors if info.dtype == "int8"}
     reference = Reference(quantised.model)
-    plain = FloatReference(quantised.float_model, (float_name(view.whole) for view in views.values()))
-    compared = {name: view for name, view in views.items() if float_name(view.whole) in plain.names}
-    feeds = quantised.feeds(MOST_SAMPLES)
+    plain = FloatReference(quantised.float_model, (_float_name(view.whole) for view in views.values()))
+    compared = {name: view for name, view in views.items() if _float_name(view.whole) in plain.names}
+    feeds = quantised.feeds(_MOST_SAMPLES)
     sums = {name: np.zeros(2) for name in compared}
     agreeing = answers = 0
     with steps.count(f"Comparing with {quantised.float_model.name} in float", len(feeds)) as advance:
@@ -79,7 +81,7 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
             rounded, exact = reference.run(feed), plain.run(feed)
             for name, view in compared.items():
                 if view.whole in rounded:
-                    sums[name] += view.powers(exact[float_name(view.whole)], rounded[view.whole])
+                    sums[name] += view.powers(exact[_float_name(view.whole)], rounded[view.whole])
             same, count = _agreement(plain.outputs, exact, rounded)
             agreeing, answers = agreeing + same, answers + count
             advance()
@@ -89,7 +91,7 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
     return QuantisationError(layers=layers, samples=len(feeds), agreeing=agreeing, answers=answers)
 
 
-def float_name(tensor: str) -> str:
+def _float_name(tensor: str) -> str:
     """Return what the quantiser of ONNX Runtime calls in float the tensor that it quantises to ``tensor``."""
     return tensor.removesuffix(_SUFFIX)
 

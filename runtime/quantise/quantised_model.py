@@ -10,6 +10,8 @@ import numpy as np
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["METADATA_KEY", "Quantised", "RangesKind", "RangesOrigin", "quantised_files", "quantised_here", "ranges_of"]
+
 METADATA_KEY = "tilewright.calibration"
 """The key of an ONNX file's metadata under which :class:`RangesOrigin` is kept."""
 

@@ -26,7 +26,9 @@ from tilewright.runtime.quantise.samples import Calibration, noise, read_calibra
 from tilewright.tools.files import reason, write_arrays
 from tilewright.tools.progress import Steps
 
-OPERATORS = (
+__all__ = ["quantise"]
+
+_OPERATORS = (
     "Add", "AveragePool", "Clip", "Concat", "Conv", "ConvTranspose", "Flatten", "Gemm", "GlobalAveragePool",
     "LeakyRelu", "MatMul", "MaxPool", "Mul", "Pad", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Split", "Squeeze",
     "Transpose", "Unsqueeze",
@@ -90,7 +92,7 @@ def _quantise(name: str, plain: Path, target: Path, reader: CalibrationDataReade
         try:
             quantize_static(
                 plain, target, reader, quant_format=QuantFormat.QDQ, per_channel=True,
-                activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(OPERATORS),
+                activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(_OPERATORS),
                 nodes_to_exclude=in_float,
                 extra_options={"ActivationSymmetric": True, "WeightSymmetric": True,
                                "ForceQuantizeNoInputCheck": True})

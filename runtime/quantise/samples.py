@@ -11,6 +11,8 @@ from tilewright.runtime.oracle.inputs import MAX_FILE_BYTES, UNREADABLE, NodeArg
 from tilewright.runtime.quantise.quantised_model import RangesKind, RangesOrigin
 from tilewright.tools.files import reason
 
+__all__ = ["NOISE_SAMPLES", "Calibration", "noise", "read_calibration", "read_limited"]
+
 NOISE_SAMPLES = 16
 """Of the quick look that a model gets without samples of its own."""
 

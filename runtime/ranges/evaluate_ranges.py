@@ -25,7 +25,9 @@ from tilewright.runtime.ranges.runner import RangeRunner, describe, merge_report
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
-RANGES_PER_JOB = 4
+__all__ = ["RangeRequest", "evaluate_artefact_ranges", "evaluate_ranges"]
+
+_RANGES_PER_JOB = 4
 """So many ranges for each process: what an interruption can lose, against starts and borders."""
 
 
@@ -122,7 +124,7 @@ def _evaluate(planned: _Planned, source: ModelSource, input_file: Path | None, r
                          runs=StoredRuns(cache_folder() / "runs"), fresh=request.fresh,
                          pricing=request.pricing)
     jobs = request.jobs
-    ranges = [chosen] if jobs is None else balance(chosen, predicted, RANGES_PER_JOB * jobs)
+    ranges = [chosen] if jobs is None else balance(chosen, predicted, _RANGES_PER_JOB * jobs)
     runs = runner.run(ranges, jobs or 1, steps)
     computed = {name: tensor for run in runs for name, tensor in run.tensors.items()}
     outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]

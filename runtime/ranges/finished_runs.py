@@ -17,6 +17,8 @@ from tilewright.runtime.execution.job import Job
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.tools.files import write_arrays, write_file
 
+__all__ = ["StoredRuns"]
+
 _FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second", "toggles")
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from tilewright.errors import InputError
 
+__all__ = ["LayerRange", "balance", "parse_range"]
+
 
 @dataclass(frozen=True, slots=True)
 class LayerRange:

@@ -33,6 +33,8 @@ from tilewright.runtime.ranges.ranges import LayerRange
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Cycles, Silence, Steps
 
+__all__ = ["Interrupted", "RangeRun", "RangeRunner", "describe", "merge_reports"]
+
 
 class Interrupted(Error):
     """Ends the threads of a run whose caller no longer waits."""

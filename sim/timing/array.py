@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from tilewright.sim.timing.event_queue import Event, EventQueue
 
-Cycles = NDArray[np.int64]
+__all__ = ["CoupledCommand", "Coupling"]
+
+_Cycles = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -30,8 +32,8 @@ class CoupledCommand:
     """
 
     start: int
-    cycles: Cycles
-    last: Cycles | None = None
+    cycles: _Cycles
+    last: _Cycles | None = None
     scheduled: Callable[[], None] | None = None
     done: Event = field(default_factory=Event)
     position: int = 0
@@ -51,7 +53,7 @@ class Coupling:
         self.mac_time = 0
         self.post_time = 0
 
-    def issue(self, start: int, cycles: Cycles, last: Cycles) -> Event:
+    def issue(self, start: int, cycles: _Cycles, last: _Cycles) -> Event:
         """Begin a mac command at ``start``; the event is the cycle after its last slot."""
         return self._add(self.macs, CoupledCommand(start, cycles, last))
 
@@ -62,7 +64,7 @@ class Coupling:
         self.scheduler.fire(event, self.mac_time)
         return event
 
-    def drain(self, start: int, cycles: Cycles, scheduled: Callable[[], None]) -> Event:
+    def drain(self, start: int, cycles: _Cycles, scheduled: Callable[[], None]) -> Event:
         """Begin an act command; the event is the cycle after its last request."""
         return self._add(self.posts, CoupledCommand(start, cycles, scheduled=scheduled))
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from tilewright.sim.timing.event_queue import Event, EventQueue
 
+__all__ = ["Bus", "Stream", "Transfer"]
+
 
 @dataclass(slots=True)
 class Transfer:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-Cycles = NDArray[np.int64]
+__all__ = [
+    "MacWork", "Padding", "PostWork", "Runs", "TransferWork", "Windows", "load_rows", "mac_work", "post_work",
+    "residual_interval", "store_rows",
+]
+
+_Cycles = NDArray[np.int64]
 
 _ONE_PIXEL = 1 << 20
 """Bytes of a pixel where pixels do not matter: more than a row has."""
@@ -133,8 +138,8 @@ def store_rows(runs: Runs, *, to_memory: bool, bus_bytes: int) -> TransferWork:
 class MacWork:
     """A command of the array: cycles of each tile group and of the last step in it, and what it counts."""
 
-    cycles: Cycles
-    last: Cycles
+    cycles: _Cycles
+    last: _Cycles
     total: int
     tiles: int
     tile_slots: int
@@ -173,7 +178,7 @@ class Windows:
     padding: int = 0
     count: int = 0
 
-    def over(self, size: int) -> Cycles:
+    def over(self, size: int) -> _Cycles:
         """Return for each of ``size`` pixels how many windows cover it."""
         first = np.arange(self.count) * self.stride - self.padding
         return np.array([np.count_nonzero((first <= pixel) & (pixel < first + self.kernel)) for pixel in range(size)],
@@ -192,7 +197,7 @@ class PostWork:
     ``read`` and ``written`` are bytes of the result buffer.
     """
 
-    cycles: Cycles
+    cycles: _Cycles
     requantized: int
     read: int
     written: int

@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+__all__ = ["CountingSemaphore", "Event", "EventQueue", "Fifo", "Item", "Process"]
+
 Process = Generator["int | Event", None, None]
 Item = TypeVar("Item")
 

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.sim.timing.event_queue import EventQueue
 
+__all__ = ["IDLE", "Ledger", "Share"]
+
 IDLE = "idle"
-ACTIVE = "mac_issue"
-UNITS = ("load", "post", "store")
+_ACTIVE = "mac_issue"
+_UNITS = ("load", "post", "store")
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class Ledger:
         self.scheduler = scheduler
         self.counts: Counter[str] = Counter()
         self.state = IDLE
-        self.busy = dict.fromkeys(UNITS, 0)
+        self.busy = dict.fromkeys(_UNITS, 0)
         self._since = 0
         self._first = self._begun = 0   # of the command that issues: its first cycle, and the first not counted yet
         self._slots = 0                 # of its slots, those in all and those counted
@@ -48,14 +50,14 @@ class Ledger:
         """Count the cycles since the last change."""
         now = self.scheduler.now
         passed, self._since = now - self._since, now
-        for unit in UNITS:
+        for unit in _UNITS:
             if self.busy[unit]:
                 self.counts[f"{unit}_busy"] += passed
         if self.state == IDLE:
             behind = self.busy["post"] or self.busy["store"]
             cause = "mac_idle_post" if behind else "mac_idle_load" if self.busy["load"] else "mac_idle_host"
             self.counts[cause] += passed
-        elif self.state != ACTIVE:
+        elif self.state != _ACTIVE:
             self.counts[self.state] += passed
 
     def enter(self, state: str) -> None:
@@ -70,7 +72,7 @@ class Ledger:
 
     def begin(self, slots: int, events: Mapping[str, int]) -> None:
         """Let a command of ``slots`` slots, with ``events`` in all, begin to issue."""
-        self.enter(ACTIVE)
+        self.enter(_ACTIVE)
         self._events = Share(events)
         self._first = self._begun = self.scheduler.now
         self._slots, self._counted = slots, 0
@@ -84,7 +86,7 @@ class Ledger:
         """Count ``slots`` of the running command's slots so far, its other cycles so far as waiting."""
         now = self.scheduler.now
         issued = min(slots - self._counted, now - self._begun)
-        self.counts[ACTIVE] += issued
+        self.counts[_ACTIVE] += issued
         self.counts["mac_wait_post"] += now - self._begun - issued
         self._counted += issued
         self._begun = now
@@ -97,7 +99,7 @@ class Ledger:
         """
         self.pass_time()
         now = self.scheduler.now
-        if self.state == ACTIVE:
+        if self.state == _ACTIVE:
             whole = max(now + 1, end if end is not None else now + 1) - self._first
             self._split(max(self._counted, self._slots * (now - self._first) // whole))
         words = np.zeros(RECORD_WORDS, np.uint32)

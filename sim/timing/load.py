@@ -8,6 +8,8 @@ from tilewright.sim.timing.latencies import FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGN
 from tilewright.sim.timing.ledger import Share
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
+__all__ = ["LoadTiming", "RequestedLoad"]
+
 
 @dataclass(frozen=True, slots=True)
 class RequestedLoad:

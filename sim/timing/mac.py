@@ -6,7 +6,9 @@ from tilewright.sim.timing.latencies import READS_MADE
 from tilewright.sim.timing.ledger import IDLE
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
-EVENTS = ("tile_slots", "activation_read", "weight_read")
+__all__ = ["MacTiming"]
+
+_EVENTS = ("tile_slots", "activation_read", "weight_read")
 
 
 class MacTiming:
@@ -57,7 +59,7 @@ class MacTiming:
     def _issue(self, taken: DecodedCommand, work: MacWork) -> None:
         shared = self.shared
         self._pending = IDLE
-        shared.ledger.begin(work.total, {name: getattr(work, name) for name in EVENTS})
+        shared.ledger.begin(work.total, {name: getattr(work, name) for name in _EVENTS})
         if taken.operands["hold"]:
             self._end = shared.coupling.hold(shared.now, work.total)
         else:

@@ -23,6 +23,8 @@ from tilewright.sim.timing.shared import Shared
 from tilewright.sim.timing.store import StoreTiming
 from tilewright.sim.values.executor import ExecutionError
 
+__all__ = ["CycleModel"]
+
 
 class CycleModel:
     """The coprocessor and its host in time.

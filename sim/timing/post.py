@@ -8,6 +8,8 @@ from tilewright.sim.timing.latencies import COMMAND_GAP, POST_LATENCY, RESIDUAL_
 from tilewright.sim.timing.ledger import Share
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
+__all__ = ["PostTiming"]
+
 
 class PostTiming:
     """Processes of the post-processing unit (rtl/post/post.py)."""

@@ -13,9 +13,11 @@ from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQue
 from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
 from tilewright.sim.timing.ledger import Ledger
 
-QUEUED_UNITS = ("load", "mac", "post", "store")
+__all__ = ["DecodedCommand", "Shared"]
 
-LEAST_SHARE = 1 / 64
+_QUEUED_UNITS = ("load", "mac", "post", "store")
+
+_LEAST_SHARE = 1 / 64
 """Of a port of the result buffer that is left to others: post-processing pauses between commands."""
 
 
@@ -60,7 +62,7 @@ class Shared:
         machine, scheduler = self.machine, self.scheduler
         self.semaphores = {semaphore.name: CountingSemaphore(scheduler) for semaphore in SEMAPHORES}
         self.queues: dict[str, Fifo[EncodedCommand]] = {
-            unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in QUEUED_UNITS}
+            unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in _QUEUED_UNITS}
         self.config: dict[str, dict[str, int]] = {name: {} for name in ("lda", "conv", "act", "pool", "sta")}
         self.ledger = Ledger(scheduler)
         self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles, MAC_LATENCY + machine.lanes_per_cluster - 1)
@@ -140,9 +142,9 @@ class Shared:
         """Leave the store and the load of residuals what ``work``, spread evenly until ``end``, leaves of the ports."""
         cycles = max(1, end - self.now) if end is not None else 1
         reads, writes = (work.read_cycles / cycles, work.write_cycles / cycles) if work is not None else (0.0, 0.0)
-        self.bus.limit(self.bus.write, max(LEAST_SHARE, 1 - reads))
-        self.copies.limit(self.copies.write, max(LEAST_SHARE, 1 - reads))
-        self._residual_share = max(LEAST_SHARE, 1 - writes)
+        self.bus.limit(self.bus.write, max(_LEAST_SHARE, 1 - reads))
+        self.copies.limit(self.copies.write, max(_LEAST_SHARE, 1 - reads))
+        self._residual_share = max(_LEAST_SHARE, 1 - writes)
         self.load_residual(self._loads_residual)
 
     def load_residual(self, loads: bool) -> None:

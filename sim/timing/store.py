@@ -19,6 +19,8 @@ from tilewright.sim.timing.latencies import (
 )
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
+__all__ = ["StoreTiming"]
+
 
 class StoreTiming:
     """Processes of the store unit (rtl/store/store.py).

@@ -12,6 +12,8 @@ from tilewright.isa.program import Call, Operand
 from tilewright.sim.values.executor import ExecutionError
 from tilewright.sim.values.main_memory import MainMemory
 
+__all__ = ["CoreKernel", "execute_call", "instructions_of", "no_kernel", "view"]
+
 
 def instructions_of(call: Call, cycles: int) -> int:
     """Estimate the instructions in ``cycles`` of ``call``: floats are computed in software, the rest waits for memory.

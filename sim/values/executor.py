@@ -14,6 +14,8 @@ from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 from tilewright.isa.semantics.execute_command import execute_command
 from tilewright.sim.values.main_memory import MainMemory
 
+__all__ = ["CommandFailedError", "ExecutionError", "Executor"]
+
 
 class ExecutionError(SimulationError):
     """A program cannot be executed: it asks for what is outside the machine, or its inputs are missing."""

@@ -10,6 +10,8 @@ from tilewright.errors import SimulationError
 from tilewright.isa.counters import FAULTS, READ_OUTSIDE, WRITE_OUTSIDE
 from tilewright.isa.memory import MAIN_BASE, MAIN_END, AddressWindow, Fault
 
+__all__ = ["MainMemory", "Steps", "WindowError"]
+
 Steps = tuple[int, int]
 
 

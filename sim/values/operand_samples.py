@@ -17,20 +17,22 @@ from tilewright.isa.semantics.conv import run_weights
 from tilewright.isa.semantics.conv23 import kernel_weights
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 
-MNEMONICS = ("conv23", "conv", "pool")
-STEPS = 8
+__all__ = ["FIRST", "OperandSampler", "OperandToggles"]
+
+_MNEMONICS = ("conv23", "conv", "pool")
+_STEPS = 8
 """Steps of a command that are looked at, one after the other: each takes as many slots as there are tiles in flight."""
 
-FIRST, EVERY = 8, 32
+FIRST, _EVERY = 8, 32
 """Of a layer's commands the first so many are looked at, and then every so manyth."""
 
-WEIGHT_BITS, PRODUCT_BITS, ROW_BITS, SUM_BITS, DATA_BITS = 12, 21, 22, 20, 10
+_WEIGHT_BITS, _PRODUCT_BITS, _ROW_BITS, _SUM_BITS, _DATA_BITS = 12, 21, 22, 20, 10
 """Widths of the array's registers, as in rtl/arithmetic/winograd.py."""
 
-ADDRESS_BITS = 16
+_ADDRESS_BITS = 16
 """More than a bank's address has."""
 
-Ints = NDArray[np.int64]
+_Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,11 @@ class OperandSampler:
     def see(self, layer: int, command: EncodedCommand) -> None:
         """Note ``command`` of the program's function ``layer``."""
         mnemonic, variant = command.instruction.mnemonic, command.variant.name
-        if mnemonic not in MNEMONICS or variant == "window" or variant.startswith("set_"):
+        if mnemonic not in _MNEMONICS or variant == "window" or variant.startswith("set_"):
             return
         seen = self._layers.setdefault(layer, _Sum())
         seen.commands += 1
-        if seen.commands > FIRST and seen.commands % EVERY:
+        if seen.commands > FIRST and seen.commands % _EVERY:
             return
         sample = _SlotSample.draw(self._state, mnemonic, command.operands, self._random)
         seen.slots += sample.slots
@@ -118,9 +120,9 @@ class _SlotSample:
     """
 
     slots: int
-    places: Ints
-    patches: Ints
-    weights: Ints
+    places: _Ints
+    patches: _Ints
+    weights: _Ints
     dot: bool
     machine: Machine
 
@@ -133,7 +135,7 @@ class _SlotSample:
         tiles = cfg["tiles_x"] * op["tiles_y"]
         first = int(random.integers(-(-tiles // machine.tiles))) * machine.tiles
         tile = np.arange(first, min(first + machine.tiles, tiles))
-        step = int(random.integers(max(1, steps - STEPS + 1))) + np.arange(min(STEPS, steps))
+        step = int(random.integers(max(1, steps - _STEPS + 1))) + np.arange(min(_STEPS, steps))
         group = int(random.integers(op["groups"]))
         places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % state.activations.size
         weights = np.zeros((len(step), TILE_BYTES, machine.lanes), np.int64)
@@ -160,11 +162,11 @@ class _SlotSample:
         products = data.reshape(steps, tiles, 16, 1) * weights[:, None]          # (steps, tiles, 16, lanes)
         rows, sums = _inverse(products.reshape(count, 4, 4, -1), dot=self.dot)
         between = max(1, count - 1)
-        passed = _differing(data, DATA_BITS) / between
+        passed = _differing(data, _DATA_BITS) / between
         lanes = sum(_differing(each, bits) / between for each, bits in (
-            (products.reshape(count, -1), PRODUCT_BITS), (rows, ROW_BITS), (sums, SUM_BITS)))
+            (products.reshape(count, -1), _PRODUCT_BITS), (rows, _ROW_BITS), (sums, _SUM_BITS)))
         # A lane takes its weights once in a step, in whose slots it keeps them.
-        operands = _differing(weights, WEIGHT_BITS) / max(1, steps - 1) / tiles
+        operands = _differing(weights, _WEIGHT_BITS) / max(1, steps - 1) / tiles
         in_lanes = self.weights.transpose(0, 2, 1).reshape(steps, self.machine.clusters, -1, TILE_BYTES)
         fetches = in_lanes.transpose(0, 2, 1, 3).reshape(steps * self.machine.lanes_per_cluster, -1)
         fetched = _differing(fetches, 8) / max(1, len(fetches) - 1)
@@ -173,10 +175,10 @@ class _SlotSample:
                         for each in (self.patches, self.places // TILE_BYTES))
         return np.array([_differing(patches, 8) / between, passed, passed * self.machine.lanes + lanes + operands,
                          fetched * self.machine.lanes_per_cluster / tiles, _differing(banks, 8) / between,
-                         _differing(words, ADDRESS_BITS) / between])
+                         _differing(words, _ADDRESS_BITS) / between])
 
 
-def _patches(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
+def _patches(op: dict[str, int], cfg: dict[str, int], group: int, tile: _Ints, step: _Ints) -> _Ints:
     """Return the places of the 4x4 patches of ``tile`` in the channels ``step``: (steps, tiles, 16)."""
     first = group * cfg.get("group_step", 0) // TILE_BYTES
     found = []
@@ -188,7 +190,7 @@ def _patches(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, st
     return np.stack(found, axis=1)
 
 
-def _runs(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step: Ints) -> Ints:
+def _runs(op: dict[str, int], cfg: dict[str, int], group: int, tile: _Ints, step: _Ints) -> _Ints:
     """Return the places of the 16-byte runs of ``tile`` in each of the steps ``step``: (steps, tiles, 16)."""
     ty, tx = np.divmod(tile, cfg["tiles_x"])
     kernel, run = np.divmod(step, cfg["runs"])
@@ -201,7 +203,7 @@ def _runs(op: dict[str, int], cfg: dict[str, int], group: int, tile: Ints, step:
     return start + of_step[:, None, None] + of_tile[None, :, None] + of_byte
 
 
-def _transform_data(d: Ints) -> Ints:
+def _transform_data(d: _Ints) -> _Ints:
     """Return Bᵀ d B of patches (n, 4, 4)."""
     for _ in range(2):
         d = np.stack([d[:, 0] - d[:, 2], d[:, 1] + d[:, 2], d[:, 2] - d[:, 1], d[:, 1] - d[:, 3]], axis=1)
@@ -209,7 +211,7 @@ def _transform_data(d: Ints) -> Ints:
     return d
 
 
-def _transform_weights(g: Ints) -> Ints:
+def _transform_weights(g: _Ints) -> _Ints:
     """Return 2G g 2Gᵀ of kernels (n, 9, lanes): (n, 16, lanes)."""
     g = g.reshape(len(g), 3, 3, -1)
     for _ in range(2):
@@ -218,7 +220,7 @@ def _transform_weights(g: Ints) -> Ints:
     return g.reshape(len(g), 16, -1)
 
 
-def _inverse(p: Ints, *, dot: bool) -> tuple[Ints, Ints]:
+def _inverse(p: _Ints, *, dot: bool) -> tuple[_Ints, _Ints]:
     """Return the registers of the inverse transform of products (n, 4, 4, lanes): rows (n, 8 · lanes) and sums."""
     rows = np.stack([p[:, 0] + p[:, 1] + p[:, 2], (0 if dot else p[:, 1] - p[:, 2]) - p[:, 3]], axis=1)
     sums = np.stack([rows[:, :, 0] + rows[:, :, 1] + rows[:, :, 2],
@@ -226,6 +228,6 @@ def _inverse(p: Ints, *, dot: bool) -> tuple[Ints, Ints]:
     return rows.reshape(len(p), -1), (sums if dot else sums >> 2).reshape(len(p), -1)
 
 
-def _differing(values: Ints, bits: int) -> int:
+def _differing(values: _Ints, bits: int) -> int:
     """Return how many of the lowest ``bits`` differ between each of ``values`` and the next, along the first axis."""
     return int(np.bitwise_count((values[1:] ^ values[:-1]) & ((1 << bits) - 1)).sum())

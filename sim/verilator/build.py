@@ -25,6 +25,8 @@ from tilewright.sim.verilog.core_sources import (
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
+__all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "build_simulator"]
+
 FLAGS = (
     "--cc", "--exe", "--build", "-j", "2", "--prefix", "Vtop",
     "-O3", "--flatten", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--no-timing",

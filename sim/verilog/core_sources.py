@@ -5,6 +5,11 @@ from pathlib import Path
 import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
+__all__ = [
+    "VERILATOR_HINTS", "bare_core_sources", "core_license", "core_sources", "system_sources", "xpulp_core_sources",
+    "xpulp_wrapper_sources",
+]
+
 _CORE = Path(pythondata_cpu_cv32e40x.data_location)
 _XPULP_CORE = Path(pythondata_cpu_cv32e40p.data_location)
 _SOC = Path(__file__).parents[2] / "rtl" / "soc"

@@ -14,8 +14,10 @@ from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
+__all__ = ["ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "verilog", "verilog_of", "wishbone_rtlil"]
+
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
-YOSYS_SCRIPT = """\
+_YOSYS_SCRIPT = """\
 read_rtlil <<rtlil
 {rtlil}
 rtlil
@@ -37,7 +39,7 @@ def verilog(component: Component, name: str) -> str:
     return verilog_of(rtlil.convert(component, name=name, emit_src=False), name)
 
 
-def verilog_of(design: str, name: str, script: str = YOSYS_SCRIPT) -> str:
+def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     """Return ``design``, RTLIL as Amaranth writes it, as Verilog; ``name`` is its top module.
 
     Ports are the members of the component's signature, joined by ``__``: ``i__payload``, ``i__valid``. Memory

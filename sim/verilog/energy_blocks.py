@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+__all__ = ["ENERGY_BLOCKS", "ElaboratedModule", "Register", "count_registers", "energy_block_of", "modules", "path_of"]
+
 ENERGY_BLOCKS = ("array", "sequencer", "activation_buffer", "weight_buffer", "post_processing", "load", "store",
                  "control")
 """In the order in which the simulator counts their toggles."""

@@ -8,6 +8,8 @@ their own.
 import re
 from collections.abc import Iterator
 
+__all__ = ["KEYWORDS", "plain_names"]
+
 # IEEE 1800-2017, annex B; those of Verilog-2005 (IEEE 1364-2005, annex B) are among them but for the last line's.
 KEYWORDS = frozenset("""
 accept_on alias always always_comb always_ff always_latch and assert assign assume automatic before begin bind bins

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from tilewright.sim.verilog.elaborate import ElaborationError, verilog_of
 from tilewright.sim.verilog.plain_names import plain_names
 
+__all__ = ["WAIVERS", "Port", "packaged", "ports_of"]
+
 # Wires that only repeat others go, and so do bits of sums that nobody reads. The simulators do without these passes.
-SCRIPT = """\
+_SCRIPT = """\
 read_rtlil <<rtlil
 {rtlil}
 rtlil
@@ -62,14 +64,14 @@ def packaged(design: str, name: str) -> str:
     ToolMissingError
         If there is no Yosys.
     """
-    text = plain_names(verilog_of(design, name, SCRIPT))
+    text = plain_names(verilog_of(design, name, _SCRIPT))
     text = text[text.index("\nmodule "):].lstrip("\n")  # without the name of Yosys' build
     text = _PARALLEL.sub(r"\1(* parallel_case *)\n\1\2", text)
     text = _INITIALISED.sub(r"\1\2;\n  initial \2 = \3;", text)
-    return waived(_MEMORY.sub(_zeroed, text))
+    return _waived(_MEMORY.sub(_zeroed, text))
 
 
-def waived(text: str) -> str:
+def _waived(text: str) -> str:
     """Return ``text`` between comments that turn Verilator's `WAIVERS` off and on again."""
     off = "".join(f"// {reason}\n/* verilator lint_off {warning} */\n" for warning, reason in WAIVERS.items())
     on = "".join(f"/* verilator lint_on {warning} */\n" for warning in WAIVERS)

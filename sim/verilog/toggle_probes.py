@@ -18,10 +18,12 @@ from tilewright.sim.verilog.energy_blocks import (
     path_of,
 )
 
-COUNT_BITS = 20
+__all__ = ["RECORD", "with_probes"]
+
+_COUNT_BITS = 20
 """Of a number of bits that change: enough for a million flip-flops."""
 
-GROUP_BITS = 64
+_GROUP_BITS = 64
 """Narrow registers are counted together, up to so many bits: what the simulator holds in one word."""
 
 RECORD = "record_taken"
@@ -59,7 +61,7 @@ class _Probed:
         self._numbers = count()
         self._sums = {name: self._total(terms) if name in ENERGY_BLOCKS else terms[0]
                       for name, terms in self._terms().items()}
-        self.widths = {name: COUNT_BITS if name in ENERGY_BLOCKS else 1 for name in self._sums}
+        self.widths = {name: _COUNT_BITS if name in ENERGY_BLOCKS else 1 for name in self._sums}
 
     def text(self) -> str:
         """Return the module's text with the additions."""
@@ -79,7 +81,7 @@ class _Probed:
     def collect(self) -> None:
         """Hand the sums to the module that keeps count of them; the first block is the lowest."""
         toggles = [self._sums[name] for name in reversed(ENERGY_BLOCKS)]
-        self._cell("\\tilewright_activity", {"BLOCKS": len(ENERGY_BLOCKS), "BITS": COUNT_BITS},
+        self._cell("\\tilewright_activity", {"BLOCKS": len(ENERGY_BLOCKS), "BITS": _COUNT_BITS},
                    {"clk": "\\clk", "record": self._sums[RECORD], "toggles": f"{{ {' '.join(toggles)} }}"})
 
     def _terms(self) -> dict[str, list[str]]:
@@ -87,8 +89,8 @@ class _Probed:
         module = self._module
         terms: dict[str, list[str]] = {}
         for group in _grouped(module.registers):
-            counted = self._wire(COUNT_BITS)
-            self._cell("\\tilewright_toggles", {"WIDTH": sum(each.width for each in group), "BITS": COUNT_BITS},
+            counted = self._wire(_COUNT_BITS)
+            self._cell("\\tilewright_toggles", {"WIDTH": sum(each.width for each in group), "BITS": _COUNT_BITS},
                        {"held": f"{{ {' '.join(each.held for each in group)} }}",
                         "taken": f"{{ {' '.join(each.taken for each in group)} }}", "count": counted})
             terms.setdefault(energy_block_of(module.name), []).append(counted)
@@ -111,8 +113,8 @@ class _Probed:
     def _total(self, terms: Sequence[str]) -> str:
         total, *rest = terms
         for term in rest:
-            both = self._wire(COUNT_BITS)
-            widths = dict.fromkeys(("A_WIDTH", "B_WIDTH", "Y_WIDTH"), COUNT_BITS)
+            both = self._wire(_COUNT_BITS)
+            widths = dict.fromkeys(("A_WIDTH", "B_WIDTH", "Y_WIDTH"), _COUNT_BITS)
             self._cell("$add", {"A_SIGNED": 0, "B_SIGNED": 0, **widths}, {"A": total, "B": term, "Y": both})
             total = both
         return total
@@ -132,7 +134,7 @@ def _grouped(registers: Sequence[Register]) -> Iterator[list[Register]]:
     """Yield registers together as far as they fit a word of the simulator."""
     group: list[Register] = []
     for register in sorted(registers, key=lambda each: each.width):
-        if group and sum(each.width for each in group) + register.width > GROUP_BITS:
+        if group and sum(each.width for each in group) + register.width > _GROUP_BITS:
             yield group
             group = []
         group.append(register)

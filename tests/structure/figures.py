@@ -37,7 +37,7 @@ class Figure:
 def figures(root: Path) -> list[Figure]:
     """Return the figures that follow from the source alone."""
     found = modules(root)
-    return [*_folders(found), *_names(found), *_functions(found), *_imports(found),
+    return [*_folders(found), *_names(found), *_surface(found), *_functions(found), *_imports(found),
             Figure("lines of Python outside tests", sum(module.text.count("\n") for module in found), None)]
 
 
@@ -70,6 +70,21 @@ def _names(found: list[Module]) -> Iterator[Figure]:
 
 def _mirrored(paths: list[str]) -> bool:
     return sorted(path.partition("/")[0] for path in paths) == sorted(MIRRORED)
+
+
+def _surface(found: list[Module]) -> Iterator[Figure]:
+    silent = tuple(module.path for module in found if _defines_public(module.tree) and not _lists_public(module.tree))
+    yield Figure("modules with public names and without __all__", len(silent), 0, silent)
+
+
+def _defines_public(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_") for node in tree.body)
+
+
+def _lists_public(tree: ast.Module) -> bool:
+    return any(isinstance(name, ast.Name) and name.id == "__all__" for node in tree.body
+               for name in (node.targets if isinstance(node, ast.Assign) else
+                            (node.target,) if isinstance(node, ast.AnnAssign) else ()))
 
 
 def _functions(found: list[Module]) -> Iterator[Figure]:

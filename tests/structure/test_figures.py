@@ -10,7 +10,8 @@ from tests.structure.source import circles, closure
 def tree(tmp_path):
     """Write a package of a few modules; a folder of the root is a folder of the package, as in this project."""
     def write(**files: str):
-        base = {"tilewright/__init__.py": '"""A package."""\n', "runtime/report.py": "class Report: pass\n"}
+        base = {"tilewright/__init__.py": '"""A package."""\n',
+                "runtime/report.py": "__all__ = ['Report']\nclass Report: pass\n"}
         for path, text in (base | {key.replace("__", "/") + ".py": text for key, text in files.items()}).items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text)
@@ -44,6 +45,11 @@ def test_a_function_or_class_over_a_limit_is_named(tree, name, source):
 def test_a_method_has_one_parameter_less_than_it_lists(tree):
     source = "class A:\n    def f(self, a, b, c, d, e, f, g, h): pass\n"
     assert tree(isa__machine=source)["functions of more than 8 parameters"].kept
+
+
+def test_a_module_without_a_public_surface_is_named(tree):
+    found = tree(isa__machine="class Machine: pass\n", isa__private="def _f(): pass\n")
+    assert found["modules with public names and without __all__"].causes == ("isa/machine.py",)
 
 
 def test_file_names_may_repeat_between_rtl_and_sim_alone(tree):

@@ -7,7 +7,9 @@ import numpy as np
 from tilewright.compiler.kernels.language.expression import FLOATS, Expression, ScalarFunction
 from tilewright.compiler.kernels.language.kernel import CTYPES
 
-BINARY = {
+__all__ = ["c_constant", "c_declarations", "c_function", "c_lines", "called", "ctype"]
+
+_BINARY = {
     "multiply": ("*", 10), "divide": ("/", 10), "add": ("+", 9), "subtract": ("-", 9), "left_shift": ("<<", 8),
     "right_shift": (">>", 8), "less": ("<", 7), "less_equal": ("<=", 7), "greater": (">", 7),
     "greater_equal": (">=", 7), "equal": ("==", 6), "not_equal": ("!=", 6), "bitwise_and": ("&", 5),
@@ -15,12 +17,12 @@ BINARY = {
 }
 """C's operator and how tightly it binds."""
 
-SUFFIXES = {"uint32": "u", "int64": "LL", "uint64": "ULL"}
+_SUFFIXES = {"uint32": "u", "int64": "LL", "uint64": "ULL"}
 
-LAZY = {"bitwise_and": "&&", "bitwise_or": "||"}
+_LAZY = {"bitwise_and": "&&", "bitwise_or": "||"}
 """The operators on conditions that leave out the second where the first decides."""
 
-PRIMARY, UNARY, COMPARISON, TERNARY = 12, 11, 6, 1
+_PRIMARY, _UNARY, _COMPARISON, _TERNARY = 12, 11, 6, 1
 
 
 def ctype(dtype: str) -> str:
@@ -88,7 +90,7 @@ def c_constant(value: np.generic) -> str:
     number = int(value)
     if (value.dtype == np.int64 and number == -2**63) or (value.dtype == np.int32 and number == -2**31):
         return f"({number + 1}{'LL' if value.dtype == np.int64 else ''} - 1)"
-    return f"{number}{SUFFIXES.get(str(value.dtype), '')}"
+    return f"{number}{_SUFFIXES.get(str(value.dtype), '')}"
 
 
 def _count(node: Expression, uses: dict[int, int]) -> None:
@@ -109,74 +111,74 @@ class _Printer:
     def text(self, node: Expression, *, root: bool = False) -> tuple[str, int]:
         """Return the C text of ``node`` and how tightly it binds."""
         if node.op == "input":
-            return node.value, PRIMARY
+            return node.value, _PRIMARY
         if node.op == "constant":
             text = c_constant(node.value)
-            return text, UNARY if text.startswith("-") else PRIMARY
+            return text, _UNARY if text.startswith("-") else _PRIMARY
         if id(node) in self.variables:
-            return self.variables[id(node)], PRIMARY
+            return self.variables[id(node)], _PRIMARY
         text, binding = self._operation(node)
         if root or (self.uses[id(node)] == 1 and not node.label):
             return text, binding
         name = node.label or f"t{len(self.variables)}"
         self.variables[id(node)] = name
         self.lines.append(f"const {ctype(node.dtype)} {name} = {text};")
-        return name, PRIMARY
+        return name, _PRIMARY
 
     def _operation(self, node: Expression) -> tuple[str, int]:
         args = [self.text(arg) for arg in node.args]
         if node.op == "call":
-            return f"{node.value.name}({', '.join(text for text, _ in args)})", PRIMARY
+            return f"{node.value.name}({', '.join(text for text, _ in args)})", _PRIMARY
         if node.op == "cast":
-            return f"({ctype(node.dtype)}){_closed(args[0], UNARY)}", UNARY
+            return f"({ctype(node.dtype)}){_closed(args[0], _UNARY)}", _UNARY
         if node.op == "view":
-            return f"{'tw_bits' if node.dtype == 'int32' else 'tw_float'}({args[0][0]})", PRIMARY
+            return f"{'tw_bits' if node.dtype == 'int32' else 'tw_float'}({args[0][0]})", _PRIMARY
         if node.op == "where":
-            condition, then, otherwise = (_closed(arg, TERNARY + 1) for arg in args)
-            return f"{condition} ? {then} : {otherwise}", TERNARY
+            condition, then, otherwise = (_closed(arg, _TERNARY + 1) for arg in args)
+            return f"{condition} ? {then} : {otherwise}", _TERNARY
         if node.op == "copysign":
-            return f"__builtin_copysignf({args[0][0]}, {args[1][0]})", PRIMARY
+            return f"__builtin_copysignf({args[0][0]}, {args[1][0]})", _PRIMARY
         if node.op == "high":
-            return f"tw_high_{node.dtype}({args[0][0]}, {args[1][0]})", PRIMARY
+            return f"tw_high_{node.dtype}({args[0][0]}, {args[1][0]})", _PRIMARY
         if node.op == "sqrt":
-            return f"tw_sqrt({args[0][0]})", PRIMARY
+            return f"tw_sqrt({args[0][0]})", _PRIMARY
         if node.op == "logical_not":
-            return f"!{_closed(args[0], UNARY)}", UNARY
-        if node.dtype not in FLOATS and node.op in OF_INTEGERS:
+            return f"!{_closed(args[0], _UNARY)}", _UNARY
+        if node.dtype not in FLOATS and node.op in _OF_INTEGERS:
             return self._integer(node, args)
         if node.op == "absolute":
-            return f"__builtin_fabs{'f' if node.dtype == 'float32' else ''}({args[0][0]})", PRIMARY
+            return f"__builtin_fabs{'f' if node.dtype == 'float32' else ''}({args[0][0]})", _PRIMARY
         if node.op == "negative":
-            return f"-{_closed(args[0], PRIMARY)}", UNARY
-        operator, binding = BINARY[node.op]
-        if node.dtype == "bool" and node.op in LAZY:
-            operator = LAZY[node.op]
-        if binding < COMPARISON or operator == ">>":  # C's binding of these surprises: C compilers ask for parentheses
-            return f"{_closed(args[0], UNARY)} {operator} {_closed(args[1], UNARY)}", binding
+            return f"-{_closed(args[0], _PRIMARY)}", _UNARY
+        operator, binding = _BINARY[node.op]
+        if node.dtype == "bool" and node.op in _LAZY:
+            operator = _LAZY[node.op]
+        if binding < _COMPARISON or operator == ">>":  # C's binding of these surprises: C compilers ask for parentheses
+            return f"{_closed(args[0], _UNARY)} {operator} {_closed(args[1], _UNARY)}", binding
         return f"{_closed(args[0], binding)} {operator} {_closed(args[1], binding + 1)}", binding
 
     def _integer(self, node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
         """Return integer arithmetic: compiled with -fwrapv, which lets it wrap around as NumPy's does."""
         value = args[0][0]
         if node.op == "divide":
-            return f"tw_divide_{node.dtype}({value}, {args[1][0]})", PRIMARY
+            return f"tw_divide_{node.dtype}({value}, {args[1][0]})", _PRIMARY
         if node.op == "left_shift":
             unsigned = "uint64_t" if "64" in node.dtype else "uint32_t"
-            text = f"({unsigned}){_closed(args[0], UNARY)} << {_closed(args[1], UNARY)}"
-            return f"({ctype(node.dtype)})({text})", UNARY
+            text = f"({unsigned}){_closed(args[0], _UNARY)} << {_closed(args[1], _UNARY)}"
+            return f"({ctype(node.dtype)})({text})", _UNARY
         if node.op == "absolute":
-            text, binding = f"{_closed(args[0], UNARY)} < 0 ? -{_closed(args[0], PRIMARY)} : {value}", TERNARY
+            text, binding = f"{_closed(args[0], _UNARY)} < 0 ? -{_closed(args[0], _PRIMARY)} : {value}", _TERNARY
         elif node.op == "negative":
-            text, binding = f"-{_closed(args[0], PRIMARY)}", UNARY
+            text, binding = f"-{_closed(args[0], _PRIMARY)}", _UNARY
         else:
-            operator, binding = BINARY[node.op]
+            operator, binding = _BINARY[node.op]
             text = f"{_closed(args[0], binding)} {operator} {_closed(args[1], binding + 1)}"
         # Narrow operands are added as int.
-        return (text, binding) if node.dtype in WORDS else (f"({ctype(node.dtype)})({text})", UNARY)
+        return (text, binding) if node.dtype in _WORDS else (f"({ctype(node.dtype)})({text})", _UNARY)
 
 
-WORDS = ("int32", "uint32", "int64", "uint64")
-OF_INTEGERS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "left_shift"}
+_WORDS = ("int32", "uint32", "int64", "uint64")
+_OF_INTEGERS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "left_shift"}
 
 
 def _closed(arg: tuple[str, int], binding: int) -> str:

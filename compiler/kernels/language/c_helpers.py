@@ -6,6 +6,8 @@ from tilewright.compiler.kernels.language import float_functions as functions
 from tilewright.compiler.kernels.language.c_expression import c_function, called
 from tilewright.compiler.kernels.language.expression import Expression, ScalarFunction
 
+__all__ = ["helper_names", "helper_text"]
+
 _BITS = """\
 /* The bits of a float. */
 static int32_t tw_bits(float x)
@@ -105,7 +107,7 @@ static {name}_t tw_divide_{name}({name}_t a, {name}_t b)
 }}"""
 
 
-PLAIN: dict[str, str] = {
+_PLAIN: dict[str, str] = {
     "tw_bits": _BITS, "tw_float": _FLOAT, "tw_sqrt": _SQRT, "tw_move": _MOVE,
     "tw_high_int32": _high("int32", "int64"), "tw_high_uint32": _high("uint32", "uint64"),
     **{f"tw_divide_{name}": _divide(name) for name in ("int8", "int16", "int32", "int64")},
@@ -113,9 +115,9 @@ PLAIN: dict[str, str] = {
 }
 """Text by name of the functions that are C by nature."""
 
-NEEDS = {"tw_sqrt": ("tw_bits", "tw_float")}
+_NEEDS = {"tw_sqrt": ("tw_bits", "tw_float")}
 
-FUNCTIONS: dict[str, ScalarFunction] = {
+_FUNCTIONS: dict[str, ScalarFunction] = {
     each.name: each for each in vars(functions).values() if isinstance(each, ScalarFunction)}
 """Functions written as expressions, by their name in C."""
 
@@ -132,12 +134,12 @@ def helper_names(*expressions: Expression) -> tuple[str, ...]:
 def helper_text(names: Iterable[str]) -> str:
     """Return the definitions of the C functions ``names`` and of those they call, each once, callees first."""
     ordered = dict.fromkeys(each for name in names for each in _with_needs(name))
-    return "\n\n".join(PLAIN[name] if name in PLAIN else c_function(FUNCTIONS[name]) for name in ordered)
+    return "\n\n".join(_PLAIN[name] if name in _PLAIN else c_function(_FUNCTIONS[name]) for name in ordered)
 
 
 def _with_needs(name: str) -> Iterator[str]:
-    if name in FUNCTIONS:
-        yield from helper_names(FUNCTIONS[name].body)
-    for need in NEEDS.get(name, ()):
+    if name in _FUNCTIONS:
+        yield from helper_names(_FUNCTIONS[name].body)
+    for need in _NEEDS.get(name, ()):
         yield from _with_needs(need)
     yield name

@@ -7,6 +7,11 @@ from types import MappingProxyType
 from tilewright.compiler.kernels.language.c_expression import c_declarations, c_lines, ctype
 from tilewright.compiler.kernels.language.expression import Expression, nodes, variable
 
+__all__ = [
+    "INDENT", "Dims", "Nest", "StridedElement", "broadcast_strides", "elementwise", "loops", "merged", "nest",
+    "offset_text", "place", "row_major",
+]
+
 Dims = tuple[int, ...]
 INDENT = "    "
 

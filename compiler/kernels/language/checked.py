@@ -9,12 +9,17 @@ from tilewright.compiler.kernels.language.kernel import Kernel
 from tilewright.errors import Error
 from tilewright.isa.program import MAX_RANK, Call, Operand
 
+__all__ = [
+    "ALL", "INTEGERS", "CheckedKernel", "Dims", "Refused", "at_most", "attribute", "axis_of", "broadcast", "integers",
+    "operand", "opset", "optional", "required",
+]
+
 Dims = tuple[int, ...]
 
 INTEGERS = ("int8", "uint8", "int32", "int64")
 ALL = ("float32", *INTEGERS, "bool")
 
-NEWEST_OPSET = 1000
+_NEWEST_OPSET = 1000
 """Stands for the newest operator set where a call names none."""
 
 
@@ -58,7 +63,7 @@ def attribute(call: Call, name: str, default: Any) -> Any:
 
 def opset(call: Call) -> int:
     """Return the version of the operator set."""
-    return int(attribute(call, "opset", NEWEST_OPSET))
+    return int(attribute(call, "opset", _NEWEST_OPSET))
 
 
 def integers(call: Call, name: str) -> list[int] | None:

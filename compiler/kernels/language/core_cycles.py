@@ -8,22 +8,24 @@ numbers alike in size are a little quicker, and what a choice costs depends on t
 from tilewright.compiler.kernels.language.expression import FLOATS, Expression
 from tilewright.isa.machine import MemoryTiming
 
+__all__ = ["BRANCH", "CALL", "LOOP", "ROW", "SINGLE", "START", "access_cycles", "expression_cycles"]
+
 SINGLE = {"add": 70, "subtract": 70, "multiply": 53, "divide": 97, "sqrt": 420, "compare": 24}
-DOUBLE = {"add": 156, "subtract": 156, "multiply": 127, "divide": 210, "compare": 52}
-INTEGER = {"multiply": 2, "divide": 35, "high": 5}
-WIDE = {"add": 3, "subtract": 3, "multiply": 8, "divide": 200, "left_shift": 6, "right_shift": 6}
+_DOUBLE = {"add": 156, "subtract": 156, "multiply": 127, "divide": 210, "compare": 52}
+_INTEGER = {"multiply": 2, "divide": 35, "high": 5}
+_WIDE = {"add": 3, "subtract": 3, "multiply": 8, "divide": 200, "left_shift": 6, "right_shift": 6}
 """Of 64-bit integers."""
 
-CAST = {("float32", "int32"): 46, ("int32", "float32"): 18, ("float32", "int64"): 110, ("int64", "float32"): 60,
+_CAST = {("float32", "int32"): 46, ("int32", "float32"): 18, ("float32", "int64"): 110, ("int64", "float32"): 60,
         ("float64", "int32"): 61, ("int32", "float64"): 20, ("float64", "float32"): 21, ("float32", "float64"): 30}
 """By dtype of the result and of the operand, int32 standing for all integers but int64."""
 
-COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-IS_NAN = 8
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_IS_NAN = 8
 CALL = 4
 BRANCH = 1
 
-EDGE = 100
+_EDGE = 100
 """Below this a side of a choice is taken for an edge case."""
 
 LOOP = 4
@@ -55,26 +57,26 @@ def expression_cycles(expression: Expression, *, inside: bool = False) -> float:
         known.add(id(node))
         args = [cost(arg) for arg in node.args]
         if node.op == "where":
-            edge = inside and min(args[1:]) < EDGE
+            edge = inside and min(args[1:]) < _EDGE
             return BRANCH + args[0] + (max(args[1:]) if edge else sum(args[1:]) / 2)
-        return sum(args) + operation_cycles(node)
+        return sum(args) + _operation_cycles(node)
 
     return cost(expression)
 
 
-def operation_cycles(node: Expression) -> float:
+def _operation_cycles(node: Expression) -> float:
     """Return what one operation costs without its operands."""
     if node.op == "call":
         return CALL + expression_cycles(node.value.body, inside=True)
     dtype = node.args[0].dtype
     if node.op == "cast":
         pair = tuple(each if each in (*FLOATS, "int64") else "int32" for each in (node.dtype, dtype))
-        return CAST.get((pair[0], pair[1]), 1)
+        return _CAST.get((pair[0], pair[1]), 1)
     if node.op in ("view", "copysign", "negative", "absolute", "logical_not") and dtype in FLOATS:
         return 2
-    if node.op in COMPARISONS and dtype in FLOATS:
+    if node.op in _COMPARISONS and dtype in FLOATS:
         same = node.args[0] is node.args[1]
-        return IS_NAN if same else (SINGLE if dtype == "float32" else DOUBLE)["compare"]
+        return _IS_NAN if same else (SINGLE if dtype == "float32" else _DOUBLE)["compare"]
     if dtype in FLOATS:
-        return (SINGLE if dtype == "float32" else DOUBLE)[node.op]
-    return (WIDE if "64" in dtype else INTEGER).get(node.op, 3 if "64" in dtype else 1)
+        return (SINGLE if dtype == "float32" else _DOUBLE)[node.op]
+    return (_WIDE if "64" in dtype else _INTEGER).get(node.op, 3 if "64" in dtype else 1)

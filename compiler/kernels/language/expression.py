@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    "FLOATS", "NUMPY", "Expression", "Number", "Operand", "ScalarFunction", "binary", "both", "compare", "constant",
+    "copysign", "equal", "evaluate", "function", "high", "is_nan", "nodes", "not_equal", "sqrt", "variable", "where",
+]
+
 Number = float | int
 
 FLOATS = ("float32", "float64")

@@ -14,6 +14,8 @@ import numpy as np
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["CTYPES", "Kernel"]
+
 
 class Kernel(ABC):
     """One ONNX operator on the host core.

@@ -17,10 +17,12 @@ from tilewright.compiler.kernels.language.expression import (
 from tilewright.compiler.kernels.operators.elementwise import Elementwise, Formula
 from tilewright.isa.program import Call
 
+__all__ = ["FLOAT", "KERNELS", "NUMBERS", "ONNX_DTYPES", "TRANSCENDENTAL", "UNARY", "cast", "greatest", "least"]
+
 NUMBERS = ("float32", *INTEGERS)
 FLOAT = ("float32",)
-NEAR = "relative 1e-6, absolute 3e-7 near 0"
-MANY = 1000
+_NEAR = "relative 1e-6, absolute 3e-7 near 0"
+_MANY = 1000
 """More inputs than any n-ary operator has."""
 
 ONNX_DTYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool"}
@@ -42,7 +44,7 @@ def _or(condition: Expression, value: Expression) -> Expression:
     return binary("bitwise_or", condition, is_nan(value)) if value.dtype == "float32" else condition
 
 
-def clamp(x: Expression, low: float, high: float) -> Expression:
+def _clamp(x: Expression, low: float, high: float) -> Expression:
     """Return ``x`` bounded by constants."""
     return where(x < low, low, where(x > high, high, x))
 
@@ -106,11 +108,11 @@ def _celu(call: Call, x: Expression) -> Expression:
 
 
 def _hard_sigmoid(call: Call, x: Expression) -> Expression:
-    return clamp((x * _number(call, "alpha", 0.2) + _number(call, "beta", 0.5)).named("line"), 0, 1)
+    return _clamp((x * _number(call, "alpha", 0.2) + _number(call, "beta", 0.5)).named("line"), 0, 1)
 
 
 def _hard_swish(call: Call, x: Expression) -> Expression:
-    return x * clamp((x * (1 / 6) + 0.5).named("line"), 0, 1)
+    return x * _clamp((x * (1 / 6) + 0.5).named("line"), 0, 1)
 
 
 def _sign(call: Call, x: Expression) -> Expression:
@@ -144,24 +146,24 @@ def _unary(formula: Callable[[Expression], Expression]) -> Formula:
     return lambda call, x: formula(x)
 
 
-TWO = (2, 2)
-ARITHMETIC = (
-    *(Elementwise(op, _pair(name), [NUMBERS], inputs=TWO)
+_TWO = (2, 2)
+_ARITHMETIC = (
+    *(Elementwise(op, _pair(name), [NUMBERS], inputs=_TWO)
       for op, name in (("Add", "add"), ("Sub", "subtract"), ("Mul", "multiply"), ("Div", "divide"))),
-    Elementwise("Pow", _power, [FLOAT, ("float32", "int32", "int64")], inputs=TWO, same=False, exactness="1 ulp",
+    Elementwise("Pow", _power, [FLOAT, ("float32", "int32", "int64")], inputs=_TWO, same=False, exactness="1 ulp",
                 limits="float32, exponents also int32 int64"),
-    Elementwise("PRelu", lambda call, x, slope: where(x < 0, x * slope, x), [FLOAT], inputs=TWO),
-    Elementwise("Min", _fold(least), [NUMBERS], inputs=(1, MANY)),
-    Elementwise("Max", _fold(greatest), [NUMBERS], inputs=(1, MANY)),
-    Elementwise("Sum", _fold(lambda a, b: a + b), [FLOAT], inputs=(1, MANY)),
-    Elementwise("Mean", _mean, [FLOAT], inputs=(1, MANY)),
+    Elementwise("PRelu", lambda call, x, slope: where(x < 0, x * slope, x), [FLOAT], inputs=_TWO),
+    Elementwise("Min", _fold(least), [NUMBERS], inputs=(1, _MANY)),
+    Elementwise("Max", _fold(greatest), [NUMBERS], inputs=(1, _MANY)),
+    Elementwise("Sum", _fold(lambda a, b: a + b), [FLOAT], inputs=(1, _MANY)),
+    Elementwise("Mean", _mean, [FLOAT], inputs=(1, _MANY)),
 )
-LOGIC = (
-    Elementwise("Equal", _comparison("equal"), [ALL], inputs=TWO),
-    *(Elementwise(op, _comparison(name), [NUMBERS], inputs=TWO)
+_LOGIC = (
+    Elementwise("Equal", _comparison("equal"), [ALL], inputs=_TWO),
+    *(Elementwise(op, _comparison(name), [NUMBERS], inputs=_TWO)
       for op, name in (("Greater", "greater"), ("GreaterOrEqual", "greater_equal"), ("Less", "less"),
                        ("LessOrEqual", "less_equal"))),
-    *(Elementwise(op, _pair(f"bitwise_{name}"), [("bool",)], inputs=TWO)
+    *(Elementwise(op, _pair(f"bitwise_{name}"), [("bool",)], inputs=_TWO)
       for op, name in (("And", "and"), ("Or", "or"), ("Xor", "xor"))),
     Elementwise("Not", _unary(lambda x: Expression("logical_not", "bool", (x,))), [("bool",)]),
     Elementwise("IsNaN", _unary(is_nan), [FLOAT]),
@@ -184,18 +186,18 @@ UNARY = (
     Elementwise("Dropout", lambda call, x, ratio=None, training=None: x, [FLOAT], inputs=(1, 1),
                 limits="float32, inference only"),
     Elementwise("Cast", _cast, [ALL]),
-    Elementwise("HardSigmoid", _hard_sigmoid, [FLOAT], exactness=NEAR),
-    Elementwise("HardSwish", _hard_swish, [FLOAT], exactness=NEAR),
+    Elementwise("HardSigmoid", _hard_sigmoid, [FLOAT], exactness=_NEAR),
+    Elementwise("HardSwish", _hard_swish, [FLOAT], exactness=_NEAR),
 )
 TRANSCENDENTAL = (
     *(Elementwise(op, _unary(formula), [FLOAT], exactness=f"{bound} ulp")
       for op, formula, bound in (("Exp", f.exp, 1), ("Log", f.log, 1), ("Tanh", f.tanh, 3), ("Sigmoid", f.sigmoid, 3),
                                  ("Softplus", f.softplus, 4), ("Erf", f.erf, 3))),
-    *(Elementwise(op, formula, [FLOAT], exactness=NEAR)
+    *(Elementwise(op, formula, [FLOAT], exactness=_NEAR)
       for op, formula in (("Elu", _elu), ("Selu", _selu), ("Celu", _celu), ("Gelu", _gelu))),
     Elementwise("Mish", _unary(lambda x: x * f.tanh(f.softplus(x))), [FLOAT], exactness="4 ulp"),
     Elementwise("Swish", lambda call, x: x * f.sigmoid(x * _number(call, "alpha", 1)), [FLOAT], exactness="4 ulp"),
     Elementwise("QuickGelu", lambda call, x: x * f.sigmoid(x * _number(call, "alpha", 1.702)), [FLOAT],
                 exactness="relative 2e-6"),
 )
-KERNELS = (*ARITHMETIC, *LOGIC, *UNARY, *TRANSCENDENTAL)
+KERNELS = (*_ARITHMETIC, *_LOGIC, *UNARY, *TRANSCENDENTAL)

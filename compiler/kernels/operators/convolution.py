@@ -21,6 +21,8 @@ from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow,
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["KERNELS", "Convolution"]
+
 
 class Convolution(CheckedKernel):
     """A convolution in one of the arithmetics; ``bias`` is the position of that input, if there is one."""

@@ -22,6 +22,8 @@ from tilewright.compiler.kernels.language.expression import Expression, evaluate
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["Elementwise", "ElementwisePerChannel", "Formula"]
+
 Formula = Callable[..., Expression]
 """(call, one expression per input or None) → the result."""
 

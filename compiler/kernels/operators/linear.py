@@ -30,6 +30,8 @@ from tilewright.compiler.kernels.operators.products import FLOAT, INTEGER, QUANT
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
+__all__ = ["KERNELS", "Gemm", "MatMul"]
+
 
 class MatMul(CheckedKernel):
     """A product of matrices, batched and broadcast as NumPy's, in one of the arithmetics."""

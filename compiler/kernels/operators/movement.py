@@ -19,6 +19,11 @@ from tilewright.compiler.kernels.language.checked import (
 from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, StridedCopy, whole
 from tilewright.isa.program import Call, Operand
 
+__all__ = [
+    "KERNELS", "ConcatKernel", "DepthToSpaceKernel", "ExpandKernel", "GatherKernel", "PadKernel", "ReshapeKernel",
+    "SliceKernel", "SpaceToDepthKernel", "TileKernel", "TransposeKernel",
+]
+
 
 class TransposeKernel(CopyKernel):
     """Axes in another order."""

@@ -26,6 +26,8 @@ from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["KERNELS", "SQUARES", "BatchNormalisation", "LocalResponse", "LpNormalization", "RowNormalisation"]
+
 
 def _batch_normalisation(call: Call, x: Expression, scale: Expression, bias: Expression, mean: Expression,
                          variance: Expression) -> Expression:
@@ -35,11 +37,11 @@ def _batch_normalisation(call: Call, x: Expression, scale: Expression, bias: Exp
     return x * factor + (bias - mean * factor)
 
 
-X, MEAN, TOTAL, SQUARES, DEVIATION, SCALE, BIAS = (variable(name, "float32") for name in (
+_X, _MEAN, _TOTAL, SQUARES, _DEVIATION, _SCALE, _BIAS = (variable(name, "float32") for name in (
     "x", "mean", "total", "squares", "deviation", "scale", "bias"))
-SUM = TOTAL + X
-DISTANCE = (X - MEAN).named("distance")
-SUM_OF_SQUARES = SQUARES + DISTANCE * DISTANCE
+_SUM = _TOTAL + _X
+_DISTANCE = (_X - _MEAN).named("distance")
+_SUM_OF_SQUARES = SQUARES + _DISTANCE * _DISTANCE
 
 
 class RowNormalisation(CheckedKernel):
@@ -77,11 +79,11 @@ class RowNormalisation(CheckedKernel):
         count = np.float32(rows.length)
         total = np.zeros(rows.count, np.float32)
         for x in split:
-            total = evaluate(SUM, {"total": total, "x": x})
+            total = evaluate(_SUM, {"total": total, "x": x})
         mean = total / count
         squares = np.zeros(rows.count, np.float32)
         for x in split:
-            squares = evaluate(SUM_OF_SQUARES, {"squares": squares, "x": x, "mean": mean})
+            squares = evaluate(_SUM_OF_SQUARES, {"squares": squares, "x": x, "mean": mean})
         shape = tuple(dim if axis in axes else 1 for axis, dim in enumerate(rows.dims))
         given: list[np.ndarray] = [np.zeros((), np.float32) if position >= len(arrays) or arrays[position] is None
                                    else np.asarray(arrays[position]).reshape(shape) for position in (1, 2)]
@@ -104,10 +106,10 @@ class RowNormalisation(CheckedKernel):
                 return f"const float x = in0[{offset(source, [*indices, *inner])}];"
 
             def adds(inner: list[str]) -> list[str]:
-                return [load(inner), f"total = {c_lines(SUM)[1]};"]
+                return [load(inner), f"total = {c_lines(_SUM)[1]};"]
 
             def squares(inner: list[str]) -> list[str]:
-                lines, text = c_lines(SUM_OF_SQUARES)
+                lines, text = c_lines(_SUM_OF_SQUARES)
                 return [load(inner), *lines, f"squares = {text};"]
 
             def last(inner: list[str]) -> list[str]:
@@ -133,7 +135,7 @@ class RowNormalisation(CheckedKernel):
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows, _ = self._rows(call)
-        work = sum(map(expression_cycles, (SUM, SUM_OF_SQUARES, self._last(call))))
+        work = sum(map(expression_cycles, (_SUM, _SUM_OF_SQUARES, self._last(call))))
         accesses = 2 * access_cycles(memory) + access_cycles(memory, 2, 1)
         row = ROW + expression_cycles(self._deviation(call, rows)) + SINGLE["divide"]
         return START + int(rows.count * (rows.length * (accesses + 3 * LOOP + work) + row))
@@ -142,8 +144,8 @@ class RowNormalisation(CheckedKernel):
         return sqrt(SQUARES / float(rows.length) + float(attribute(call, "epsilon", 1e-5)))
 
     def _last(self, call: Call) -> Expression:
-        normal = (X - MEAN) / DEVIATION
-        return normal * SCALE + BIAS if self._given(call, 2) else normal * SCALE
+        normal = (_X - _MEAN) / _DEVIATION
+        return normal * _SCALE + _BIAS if self._given(call, 2) else normal * _SCALE
 
     @staticmethod
     def _given(call: Call, position: int) -> bool:
@@ -172,7 +174,7 @@ class RowNormalisation(CheckedKernel):
         return (strides[0], strides[1] * rows.dims[2], *strides[1:])
 
 
-MAX_NEIGHBOURS = 1 << 16
+_MAX_NEIGHBOURS = 1 << 16
 
 
 class LocalResponse(CheckedKernel):
@@ -185,8 +187,8 @@ class LocalResponse(CheckedKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, FLOAT)
-        if len(source.dims) < 3 or not 1 <= self._size(call) <= MAX_NEIGHBOURS:
-            raise Refused(f"LRN must have an input of rank 3 or more and a size from 1 to {MAX_NEIGHBOURS}, "
+        if len(source.dims) < 3 or not 1 <= self._size(call) <= _MAX_NEIGHBOURS:
+            raise Refused(f"LRN must have an input of rank 3 or more and a size from 1 to {_MAX_NEIGHBOURS}, "
                           f"not {source.dims!r} and {call.attrs.get('size')!r}")
         self._last(call)
         return source.dtype, source.dims
@@ -201,7 +203,7 @@ class LocalResponse(CheckedKernel):
             low, high = max(0, -shift), min(channels, channels - shift)
             if low < high:
                 near = x[:, low + shift:high + shift]
-                total[:, low:high] = evaluate(TOTAL + X * X, {"total": total[:, low:high], "x": near})
+                total[:, low:high] = evaluate(_TOTAL + _X * _X, {"total": total[:, low:high], "x": near})
         return np.asarray(evaluate(self._last(call), {"x": x, "total": total}))
 
     def c_body(self, call: Call, function: str) -> list[str]:
@@ -228,7 +230,7 @@ class LocalResponse(CheckedKernel):
         return helper_names(self._last(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        near = self._size(call) * (access_cycles(memory) + LOOP + expression_cycles(TOTAL + X * X))
+        near = self._size(call) * (access_cycles(memory) + LOOP + expression_cycles(_TOTAL + _X * _X))
         each = near + access_cycles(memory, 1, 1) + ROW + expression_cycles(self._last(call))
         return START + int(math.prod(call.output.dims) * each)
 
@@ -238,11 +240,11 @@ class LocalResponse(CheckedKernel):
     def _last(self, call: Call) -> Expression:
         alpha, beta, bias = (float(attribute(call, name, default)) for name, default in
                              (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)))
-        base = TOTAL * (alpha / self._size(call)) + bias
+        base = _TOTAL * (alpha / self._size(call)) + bias
         if beta == 0.75:  # as it nearly always is: two square roots instead of a power
             root = sqrt(base).named("root")
-            return X / (root * sqrt(root))
-        return X / f.power(base, TOTAL * 0 + beta)
+            return _X / (root * sqrt(root))
+        return _X / f.power(base, _TOTAL * 0 + beta)
 
 
 class LpNormalization(CheckedKernel):
@@ -296,11 +298,11 @@ class LpNormalization(CheckedKernel):
         return START + int(math.prod(call.output.dims) * (3 * access_cycles(memory) + 2 * LOOP + work))
 
     def _step(self, call: Call) -> Expression:
-        return TOTAL + (abs(X) if attribute(call, "p", 2) == 1 else X * X)
+        return _TOTAL + (abs(_X) if attribute(call, "p", 2) == 1 else _X * _X)
 
     def _last(self, call: Call) -> Expression:
-        norm = TOTAL if attribute(call, "p", 2) == 1 else sqrt(TOTAL)
-        return where(equal(TOTAL, 0), constant(0, "float32"), X / norm)
+        norm = _TOTAL if attribute(call, "p", 2) == 1 else sqrt(_TOTAL)
+        return where(equal(_TOTAL, 0), constant(0, "float32"), _X / norm)
 
     def _rows(self, call: Call) -> Rows:
         dims = call.inputs[0].dims

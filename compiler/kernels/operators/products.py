@@ -28,10 +28,12 @@ from tilewright.compiler.kernels.operators.quantisation import round_to_integer,
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
-QUICKER = 7
+__all__ = ["FLOAT", "INTEGER", "QLINEAR_MUL", "QUANTISED", "SCALES_AND_ZEROS", "Products"]
+
+_QUICKER = 7
 """Cycles that a product and its addition to a sum take less than those of any numbers."""
 
-BYTES = ("int8", "uint8")
+_BYTES = ("int8", "uint8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class Products:
             If an operand has the wrong dtype, or is no scalar where it must be one.
         """
         for position in (self.x, self.w):
-            required(call, position, ("float32",) if self.floats else BYTES)
+            required(call, position, ("float32",) if self.floats else _BYTES)
         for zero, twin in ((self.x_zero, self.x), (self.w_zero, self.w)):
             if zero is not None:
                 optional(call, zero, (call.inputs[twin].dtype,))
@@ -76,7 +78,7 @@ class Products:
         for single in (self.x_zero, self.x_scale, self.y_scale, self.y_zero):
             if single is not None and single < len(call.inputs) and math.prod(call.inputs[single].dims) != 1:
                 raise Refused(f"{call.kernel} must have one number as input {single}, not {call.inputs[single].dims!r}")
-        return self.total if self.y_zero is None else required(call, self.y_zero, BYTES).dtype
+        return self.total if self.y_zero is None else required(call, self.y_zero, _BYTES).dtype
 
     def per_channel(self, call: Call, channels: int) -> None:
         """Refuse scales and zero points of the weights that are neither one nor one per channel."""
@@ -148,7 +150,7 @@ class Products:
 
     def step_cycles(self, memory: MemoryTiming) -> int:
         """Return the cycles of a product and its addition."""
-        arithmetic = SINGLE["multiply"] + SINGLE["add"] - QUICKER if self.floats else 2
+        arithmetic = SINGLE["multiply"] + SINGLE["add"] - _QUICKER if self.floats else 2
         return LOOP + access_cycles(memory, 2) + arithmetic
 
     def after_cycles(self, call: Call, memory: MemoryTiming) -> int:

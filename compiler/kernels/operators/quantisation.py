@@ -13,18 +13,20 @@ from tilewright.compiler.kernels.language.expression import Expression, constant
 from tilewright.compiler.kernels.operators.elementwise import ElementwisePerChannel
 from tilewright.isa.program import Call
 
-QUANTISED = ("int8", "uint8", "int16", "uint16")
-ONNX_QUANTISED = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
+__all__ = ["KERNELS", "QUANTISED", "PerAxis", "round_to_integer", "saturate"]
 
-ROUNDING = 12582912.0
+QUANTISED = ("int8", "uint8", "int16", "uint16")
+_ONNX_QUANTISED = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
+
+_ROUNDING = 12582912.0
 """1.5 * 2**23: adding it to a float32 of up to 2**22 rounds that to an integer, which the lower bits then hold."""
 
-ROUNDING_BITS = 0x4B400000
+_ROUNDING_BITS = 0x4B400000
 
 
 def round_to_integer(x: Expression) -> Expression:
     """Return the nearest int32 of a float32 of at most 2**22 in size, halves to even."""
-    return (x + ROUNDING).view("int32") - ROUNDING_BITS
+    return (x + _ROUNDING).view("int32") - _ROUNDING_BITS
 
 
 def saturate(x: Expression, zero_point: Expression, dtype: str) -> Expression:
@@ -42,7 +44,7 @@ def _zero(zero_point: Expression | None) -> Expression:
 def _quantise(call: Call, x: Expression, scale: Expression, zero_point: Expression | None = None) -> Expression:
     _no_blocks(call)
     code = attribute(call, "output_dtype", 0)
-    dtype = zero_point.dtype if zero_point is not None else ONNX_QUANTISED.get(code, "uint8" if code == 0 else "")
+    dtype = zero_point.dtype if zero_point is not None else _ONNX_QUANTISED.get(code, "uint8" if code == 0 else "")
     if dtype not in QUANTISED:
         raise Refused(f"QuantizeLinear goes to {' '.join(QUANTISED)}, not to ONNX's type {code!r}")
     return saturate((x / scale).named("quotient"), _zero(zero_point), dtype)

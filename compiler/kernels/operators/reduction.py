@@ -36,6 +36,8 @@ from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["KERNELS", "SUM", "Position", "Reduction", "RowPass", "RunningSum", "lowest"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPass:
@@ -46,14 +48,14 @@ class RowPass:
     step: Expression
 
 
-Scheme = Callable[[str, int], tuple[list[RowPass], Expression]]
+_Scheme = Callable[[str, int], tuple[list[RowPass], Expression]]
 """(dtype, elements of a row) → passes, and the result from the passes' names."""
 
 
 class Reduction(CheckedKernel):
     """A reduction given by its passes; ``spatial`` if it is over all axes from the third on."""
 
-    def __init__(self, op: str, scheme: Scheme, dtypes: Collection[str] = FLOAT, *, spatial: bool = False,
+    def __init__(self, op: str, scheme: _Scheme, dtypes: Collection[str] = FLOAT, *, spatial: bool = False,
                  exactness: str = "exact") -> None:
         self.op = op
         self.scheme = scheme
@@ -130,7 +132,7 @@ class Reduction(CheckedKernel):
 
 
 def _simple(start: Callable[[str], Number], step: Callable[[Expression, Expression], Expression],
-            finish: Callable[[Expression, int], Expression] = lambda total, count: total) -> Scheme:
+            finish: Callable[[Expression, int], Expression] = lambda total, count: total) -> _Scheme:
     def scheme(dtype: str, count: int) -> tuple[list[RowPass], Expression]:
         total, x = variable("total", dtype), variable("x", dtype)
         return [RowPass("total", start(dtype), step(total, x))], finish(total, count)
@@ -149,7 +151,7 @@ def lowest(dtype: str) -> Number:
     return -f.INFINITY if dtype == "float32" else int(np.iinfo(dtype).min)
 
 
-def highest(dtype: str) -> Number:
+def _highest(dtype: str) -> Number:
     """Return the largest value of ``dtype``."""
     return f.INFINITY if dtype == "float32" else int(np.iinfo(dtype).max)
 
@@ -268,25 +270,25 @@ def _zero(dtype: str) -> Number:
 
 
 SUM = "float32 relative 1e-5 (sums in another order), integers exact"
-FLOAT_SUM = "relative 1e-5 (sums in another order)"
-MEAN = _simple(_zero, lambda total, x: total + x, lambda total, count: total / float(count))
-MAXIMUM = _simple(lowest, greatest)
+_FLOAT_SUM = "relative 1e-5 (sums in another order)"
+_MEAN = _simple(_zero, lambda total, x: total + x, lambda total, count: total / float(count))
+_MAXIMUM = _simple(lowest, greatest)
 KERNELS = (
     Reduction("ReduceSum", _simple(_zero, lambda total, x: total + x), ("float32", "int32", "int64"), exactness=SUM),
-    Reduction("ReduceMean", MEAN, exactness=FLOAT_SUM),
-    Reduction("ReduceMax", MAXIMUM, NUMBERS),
-    Reduction("ReduceMin", _simple(highest, least), NUMBERS),
+    Reduction("ReduceMean", _MEAN, exactness=_FLOAT_SUM),
+    Reduction("ReduceMax", _MAXIMUM, NUMBERS),
+    Reduction("ReduceMin", _simple(_highest, least), NUMBERS),
     Reduction("ReduceProd", _simple(lambda dtype: 1, lambda total, x: total * x), ("float32", "int32", "int64"),
               exactness=SUM),
-    Reduction("ReduceSumSquare", _simple(_zero, lambda total, x: total + x * x), exactness=FLOAT_SUM),
-    Reduction("ReduceL1", _simple(_zero, lambda total, x: total + abs(x)), exactness=FLOAT_SUM),
+    Reduction("ReduceSumSquare", _simple(_zero, lambda total, x: total + x * x), exactness=_FLOAT_SUM),
+    Reduction("ReduceL1", _simple(_zero, lambda total, x: total + abs(x)), exactness=_FLOAT_SUM),
     Reduction("ReduceL2", _simple(_zero, lambda total, x: total + x * x, lambda total, _: sqrt(total)),
-              exactness=FLOAT_SUM),
+              exactness=_FLOAT_SUM),
     Reduction("ReduceLogSum", _simple(_zero, lambda total, x: total + x, lambda total, _: f.log(total)),
-              exactness=FLOAT_SUM),
-    Reduction("ReduceLogSumExp", _log_sum_exp, exactness=FLOAT_SUM),
-    Reduction("GlobalAveragePool", MEAN, spatial=True, exactness=FLOAT_SUM),
-    Reduction("GlobalMaxPool", MAXIMUM, spatial=True),
+              exactness=_FLOAT_SUM),
+    Reduction("ReduceLogSumExp", _log_sum_exp, exactness=_FLOAT_SUM),
+    Reduction("GlobalAveragePool", _MEAN, spatial=True, exactness=_FLOAT_SUM),
+    Reduction("GlobalMaxPool", _MAXIMUM, spatial=True),
     Position("ArgMax", ">"),
     Position("ArgMin", "<"),
     RunningSum(),

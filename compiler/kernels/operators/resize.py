@@ -18,12 +18,14 @@ from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, 
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
-TAPS = {"linear": 2, "cubic": 4}
+__all__ = ["KERNELS", "Resize"]
+
+_TAPS = {"linear": 2, "cubic": 4}
 """Neighbours per axis."""
 
-COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
-NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
-REFUSED = (("antialias", 0), ("exclude_outside", 0), ("keep_aspect_ratio_policy", "stretch"))
+_COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
+_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+_REFUSED = (("antialias", 0), ("exclude_outside", 0), ("keep_aspect_ratio_policy", "stretch"))
 """Attributes of which only the default is known."""
 
 
@@ -40,11 +42,11 @@ class Resize(CopyKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         mode = _mode(call)
         source = required(call, 0, ANY if mode == "nearest" else ("float32",))
-        for name, default in REFUSED:
+        for name, default in _REFUSED:
             if attribute(call, name, default) != default:
                 raise Refused(f"{self.op} must have {name} {default!r}, not {call.attrs[name]!r}")
-        if _coordinates(call) not in COORDINATES or _nearest(call) not in NEAREST:
-            raise Refused(f"{self.op} must have a coordinate mode of {', '.join(COORDINATES)}, "
+        if _coordinates(call) not in _COORDINATES or _nearest(call) not in _NEAREST:
+            raise Refused(f"{self.op} must have a coordinate mode of {', '.join(_COORDINATES)}, "
                           f"not {_coordinates(call)}")
         scales = self._scales(call)
         dims = [math.floor(np.float32(dim) * scale) for dim, scale in zip(source.dims, scales, strict=True)]
@@ -180,7 +182,7 @@ def _digits(picks: tuple[int, ...]) -> str:
 
 def _mode(call: Call) -> str:
     mode = attribute(call, "mode", "nearest")
-    if mode not in ("nearest", *TAPS):
+    if mode not in ("nearest", *_TAPS):
         raise Refused(f"{call.kernel} must have mode nearest, linear or cubic, not {mode!r}")
     return str(mode)
 

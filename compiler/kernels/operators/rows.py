@@ -9,6 +9,8 @@ import numpy as np
 from tilewright.compiler.kernels.language.c_loops import INDENT, Dims, loops, offset_text
 from tilewright.isa.program import Operand
 
+__all__ = ["Rows"]
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:

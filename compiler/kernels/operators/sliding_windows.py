@@ -14,8 +14,10 @@ from tilewright.compiler.kernels.language.c_loops import INDENT, Dims, offset_te
 from tilewright.compiler.kernels.language.checked import Refused, attribute, integers
 from tilewright.isa.program import Call
 
-MAX_ELEMENTS = 1 << 31
-MAX_REACH = 1 << 20
+__all__ = ["SlidingWindow", "WindowAxis", "window_of"]
+
+_MAX_ELEMENTS = 1 << 31
+_MAX_REACH = 1 << 20
 """Of a window along an axis, and taps of a kernel: far more than any network has, and no work to check."""
 
 
@@ -153,8 +155,8 @@ def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False
         If they make none.
     """
     rank = len(sizes)
-    if math.prod(kernel) > MAX_REACH:
-        raise Refused(f"{call.kernel} must have a kernel of at most {MAX_REACH} taps, not {kernel!r}")
+    if math.prod(kernel) > _MAX_REACH:
+        raise Refused(f"{call.kernel} must have a kernel of at most {_MAX_REACH} taps, not {kernel!r}")
     given = integers(call, "kernel_shape")
     if rank not in (1, 2, 3) or len(kernel) != rank or (given is not None and tuple(given) != kernel):
         raise Refused(f"{call.kernel} must have a kernel of 1 to 3 dims, as many as its image, "
@@ -173,10 +175,10 @@ def window_of(call: Call, sizes: Dims, kernel: Dims, *, transposed: bool = False
         axis = WindowAxis(sizes[k], kernel[k], strides[k], dilations[k], before, after, ceil, transposed, extra[k])
         if min(kernel[k], strides[k], dilations[k]) < 1 or min(before, after, extra[k]) < 0:
             raise Refused(f"{call.kernel} must have kernel, strides and dilations from 1 and pads from 0, not {axis}")
-        if axis.reach > MAX_REACH:
-            raise Refused(f"{call.kernel} must have windows over at most {MAX_REACH} elements, not {axis.reach}")
+        if axis.reach > _MAX_REACH:
+            raise Refused(f"{call.kernel} must have windows over at most {_MAX_REACH} elements, not {axis.reach}")
         axes.append(_padded(axis, auto, wanted[-rank:][k] if wanted and transposed else None))
-        if not 0 < axes[-1].outputs < MAX_ELEMENTS:
+        if not 0 < axes[-1].outputs < _MAX_ELEMENTS:
             raise Refused(f"{call.kernel} must have an image as large as its kernel, not {sizes!r} for {kernel!r}")
     return SlidingWindow(tuple(axes))
 

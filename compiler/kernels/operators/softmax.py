@@ -23,12 +23,14 @@ from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
-SUM_BOUND = "relative 1e-5 (sums in another order)"
+__all__ = ["KERNELS", "SUM", "Hardmax", "SoftmaxFamily"]
 
-X, TOP, TOTAL = (variable(name, "float32") for name in ("x", "top", "total"))
-LARGER = greatest(TOP, X)
-POWER = f.exp(X - TOP)
-SUM = TOTAL + variable("power", "float32")
+_SUM_BOUND = "relative 1e-5 (sums in another order)"
+
+_X, _TOP, _TOTAL = (variable(name, "float32") for name in ("x", "top", "total"))
+_LARGER = greatest(_TOP, _X)
+_POWER = f.exp(_X - _TOP)
+SUM = _TOTAL + variable("power", "float32")
 
 
 class SoftmaxFamily(CheckedKernel):
@@ -50,18 +52,18 @@ class SoftmaxFamily(CheckedKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, ("float32",))
-        rows_of(call)
+        _rows_of(call)
         return source.dtype, source.dims
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         array = arrays[0]
         assert array is not None
-        rows = rows_of(call)
+        rows = _rows_of(call)
         split = rows.split(array)
         top = np.full(rows.count, -np.inf, np.float32)
         for x in split:
-            top = evaluate(LARGER, {"top": top, "x": x})
-        powers = evaluate(POWER, {"x": split, "top": top})
+            top = evaluate(_LARGER, {"top": top, "x": x})
+        powers = evaluate(_POWER, {"x": split, "top": top})
         total = np.zeros(rows.count, np.float32)
         for power in powers:
             total = evaluate(SUM, {"total": total, "power": power})
@@ -70,7 +72,7 @@ class SoftmaxFamily(CheckedKernel):
         return np.ascontiguousarray(rows.joined(np.broadcast_to(result, split.shape)))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        rows, source = rows_of(call), call.inputs[0]
+        rows, source = _rows_of(call), call.inputs[0]
 
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
@@ -81,7 +83,7 @@ class SoftmaxFamily(CheckedKernel):
 
             def second(inner: list[str]) -> list[str]:
                 kept = [store(inner, "power")] if self.keeps else []
-                return [load(inner), f"const float power = {c_lines(POWER)[1]};", *kept, f"total = {c_lines(SUM)[1]};"]
+                return [load(inner), f"const float power = {c_lines(_POWER)[1]};", *kept, f"total = {c_lines(SUM)[1]};"]
 
             def third(inner: list[str]) -> list[str]:
                 again = f"const float x = {rows.element('out', call.output, indices, inner)};"
@@ -95,13 +97,13 @@ class SoftmaxFamily(CheckedKernel):
         return rows.each_row(row)
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return helper_names(LARGER, POWER, SUM, self.finish, self.last)
+        return helper_names(_LARGER, _POWER, SUM, self.finish, self.last)
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        rows = rows_of(call)
+        rows = _rows_of(call)
         accesses = 3 * access_cycles(memory) + (2 if self.keeps else 1) * access_cycles(memory, 0, 1)
         element = accesses + 3 * LOOP + sum(map(expression_cycles,
-                                                                        (LARGER, POWER, SUM, self.last)))
+                                                                        (_LARGER, _POWER, SUM, self.last)))
         return START + int(rows.count * (rows.length * element + expression_cycles(self.finish)))
 
 
@@ -114,23 +116,23 @@ class Hardmax(CheckedKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, ("float32",))
-        rows_of(call)
+        _rows_of(call)
         return source.dtype, source.dims
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         array = arrays[0]
         assert array is not None
-        rows = rows_of(call)
+        rows = _rows_of(call)
         split = rows.split(array)
         top = np.full(rows.count, -np.inf, np.float32)
         for x in split:
-            top = evaluate(LARGER, {"top": top, "x": x})
+            top = evaluate(_LARGER, {"top": top, "x": x})
         wins = split == top
         first = wins & (np.cumsum(wins, axis=0) == 1)
         return np.ascontiguousarray(rows.joined(first.astype(np.float32)))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        rows, source = rows_of(call), call.inputs[0]
+        rows, source = _rows_of(call), call.inputs[0]
 
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
@@ -147,12 +149,12 @@ class Hardmax(CheckedKernel):
         return rows.each_row(row)
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        rows = rows_of(call)
-        each = 3 * access_cycles(memory) + 2 * LOOP + 2 * expression_cycles(LARGER)
+        rows = _rows_of(call)
+        each = 3 * access_cycles(memory) + 2 * LOOP + 2 * expression_cycles(_LARGER)
         return START + int(rows.count * rows.length * each)
 
 
-def rows_of(call: Call) -> Rows:
+def _rows_of(call: Call) -> Rows:
     """Return the rows of a softmax: along ``axis``, before opset 13 along all axes from it on."""
     dims = call.inputs[0].dims
     old = opset(call) < 13
@@ -161,11 +163,11 @@ def rows_of(call: Call) -> Rows:
 
 
 def _top() -> str:
-    return c_lines(LARGER)[1]
+    return c_lines(_LARGER)[1]
 
 
 KERNELS = (
-    SoftmaxFamily("Softmax", 1 / TOTAL, X * TOTAL, keeps=True, exactness=SUM_BOUND),
-    SoftmaxFamily("LogSoftmax", f.log(TOTAL), (X - TOP) - TOTAL, keeps=False, exactness="absolute 1e-6"),
+    SoftmaxFamily("Softmax", 1 / _TOTAL, _X * _TOTAL, keeps=True, exactness=_SUM_BOUND),
+    SoftmaxFamily("LogSoftmax", f.log(_TOTAL), (_X - _TOP) - _TOTAL, keeps=False, exactness="absolute 1e-6"),
     Hardmax(),
 )

@@ -14,10 +14,12 @@ from tilewright.compiler.kernels.language.core_cycles import CALL, LOOP, ROW, ST
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
-SHORT_RUN = 16
+__all__ = ["ANY", "CopyKernel", "StridedCopy", "whole"]
+
+_SHORT_RUN = 16
 """Bytes below which a loop is as good as a call of tw_move."""
 
-UNROLLED = 16
+_UNROLLED = 16
 """The longest loop that clang unrolls wholly."""
 
 ANY = (*ALL, "int16", "uint16")
@@ -56,7 +58,7 @@ class CopyKernel(CheckedKernel):
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         flat = [None if array is None else np.ascontiguousarray(array).reshape(-1) for array in arrays]
         result = np.zeros(math.prod(call.output.dims), call.output.dtype)
-        for move in self.moves(without_gaps(call)):
+        for move in self.moves(_without_gaps(call)):
             target = _offsets(move.dims, move.strides, {}) + move.offset
             if move.source is None:
                 result[target] = move.value
@@ -79,7 +81,7 @@ class CopyKernel(CheckedKernel):
         return START + sum(_move_cycles(move, call, memory) for move in self.moves(call))
 
 
-def without_gaps(call: Call) -> Call:
+def _without_gaps(call: Call) -> Call:
     """Return ``call`` with all operands row by row."""
     inputs = tuple(replace(each, strides=row_major(each.dims)) for each in call.inputs)
     return replace(call, inputs=inputs, output=replace(call.output, strides=row_major(call.output.dims)))
@@ -115,7 +117,7 @@ def _run(move: StridedCopy, call: Call) -> int:
     if small.strides[-1] != 1 or small.source_strides[-1] != 1:
         return 0
     length = small.dims[-1] * size
-    return length if length >= SHORT_RUN and size < 4 else 0
+    return length if length >= _SHORT_RUN and size < 4 else 0
 
 
 def _c_move(move: StridedCopy, call: Call, suffix: str) -> list[str]:
@@ -152,5 +154,5 @@ def _move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
     if move.source is None:
         return rows * ROW + count * (2 + access_cycles(memory, 0, 1))
     # Short loops are unrolled, so that two accesses are under way together.
-    short = not small.dims or small.dims[-1] <= UNROLLED
+    short = not small.dims or small.dims[-1] <= _UNROLLED
     return rows * ROW // 2 + count * (2 + access_cycles(memory, 2) if short else LOOP + access_cycles(memory, 1, 1))

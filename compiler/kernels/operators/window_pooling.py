@@ -17,6 +17,8 @@ from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow,
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
+__all__ = ["KERNELS", "Pooling"]
+
 
 class Pooling(CheckedKernel):
     """A pooling: ``total`` starts as ``start``, takes ``step`` of itself and ``x`` at each tap, and ends as ``finish``.

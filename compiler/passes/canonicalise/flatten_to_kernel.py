@@ -23,6 +23,8 @@ from tilewright.compiler.graph.onnx_operators import OnnxReshape, OnnxTranspose
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.isa.limits import MAX_KERNEL
 
+__all__ = ["FlattenToKernel"]
+
 
 class FlattenToKernel(Pass):
     """Replace every QDense by a QConv, and remove reshapes: before it, where they move nothing, at the border.

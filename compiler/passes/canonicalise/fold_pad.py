@@ -11,6 +11,8 @@ from tilewright.compiler.graph.move_operators import QPad
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["FoldPad"]
+
 
 class FoldPad(Pass):
     """Replace ``QConv(QPad(x))`` where the padding is of zeros, and ``QMaxPool(QPad(x))`` where it is the least."""

@@ -16,6 +16,8 @@ from tilewright.compiler.graph.onnx_operators import OnnxTranspose, OnnxView
 from tilewright.compiler.graph.permute_channels import permuted
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["MergeMoves"]
+
 _MAX_ELEMENTS = 2**23
 
 

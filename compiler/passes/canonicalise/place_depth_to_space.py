@@ -15,6 +15,8 @@ from tilewright.compiler.graph.onnx_operators import OnnxDepthToSpace
 from tilewright.compiler.graph.permute_channels import permuted
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["PlaceDepthToSpace"]
+
 
 class PlaceDepthToSpace(Pass):
     """Replace ``DepthToSpace(x)`` of integers by a QInterleave of QSlices of x."""

@@ -8,6 +8,8 @@ from tilewright.compiler.graph.move_operators import QPad
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["ShiftUnsigned"]
+
 _SHIFT = 128
 
 

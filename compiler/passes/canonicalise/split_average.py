@@ -13,6 +13,8 @@ from tilewright.compiler.graph.move_operators import QConcat, QSlice
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["SplitAverage"]
+
 
 class SplitAverage(Pass):
     """Replace ``QAverage(x)`` with uncounted padding by a QConcat of QAverages of QSlices, without padding."""

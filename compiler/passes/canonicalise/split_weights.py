@@ -14,6 +14,8 @@ from tilewright.compiler.graph.move_operators import QConcat
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["SplitWeights"]
+
 
 class SplitWeights(Pass):
     """Replace each QConv with int16 weights by one with int8 weights on an input that is there as often as it takes.

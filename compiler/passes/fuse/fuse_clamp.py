@@ -9,6 +9,8 @@ from tilewright.compiler.graph.integer_operators import Bounded, QClamp, QPass, 
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["FuseClamp", "tightened"]
+
 
 class FuseClamp(Pass):
     """Replace ``QClamp(op(x))`` by ``op(x)``, and a clamp of anything else by a QPass with its bounds.

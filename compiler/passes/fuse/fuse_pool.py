@@ -9,6 +9,8 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.network.layers import MaxPooling
 from tilewright.compiler.passes.fuse.fuse_clamp import tightened
 
+__all__ = ["FusePool"]
+
 
 @dataclass(frozen=True, slots=True)
 class FusePool(Pass):

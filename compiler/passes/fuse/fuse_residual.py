@@ -13,6 +13,8 @@ from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import residual_table
 
+__all__ = ["FuseResidual"]
+
 
 class FuseResidual(Pass):
     """Replace ``QAdd(op(x), r)``, and ``QAdd(r, op(x))`` where that is the same, by ``op(x)`` with a residual.

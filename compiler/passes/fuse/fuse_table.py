@@ -9,6 +9,8 @@ from tilewright.compiler.graph.integer_operators import OneLayer, QMaxPool, QPas
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["FuseTable"]
+
 
 class FuseTable(Pass):
     """Replace ``QTable(op(x))`` by ``op(x)`` with a table, and tables of anything else by a QPass with one.

@@ -12,6 +12,8 @@ import numpy as np
 
 from tilewright.compiler.network.layers import TensorInfo
 
+__all__ = ["average_scale"]
+
 _HALF_ULP = 2.0**-24
 
 

@@ -25,6 +25,8 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 
+__all__ = ["check_core", "core_constants", "core_info", "core_layer", "core_tensors", "flat_info", "is_core"]
+
 _ROUNDED_ONCE = OnnxArithmetic | OnnxAveragePool | OnnxGlobalAveragePool | OnnxWhere | OnnxLeakyRelu
 """Operators that ONNX Runtime fuses with what quantises their operands and result, with fewer roundings."""
 

@@ -56,6 +56,8 @@ from tilewright.compiler.passes.lower.build_core import (
 )
 from tilewright.isa.numerics import pack_scale, wrap
 
+__all__ = ["build_network"]
+
 
 class _About(TypedDict):
     """Arguments that all movements of tensors take."""

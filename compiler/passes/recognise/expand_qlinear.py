@@ -33,6 +33,8 @@ from tilewright.compiler.graph.qlinear_operators import (
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.scales import constant
 
+__all__ = ["EXPANDED", "ExpandQLinear", "expanded"]
+
 _EXPANDED = (OnnxQLinearMul, OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)
 
 EXPANDED = tuple(map(type_name, _EXPANDED))

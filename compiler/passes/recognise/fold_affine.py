@@ -26,6 +26,8 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["FoldAffine", "affine_of"]
+
 _Weighted = OnnxConv | OnnxConvTranspose | OnnxGemm
 
 

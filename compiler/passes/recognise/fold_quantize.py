@@ -9,6 +9,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxQuantizeLinear
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["FoldQuantize"]
+
 
 class FoldQuantize(Pass):
     """Replace ``QuantizeLinear(w, scale, zero_point)`` by its value where all three are constants."""

@@ -27,6 +27,8 @@ from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.graph.value_tables import TableError, table_of
 from tilewright.isa.limits import MAX_ROWS
 
+__all__ = ["RecogniseTables", "same_parameters", "table_node"]
+
 _Quantisation = OnnxDequantizeLinear | OnnxQuantizeLinear
 _MAX_CHANNELS, _MAX_WIDTH = 256, 1024
 """Small enough that a few rows of the image fit the buffers of every machine."""

@@ -31,6 +31,8 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
+__all__ = ["InferShapes", "inferred"]
+
 _Shape = tuple[int, ...]
 
 

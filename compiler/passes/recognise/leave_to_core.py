@@ -17,6 +17,8 @@ from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxM
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["LeaveToCore", "dequantised"]
+
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
 
 

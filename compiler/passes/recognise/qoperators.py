@@ -34,6 +34,8 @@ from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.passes.recognise.expand_qlinear import expanded
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 
+__all__ = ["RecogniseQOperators"]
+
 _QLinear = (OnnxQLinearConv | OnnxQLinearMatMul | OnnxQGemm | OnnxQLinearAdd | OnnxQLinearAveragePool
             | OnnxQLinearGlobalAveragePool)
 _OnIntegers = OnnxMaxPool | OnnxRelu | OnnxClip | OnnxView | OnnxMove

@@ -25,6 +25,8 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["QuantiseBetween"]
+
 _Exact = OnnxMaxPool | OnnxRelu | OnnxClip | OnnxView
 _WithoutBounds = OnnxMaxPool | OnnxRelu | OnnxView
 _Computing = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxAdd | OnnxAveragePool | OnnxGlobalAveragePool | OnnxReduceMean)

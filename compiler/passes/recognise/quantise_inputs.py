@@ -11,6 +11,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxQuantizeLinear, OnnxSlice, OnnxTranspose, OnnxView
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["QuantiseInputs"]
+
 _Move = OnnxSlice | OnnxView | OnnxTranspose
 
 

@@ -8,6 +8,8 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxDropout, OnnxIdentity
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
+__all__ = ["RemoveIdentity"]
+
 _TRAINING = 2   # the input of Dropout that tells it to drop
 
 

@@ -31,6 +31,8 @@ from tilewright.compiler.graph.onnx_operators import (
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
 
+__all__ = ["SinkTransposes"]
+
 _Perm = tuple[int, ...]
 _LAYOUTS: tuple[_Perm, ...] = ((0, 2, 3, 1), (0, 3, 1, 2))
 _Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | OnnxCast

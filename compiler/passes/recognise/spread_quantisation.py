@@ -12,6 +12,8 @@ from tilewright.compiler.graph.move_operators import IntegerMove, QConcat, QResh
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxMoving
 from tilewright.compiler.graph.rewrite import Pass
 
+__all__ = ["SpreadQuantisation"]
+
 _MOVING = QMaxPool | QClamp | QReshape | IntegerMove
 """Integer operators whose output is quantised as their input."""
 

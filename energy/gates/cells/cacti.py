@@ -18,9 +18,11 @@ from tilewright.energy.sram import COLUMNS, SramPoint
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
-WHEEL = ("hwcomponents-cacti", "1.0.40")
-SIZES = tuple(1 << exponent for exponent in range(6, 21))
-WIDTHS = (8, 32, 64, 128)
+__all__ = ["TABLES", "Macro", "run", "write_table"]
+
+_WHEEL = ("hwcomponents-cacti", "1.0.40")
+_SIZES = tuple(1 << exponent for exponent in range(6, 21))
+_WIDTHS = (8, 32, 64, 128)
 TABLES = {
     "lstp90": (90, "lstp"),
     "lstp65": (65, "lstp"),
@@ -29,8 +31,8 @@ TABLES = {
 }
 """Name of a table: feature size in nanometres, and CACTI's flavour of device: lstp low standby power, hp fast."""
 
-TIMEOUT_SECONDS = 120
-Progress = Callable[[str, int, int], None]
+_TIMEOUT_SECONDS = 120
+_Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Macro:
     bits: int
 
 
-def write_table(target: Path, progress: Progress = lambda *_: None) -> None:
+def write_table(target: Path, progress: _Progress = lambda *_: None) -> None:
     """Run CACTI on every macro of ``TABLES`` and write the table; results are cached, one by one.
 
     Raises
@@ -51,7 +53,7 @@ def write_table(target: Path, progress: Progress = lambda *_: None) -> None:
     ToolMissingError
         If CACTI cannot be fetched or built.
     """
-    text = HEADER
+    text = _HEADER
     asked = [(name, list(_grid(nanometres, flavour))) for name, (nanometres, flavour) in TABLES.items()]
     total, done = sum(len(macros) for _, macros in asked), 0
     for name, macros in asked:
@@ -70,7 +72,7 @@ def run(macro: Macro) -> SramPoint | None:
     """Return CACTI's figures of a macro, from the cache if they are there; None where it finds no organisation."""
     program = _built()
     text = _configuration(macro, program.parent.parent / "default_cfg.cfg")
-    key = hashlib.sha256(f"{WHEEL} {text}".encode()).hexdigest()[:24]
+    key = hashlib.sha256(f"{_WHEEL} {text}".encode()).hexdigest()[:24]
     kept = cache_folder() / "cacti" / f"{key}.csv"
     if not kept.exists():
         write_if_changed(kept, _call(program, text))
@@ -87,8 +89,8 @@ _FACTORS = {"Dynamic read energy (nJ)": 1e3, "Dynamic write energy (nJ)": 1e3,
 
 
 def _grid(nanometres: int, flavour: str) -> Iterator[Macro]:
-    for bits in WIDTHS:
-        for size in SIZES:
+    for bits in _WIDTHS:
+        for size in _SIZES:
             yield Macro(nanometres, flavour, size, bits)
 
 
@@ -109,7 +111,7 @@ def _call(program: Path, configuration: str) -> str:
         asked.write_text(configuration)
         # It reads its process parameters from the folder it is started in.
         ended = subprocess.run([str(program), "-infile", str(asked)], cwd=program.parent, capture_output=True,
-                               text=True, check=False, timeout=TIMEOUT_SECONDS)
+                               text=True, check=False, timeout=_TIMEOUT_SECONDS)
         answer = asked.with_name("macro.cfg.out")
         if answer.exists():
             return answer.read_text()
@@ -120,7 +122,7 @@ def _call(program: Path, configuration: str) -> str:
 
 def _built() -> Path:
     """Return the path of CACTI, built from the wheel's source if it is not there."""
-    sources = unpacked_wheel(*WHEEL) / "hwcomponents_cacti" / "cacti"
+    sources = unpacked_wheel(*_WHEEL) / "hwcomponents_cacti" / "cacti"
     program = sources / "cacti-built"
     if program.exists():
         return program
@@ -136,8 +138,8 @@ def _built() -> Path:
     return made.replace(program)
 
 
-HEADER = f"""\
-# Static RAM by CACTI 7 ({WHEEL[0]} {WHEEL[1]}): macros with one read-write port, 300 K, least energy of access.
+_HEADER = f"""\
+# Static RAM by CACTI 7 ({_WHEEL[0]} {_WHEEL[1]}): macros with one read-write port, 300 K, least energy of access.
 #
 # Written by: tilewright calibrate --tech sram. Technologies take a table and scale it ([sram] in their files). Energy
 # of a read and of a write in picojoules, leakage in microwatts, area in square micrometres. Macros that are missing
@@ -149,7 +151,7 @@ def _section(name: str, nanometres: int, flavour: str, rows: list[tuple[int, int
     """Return the part of the file with one table."""
     words = {"lstp": "low standby power", "hp": "high performance"}[flavour]
     lines = [f"\n[table.{name}]", f'node = "{nanometres} nm, {words} (ITRS {flavour})"',
-             f'source = "CACTI 7 in {WHEEL[0]} {WHEEL[1]}"',
+             f'source = "CACTI 7 in {_WHEEL[0]} {_WHEEL[1]}"',
              f"columns = [{', '.join(repr(column) for column in COLUMNS)}]".replace("'", '"'), "points = ["]
     for size, bits, point in rows:
         values = (point.read_pj, point.write_pj, point.leakage_uw, point.area_um2)

@@ -13,6 +13,8 @@ from tilewright.energy.gates.cells.circuit import GROUND, HIGH, CircuitDeck, inp
 from tilewright.energy.gates.cells.sky130_cells import VOLTAGE, Logic, source_of
 from tilewright.energy.gates.cells.truth_tables import truth_table
 
+__all__ = ["EARLY", "LOADS", "SLEWS", "SWING", "Edge", "Grid", "LogicFigures", "characterise", "mean"]
+
 SLEWS = (0.03, 0.20)
 """Nanoseconds from 20 to 80 % of the swing."""
 LOADS = (0.002, 0.030)
@@ -49,7 +51,7 @@ class LogicFigures:
     hidden: Mapping[str, tuple[float, float]]
 
 
-START, HALF = 0.3, 1.6
+_START, _HALF = 0.3, 1.6
 """Nanoseconds: when the input rises, and how long afterwards it falls."""
 EARLY = 0.05
 """Windows of integration open this much before an edge."""
@@ -75,7 +77,7 @@ def characterise(cell: Logic) -> LogicFigures:
         If ngspice does not give them.
     """
     source = source_of(cell.name)
-    deck = CircuitDeck(source, START + 2 * HALF)
+    deck = CircuitDeck(source, _START + 2 * _HALF)
     table = truth_table(cell.function, cell.inputs)
     copies = [copy for pin in cell.inputs for copy in _copies(deck, cell, table, pin)]
     for copy in copies:
@@ -110,7 +112,7 @@ def _copies(deck: CircuitDeck, cell: Logic, table: int, pin: str) -> list[_Logic
         points = list(product(SLEWS, LOADS)) if matters and not complete else [(SLEWS[0], LOADS[0])]
         for slew, load in points:
             pins = {name: HIGH if others >> index & 1 else GROUND for index, name in enumerate(cell.inputs)}
-            pins[pin] = step("low", (START, slew / SWING), (START + HALF, slew / SWING))
+            pins[pin] = step("low", (_START, slew / SWING), (_START + _HALF, slew / SWING))
             number = deck.copy(pins, load, cell.output)
             copies.append(_LogicCopy(number, pin, others, slew, load, matters and not complete, (before, after)))
         complete = complete or matters
@@ -118,12 +120,12 @@ def _copies(deck: CircuitDeck, cell: Logic, table: int, pin: str) -> list[_Logic
 
 
 def _measure(deck: CircuitDeck, copy: _LogicCopy) -> None:
-    k, turn = copy.number, START + HALF - EARLY
-    deck.charge(f"q1x{k}", f"vs{k}", START - EARLY, turn)
-    deck.charge(f"q2x{k}", f"vs{k}", turn, START + 2 * HALF)
-    deck.charge(f"c{k}", input_source(copy.pin, k), START - EARLY, turn)
+    k, turn = copy.number, _START + _HALF - EARLY
+    deck.charge(f"q1x{k}", f"vs{k}", _START - EARLY, turn)
+    deck.charge(f"q2x{k}", f"vs{k}", turn, _START + 2 * _HALF)
+    deck.charge(f"c{k}", input_source(copy.pin, k), _START - EARLY, turn)
     if copy.result[0] != copy.result[1]:
-        for half, edge, after in ((1, "rise", START - EARLY), (2, "fall", turn)):
+        for half, edge, after in ((1, "rise", _START - EARLY), (2, "fall", turn)):
             effect = edge if copy.result == (0, 1) else {"rise": "fall", "fall": "rise"}[edge]
             deck.delay(f"d{half}x{k}", f"n{copy.pin}{k}".lower(), edge, f"o{k}", effect, after)
             deck.slew(f"s{half}x{k}", f"o{k}", effect, after)

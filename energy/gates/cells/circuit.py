@@ -17,7 +17,9 @@ from tilewright.tools.debian import debian_tool
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
-TIMEOUT_SECONDS = 3600
+__all__ = ["GROUND", "HIGH", "CharacterisationError", "CircuitDeck", "input_source", "step"]
+
+_TIMEOUT_SECONDS = 3600
 GROUND = "0"
 HIGH = "high"
 _RESULT = re.compile(r"^(\w+)\s+=\s+([-+.\deE]+)", re.MULTILINE)
@@ -106,7 +108,7 @@ class CircuitDeck:
             asked = Path(folder) / "cell.sp"
             asked.write_text(deck)
             ended = subprocess.run([str(debian_tool("ngspice")), "-b", str(asked)], cwd=folder, capture_output=True,
-                                   text=True, check=False, timeout=TIMEOUT_SECONDS)
+                                   text=True, check=False, timeout=_TIMEOUT_SECONDS)
         found = {match[1].lower(): float(match[2]) for match in _RESULT.finditer(ended.stdout)}
         for number, value in re.findall(r"^i\(vs(\d+)\)\s+=\s+([-+.\deE]+)", ended.stdout, re.MULTILINE):
             found[f"leak{number}"] = abs(float(value))

@@ -13,9 +13,11 @@ from tilewright.energy.gates.cells.characterise import EARLY, LOADS, SLEWS, SWIN
 from tilewright.energy.gates.cells.circuit import CircuitDeck, input_source, step
 from tilewright.energy.gates.cells.sky130_cells import FLIP_FLOP, VOLTAGE, source_of
 
-FIRST, PERIOD = 0.5, 4.0
+__all__ = ["FlopFigures", "characterise_flop"]
+
+_FIRST, _PERIOD = 0.5, 4.0
 """Nanoseconds: the first rise of the clock, and from one to the next."""
-DATA_AFTER = 1.25
+_DATA_AFTER = 1.25
 """When D changes after a rise of the clock, in nanoseconds."""
 
 
@@ -54,7 +56,7 @@ def characterise_flop() -> FlopFigures:
         If ngspice does not give them.
     """
     source = source_of(FLIP_FLOP)
-    deck = CircuitDeck(source, FIRST + 3.5 * PERIOD)
+    deck = CircuitDeck(source, _FIRST + 3.5 * _PERIOD)
     copies = [_place(deck, start, slew, load) for start in (0, 1) for slew, load in product(SLEWS, LOADS)]
     for copy in copies:
         _measure(deck, copy)
@@ -71,8 +73,8 @@ def characterise_flop() -> FlopFigures:
 def _place(deck: CircuitDeck, start: int, slew: float, load: float) -> _FlopCopy:
     """Place a copy whose D starts at ``start``, changes in the first cycle and changes back in the second."""
     ramp = slew / SWING
-    clock = step("low", *((FIRST + half * PERIOD / 2, ramp) for half in range(7)))
-    data = step("high" if start else "low", *((FIRST + cycle * PERIOD + DATA_AFTER, ramp) for cycle in (0, 1)))
+    clock = step("low", *((_FIRST + half * _PERIOD / 2, ramp) for half in range(7)))
+    data = step("high" if start else "low", *((_FIRST + cycle * _PERIOD + _DATA_AFTER, ramp) for cycle in (0, 1)))
     return _FlopCopy(deck.copy({"CLK": clock, "D": data}, load, "Q"), start, slew, load)
 
 
@@ -80,11 +82,11 @@ def _windows() -> dict[str, tuple[float, float]]:
     """Return the windows of integration: rise of the clock, change of D, fall of the clock, of each cycle."""
     found: dict[str, tuple[float, float]] = {}
     for cycle in range(4):
-        begin = FIRST + cycle * PERIOD
-        data, fall = begin + DATA_AFTER - EARLY, begin + PERIOD / 2 - EARLY
+        begin = _FIRST + cycle * _PERIOD
+        data, fall = begin + _DATA_AFTER - EARLY, begin + _PERIOD / 2 - EARLY
         found |= {f"r{cycle}": (begin - EARLY, data), f"d{cycle}": (data, fall)}
         if cycle < 3:
-            found[f"f{cycle}"] = (fall, begin + PERIOD - EARLY)
+            found[f"f{cycle}"] = (fall, begin + _PERIOD - EARLY)
     return found
 
 
@@ -92,14 +94,14 @@ def _measure(deck: CircuitDeck, copy: _FlopCopy) -> None:
     k = copy.number
     for name, (start, stop) in _windows().items():
         deck.charge(f"{name}x{k}", f"vs{k}", start, stop)
-    static_rise, first_data = FIRST + 3 * PERIOD, FIRST + DATA_AFTER
-    deck.charge(f"ck{k}", input_source("CLK", k), static_rise - EARLY, static_rise + PERIOD / 4)
+    static_rise, first_data = _FIRST + 3 * _PERIOD, _FIRST + _DATA_AFTER
+    deck.charge(f"ck{k}", input_source("CLK", k), static_rise - EARLY, static_rise + _PERIOD / 4)
     # D rises after the first rise of the clock where it starts low, after the second where it starts high.
-    rises_at = first_data if copy.start == 0 else first_data + PERIOD
-    deck.charge(f"cd{k}", input_source("D", k), rises_at - EARLY, rises_at + PERIOD / 8)
+    rises_at = first_data if copy.start == 0 else first_data + _PERIOD
+    deck.charge(f"cd{k}", input_source("D", k), rises_at - EARLY, rises_at + _PERIOD / 8)
     for cycle in (1, 2):
         edge = "rise" if (cycle == 1) == (copy.start == 0) else "fall"
-        after = FIRST + cycle * PERIOD - EARLY
+        after = _FIRST + cycle * _PERIOD - EARLY
         deck.delay(f"t{cycle}x{k}", f"nclk{k}", "rise", f"o{k}", edge, after)
         deck.slew(f"s{cycle}x{k}", f"o{k}", edge, after)
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from tilewright.errors import Error
 
+__all__ = ["Arc", "Cell", "LibertyError", "Library", "LookupTable", "Pin", "Storage", "read_library"]
+
 _TOKEN = re.compile(r'"[^"]*"|[{}();:,]|[^\s{}();:,"]+')
 _NOISE = re.compile(r"/\*.*?\*/|\\\r?\n", re.DOTALL)
 _NUMBER = re.compile(r"[,\s]+")

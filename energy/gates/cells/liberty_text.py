@@ -9,11 +9,13 @@ from tilewright.energy.gates.cells.characterise import LOADS, SLEWS, Edge, Grid,
 from tilewright.energy.gates.cells.flop import FlopFigures
 from tilewright.energy.gates.cells.sky130_cells import CORNER, FLIP_FLOP, LIBRARY, TEMPERATURE, VOLTAGE, Logic
 
-SETUP, HOLD = 0.10, 0.0
+__all__ = ["library_text"]
+
+_SETUP, _HOLD = 0.10, 0.0
 """Nanoseconds, not characterised: a timing analysis needs some, and a tenth is usual in this process."""
 
 
-MOST = f"max_capacitance : {4 * LOADS[-1]:g};"
+_MOST = f"max_capacitance : {4 * LOADS[-1]:g};"
 
 
 def library_text(logic: Mapping[Logic, LogicFigures], flop: FlopFigures) -> str:
@@ -57,7 +59,7 @@ def _logic(cell: Logic, figures: LogicFigures) -> str:
         pins.append(_pin(name, "input", f"capacitance : {figures.capacitance[name]:.6g};", own))
     arcs = "".join(_timing(name, f"timing_sense : {figures.unateness[name]};", *edges)
                    + _energy(name, *edges) for name, edges in figures.edges.items())
-    pins.append(_pin(cell.output, "output", f'function : "{cell.function}"; {MOST}', arcs))
+    pins.append(_pin(cell.output, "output", f'function : "{cell.function}"; {_MOST}', arcs))
     return _cell(cell.name, figures.area, figures.leakage, pins)
 
 
@@ -67,12 +69,12 @@ def _flop(figures: FlopFigures) -> str:
         f"      timing () {{ related_pin : \"CLK\"; timing_type : {kind}_rising;\n"
         f"        rise_constraint (scalar) {{ values (\"{value}\"); }}\n"
         f"        fall_constraint (scalar) {{ values (\"{value}\"); }}\n"
-        f"      }}\n" for kind, value in (("setup", SETUP), ("hold", HOLD)))
+        f"      }}\n" for kind, value in (("setup", _SETUP), ("hold", _HOLD)))
     pins = [
         "    ff (IQ, IQ_N) { clocked_on : \"CLK\"; next_state : \"D\"; }\n",
         _pin("CLK", "input", f"clock : true; capacitance : {figures.clock_capacitance:.6g};", clock),
         _pin("D", "input", f"capacitance : {figures.data_capacitance:.6g};", constraint + _own_energy(*figures.data)),
-        _pin("Q", "output", f'function : "IQ"; {MOST}',
+        _pin("Q", "output", f'function : "IQ"; {_MOST}',
              _timing("CLK", "timing_type : rising_edge; timing_sense : non_unate;", *figures.edges)
              + _energy("CLK", *figures.edges))]
     return _cell(FLIP_FLOP, figures.area, figures.leakage, pins)

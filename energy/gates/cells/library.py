@@ -9,6 +9,8 @@ from tilewright.energy.gates.cells.sky130_cells import CORNER, FLIP_FLOP, LIBRAR
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder
 
+__all__ = ["library_path", "sky130_library"]
+
 
 def sky130_library(progress: Progress = lambda *_: None) -> Path:
     """Return the path of the Liberty file, after simulating what was not simulated before.

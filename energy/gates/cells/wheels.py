@@ -9,7 +9,9 @@ from pathlib import Path
 
 from tilewright.tools.toolchain import ToolMissingError, cache_folder
 
-PYTHON = "3.12"
+__all__ = ["unpacked_wheel"]
+
+_PYTHON = "3.12"
 """For pip's choice of a wheel alone: nothing of it is imported."""
 
 
@@ -39,7 +41,7 @@ def unpacked_wheel(name: str, version: str) -> Path:
 def _fetch(name: str, version: str, target: Path) -> list[Path]:
     target.mkdir(parents=True)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-               "--only-binary", ":all:", "--python-version", PYTHON, "--dest", str(target), f"{name}=={version}"]
+               "--only-binary", ":all:", "--python-version", _PYTHON, "--dest", str(target), f"{name}=={version}"]
     fetched = subprocess.run(command, capture_output=True, text=True, check=False)
     archives = sorted(target.glob("*.whl"))
     if fetched.returncode != 0 or not archives:

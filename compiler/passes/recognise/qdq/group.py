@@ -20,6 +20,8 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxView,
 )
 
+__all__ = ["Alone", "QdqGroup", "dequantise_before", "type_behind"]
+
 Alone = OnnxMaxPool | OnnxGlobalMaxPool | OnnxRelu | OnnxClip | OnnxView
 """Operators that have no clamp of their own behind them: it is the next group's."""
 

@@ -22,6 +22,8 @@ from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 
+__all__ = ["Shuffle", "clamped_behind", "moved", "multiplied", "shuffled"]
+
 Shuffle = OnnxTranspose | OnnxDepthToSpace | OnnxSpaceToDepth
 """Operators that move elements one by one: the host core's, if nothing makes them a matter of addresses."""
 

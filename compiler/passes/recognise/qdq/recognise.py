@@ -37,6 +37,8 @@ from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequ
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
 
+__all__ = ["RecogniseQdq"]
+
 _Average = OnnxAveragePool | OnnxGlobalAveragePool | OnnxReduceMean
 _Affine = OnnxBatchNormalization | OnnxArithmetic
 _Float = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxConvTranspose | _Average | Alone | OnnxMove | Shuffle | _Affine)

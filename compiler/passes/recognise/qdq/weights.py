@@ -20,6 +20,8 @@ from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
+__all__ = ["scaled", "transposed", "weighted"]
+
 _MAX_OFFSET_ERROR = 0.5
 """Levels by which a constant sum may be missed: with the rounding of the result, less than one level in all."""
 
