@@ -275,7 +275,7 @@ def _window_json(window: AddressWindow) -> dict[str, Any]:
 
 def _window(data: Any, end: int) -> AddressWindow:
     base = _in("window base", value(data, "base", int), MAIN_BASE, end)
-    limit = _in("window limit", value(data, "limit", int), base, end)
+    limit = _in("window limit", value(data, "limit", int), base + 1, end)
     permission = Permission.NONE
     for key, each in (("readable", Permission.READ), ("writable", Permission.WRITE)):
         if value(data, key, bool):
