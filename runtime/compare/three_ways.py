@@ -16,7 +16,7 @@ from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
 from tilewright.compiler.network.reference import run_core_layer, run_layer
 from tilewright.runtime.execution.job import Job
-from tilewright.runtime.oracle.comparison import float_differences
+from tilewright.runtime.oracle.comparison import FirstDifference, float_differences
 from tilewright.runtime.oracle.conversion import as_int8, is_raw
 
 __all__ = ["Divergence", "Row", "SideBySide", "Verdict", "element_address", "side_by_side"]
@@ -60,43 +60,31 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Divergence:
+class Divergence(FirstDifference):
     """The first layer that differs where it must not, and its first such element.
 
     Attributes
     ----------
-    layer : int
-    name, tensor : str
     between : tuple of (str, str)
-        Which two computations part.
-    index : tuple of int
-        (channel, row, column), or of the tensor's own dimensions.
+        Which two computations part; ``count`` elements of the tensor differ between them.
     onnx_runtime, reference, engine : int or float or None
         The element's values; None where ONNX Runtime does not show the tensor.
-    count : int
-        Elements of the tensor that differ between the two.
     address : int
         Of the element in main memory.
     """
 
-    layer: int
-    name: str
-    tensor: str
     between: tuple[str, str]
-    index: tuple[int, ...]
     onnx_runtime: int | float | None
     reference: int | float
     engine: int | float
-    count: int
     address: int
 
     def __str__(self) -> str:
-        axes = " (channel, row, column)" if len(self.index) == 3 else ""
         shown = "not shown" if self.onnx_runtime is None else self.onnx_runtime
         first, second = self.between
-        return (f"Layer {self.layer} ({self.name}) is the first to differ, {first} from {second}: {self.tensor} at "
-                f"{self.index}{axes}, address {self.address:#x}, is {shown} in ONNX Runtime, {self.reference} in the "
-                f"integer reference, {self.engine} in the engine; {self.count} of its elements differ")
+        return self.sentence(
+            f", {first} from {second}", f", address {self.address:#x}, is {shown} in ONNX Runtime, {self.reference} "
+            f"in the integer reference, {self.engine} in the engine")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,28 +7,47 @@ import numpy as np
 
 from tilewright.runtime.oracle.conversion import as_int8
 
-__all__ = ["FLOAT_TOLERANCE", "Comparison", "Difference", "compare", "float_differences"]
+__all__ = ["FLOAT_TOLERANCE", "Comparison", "Difference", "FirstDifference", "compare", "float_differences"]
 
 FLOAT_TOLERANCE = 1e-3
 """Of a float tensor's largest value: kernels add in another order than ONNX Runtime, layer after layer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first layer that differs: where in its tensor, both values, and how many elements differ there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstDifference:
+    """The first layer that differs: where in its tensor, and how many of the tensor's elements differ.
+
+    Attributes
+    ----------
+    layer : int
+    name, tensor : str
+    index : tuple of int
+        (channel, row, column), or of the tensor's own dimensions.
+    count : int
+    """
 
     layer: int
     name: str
     tensor: str
     index: tuple[int, ...]
-    value: int | float
-    expected: int | float
     count: int
 
-    def __str__(self) -> str:
+    def sentence(self, how: str, values: str) -> str:
+        """Return what is said of it: ``how`` it differs, and the element's ``values``."""
         axes = " (channel, row, column)" if len(self.index) == 3 else ""
-        return (f"Layer {self.layer} ({self.name}) is the first to differ from ONNX Runtime: {self.tensor} at "
-                f"{self.index}{axes} is {self.value}, not {self.expected}; {self.count} of its elements differ")
+        return (f"Layer {self.layer} ({self.name}) is the first to differ{how}: {self.tensor} at {self.index}{axes}"
+                f"{values}; {self.count} of its elements differ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(FirstDifference):
+    """The first difference from ONNX Runtime, with both values."""
+
+    value: int | float
+    expected: int | float
+
+    def __str__(self) -> str:
+        return self.sentence(" from ONNX Runtime", f" is {self.value}, not {self.expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +132,8 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
             differs = value != expected
         if (places := np.argwhere(differs)).size:
             first = tuple(map(int, places[0]))
-            difference = Difference(number, name, tensor, first, value[first].item(), expected[first].item(),
-                                    len(places))
+            difference = Difference(layer=number, name=name, tensor=tensor, index=first, count=len(places),
+                                    value=value[first].item(), expected=expected[first].item())
             return Comparison(compared, len(layers), difference, floats, deviation, loose, levels)
     return Comparison(compared, len(layers), None, floats, deviation, loose, levels, untrusted)
 
