@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.runtime.execution.test_report import JOB, execution
+from tilewright.cli.tables.report_tables import report_text
 from tilewright.energy.imported_power import read_power
 from tilewright.errors import InputError
 from tilewright.isa.machine import MemoryTiming
@@ -77,13 +78,13 @@ def test_another_tools_figures_as_json(report):
 def test_a_run_says_it_with_its_source(report):
     run = account(JOB, "fast", MemoryTiming(), execution())
     assert run.to_json()["imported_power"] is None
-    assert "xc7a" not in str(run)
+    assert "xc7a" not in report_text(run)
     with_power = replace(run, imported=read_power(report(VIVADO)))
     found = with_power.to_json()["imported_power"]
     assert found["total_uj"] == pytest.approx(0.413 * run.cycles / 80)
     assert found["file"] == "power.rpt"
     assert "energy on xc7a100tcsg324-1: 0.671 µJ (0.159 static, 0.512 dynamic) at 80 MHz, from power.rpt of Vivado" \
-        in str(with_power)
+        in report_text(with_power)
 
 
 @pytest.mark.parametrize(("text", "message"), [
