@@ -16,6 +16,7 @@ from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.errors import SimulationError
+from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_record
@@ -126,8 +127,11 @@ def _run_fast(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming,
     contents = [(address, content if isinstance(content, bytes) else content.read_bytes())
                 for address, content in images]
     with steps.step(f"Computing {job.name} command by command"):
-        result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps, timing=timing,
-                          memory_bytes=job.memory_bytes, core=run_on_core)
+        try:
+            result = run_fast(job.machine, job.program, images=contents, windows=job.windows, dumps=dumps,
+                              timing=timing, memory_bytes=job.memory_bytes, core=run_on_core)
+        except EncodingError as error:  # of a program that somebody has changed
+            raise SimulationError(str(error)) from error
     if result.fault is not None:
         raise SimulationError(f"Program was stopped by a fault of the coprocessor: {result.fault}")
     return result

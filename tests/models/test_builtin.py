@@ -58,7 +58,7 @@ def test_model_is_static_int8_and_valid(name):
 def test_weights_are_per_channel_and_only_the_qoperator_form_has_zero_points(name, zero_points):
     tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(builtin(name)).graph.initializer}
     for weight in (n for n in tensors if n.endswith("weight_quantized")):
-        stem = weight.removesuffix("_quantised")
+        stem = weight.removesuffix("_quantized")
         assert tensors[f"{stem}_scale"].shape == tensors[weight].shape[:1]
         assert not tensors[f"{stem}_zero_point"].any()
     activations = [t for n, t in tensors.items() if n.endswith("output_0_zero_point")]

@@ -36,7 +36,7 @@ def test_size_is_as_stated_and_values_use_the_range(name):
     assert network.macs == macs
     tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer}
     assert sum(t.size for n, t in tensors.items() if n.endswith(("weight_quantized", "bias_quantized")) or
-               re.fullmatch(r"onnx::Conv_\d+_quantised", n)) == parameters
+               re.fullmatch(r"onnx::Conv_\d+_quantized", n)) == parameters
 
     inputs = choose_inputs(network.inputs, source, None)
     assert "natural spectrum" in inputs.origin

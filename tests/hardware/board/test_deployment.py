@@ -167,7 +167,7 @@ class TestSend:
         port, answering = line
         answering("ready vgg16 on nano, 99 bytes a frame")
         sentence = refused(1, "board", "ulx3s", "send", "--port", port)
-        assert "and says 'ready vgg16 on nano, 99 bytes a frame': give the --model and --machine" in sentence
+        assert "not 'ready vgg16 on nano, 99 bytes a frame': give the --model and --machine" in sentence
 
     def test_what_is_no_port_is_refused(self, tmp_path):
         (tmp_path / "file").touch()

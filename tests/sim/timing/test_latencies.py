@@ -15,6 +15,7 @@ from tilewright.rtl.port.performance_counters import INTERVAL, Counters
 from tilewright.rtl.port.semaphores import Semaphores
 from tilewright.rtl.port.window_check import WindowCheck
 from tilewright.rtl.post.post import PostUnit
+from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store import StoreUnit
 from tilewright.rtl.stream.commands import CommandQueue
@@ -57,4 +58,4 @@ def test_latencies_are_those_of_the_components():
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
 def test_residual_adders_take_a_vector_as_often_as_the_component(machine):
-    assert residual_interval(machine) == PostUnit(machine).interval
+    assert residual_interval(machine) == ResidualStage(machine).interval
