@@ -354,6 +354,7 @@ def test_a_baseline_that_differs_from_the_reference_fails_the_bench(store, tmp_p
         assert done is matches
 
 
+@pytest.mark.slow
 def test_baselines_are_run_once_on_both_cores(store, tmp_path, monkeypatch):
     first = baselines_of("lenet5", store, Silence())
     assert [each.core for each in first] == ["cv32e40x", "cv32e40p"]

@@ -17,6 +17,8 @@ from tilewright.sim.rtl_engine import Simulation, run_bare
 from tilewright.tools.debian import debian_data
 from tilewright.tools.toolchain import ToolMissingError
 
+pytestmark = pytest.mark.slow  # reading and mapping two cores takes two minutes
+
 PROGRAM = """
 #include <stdint.h>
 volatile int32_t values[6] = {3, -1, 4, 1, -5, 9};

@@ -196,6 +196,7 @@ def test_memories_and_multipliers_become_blocks_of_ecp5(packages):
     assert kilobits / 18 <= cells["DP16KD"] <= 1.6 * kilobits / 18
 
 
+@pytest.mark.slow
 def test_memories_and_multipliers_become_blocks_of_7_series(packages):
     cells = mapped(packages("nano"), "synth_xilinx -family xc7 -top {} -run begin:map_ffram")
     assert NANO.multipliers + 4 * NANO.post_lanes <= cells["DSP48E1"] <= NANO.multipliers + 4 * NANO.post_lanes + 6
