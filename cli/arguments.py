@@ -202,7 +202,7 @@ class EnergyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantiseOptions:
-    """What to do with a float model."""
+    """Options for float models: samples to quantise them with, or none."""
 
     calibrate: Annotated[Path | None, typer.Option(
         "--calibrate", metavar="FILE", show_default=False,

@@ -1,4 +1,4 @@
-"""What ``tilewright check`` found, as tables for a person."""
+"""Tables of the findings of ``tilewright check``."""
 
 from collections import Counter
 

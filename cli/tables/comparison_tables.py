@@ -1,4 +1,4 @@
-"""What ``tilewright compare`` found, as tables for a person."""
+"""Tables of the findings of ``tilewright compare``."""
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table

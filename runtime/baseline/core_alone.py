@@ -1,4 +1,4 @@
-"""What a network costs on a core alone, in RTL with zero-wait memory: C at -O3, scalar or with XPULP's SIMD.
+"""Cost of a network on a core alone, in RTL with zero-wait memory: C at -O3, scalar or with XPULP's SIMD.
 
 The tensors are compared with the integer reference, so that the cycles are those of a correct program. Networks whose
 run would take long are run in parts, from which ``runtime/baseline/scaling.py`` derives the whole.

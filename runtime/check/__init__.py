@@ -1,1 +1,1 @@
-"""What is said of a model before anything is built."""
+"""Findings about a model before anything is built."""

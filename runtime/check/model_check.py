@@ -76,7 +76,7 @@ class MemoryNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What was found. With refusals there may be no layers, and no memory."""
+    """All findings. With refusals there may be no layers, and no memory."""
 
     model: str
     machine: str
