@@ -65,7 +65,7 @@ class ModelSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a report says of the model: a sentence on its ranges, if it was quantised here."""
+        """The report's note on the model: a sentence on its ranges, if it was quantised here."""
         return () if self.ranges is None else (self.ranges.sentence,)
 
 

@@ -101,7 +101,7 @@ class BackendRep(onnx.backend.base.BackendRep):
 
     @property
     def report(self) -> Report:
-        """What the last run cost.
+        """The cost of the last run.
 
         Raises
         ------

@@ -28,4 +28,4 @@ class RunOptions:
 
 
 DEFAULT_RUN = RunOptions()
-"""What a library call does: default prices, predicted toggles, no progress shown."""
+"""Options of a library call: default prices, predicted toggles, no progress shown."""

@@ -101,7 +101,7 @@ class InferenceSession:
 
     @property
     def tensor_infos(self) -> dict[str, TensorInfo]:
-        """What is known of each tensor, by name."""
+        """Shape, type and quantisation of each tensor, by name."""
         return {name: info for name, (info, _) in self._job.tensors.items()}
 
     @property
@@ -111,7 +111,7 @@ class InferenceSession:
 
     @property
     def report(self) -> Report:
-        """What the last run cost.
+        """The cost of the last run.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class InferenceSession:
 
     @property
     def operands(self) -> tuple[OperandToggles, ...]:
-        """What the array's operands were like in each layer of the last run; empty if toggles were counted."""
+        """Toggle statistics of the array's operands in each layer of the last run; empty if toggles were counted."""
         return self._operands
 
     @property

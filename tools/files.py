@@ -17,7 +17,7 @@ __all__ = ["reason", "require_place", "write_arrays", "write_file", "write_if_ch
 
 _STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _SOURCE = re.compile(r"/onnxruntime_src/\S+:\d+ [^(]*\((?:[^()]|\([^()]*\))*\)\s*")
-"""What ONNX Runtime puts before its reasons: a status, and the C++ function."""
+"""The prefix of ONNX Runtime's reasons: a status, and the C++ function."""
 
 
 def write_file(path: Path, content: bytes) -> None:

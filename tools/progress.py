@@ -1,4 +1,4 @@
-"""What the user sees while waiting, on standard error: one line per step, and what a long one took."""
+"""Progress shown to a waiting user, on standard error: one line per step, and what a long one took."""
 
 import time
 from bisect import bisect_right

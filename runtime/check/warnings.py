@@ -1,4 +1,4 @@
-"""What may make a model inaccurate or slow, told from its compiled layers alone, before anything is built or run."""
+"""Warnings of what may make a model inaccurate or slow, from its compiled layers alone, before it is built or run."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -36,7 +36,7 @@ __all__ = ["LayerComparison", "compare_layers"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerComparison:
-    """What was found.
+    """Findings of a comparison.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ ENGINES = ("rtl", "fast")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What a run has shown.
+    """Results of one run.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a run cost: cycles by cause, bytes moved and energy, for each layer and in all; and its JSON form.
+"""The cost of a run: cycles by cause, bytes moved and energy, for each layer and in all; and its JSON form.
 
 The cycles of a layer are those between two status records, so they add up: layers plus the tail (from the last
 record to the end of the program) are the run. Energy adds up the same way.

@@ -30,7 +30,7 @@ ONNX_TYPES = {name: "tensor(float)" if name == "float32" else f"tensor({name})" 
 _SEED = 0
 _PICTURE_SEED = 1
 UNREADABLE = (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error, NotImplementedError)
-"""What a file that holds no arrays can raise."""
+"""Errors that a file without arrays can raise."""
 
 
 @dataclass(frozen=True, slots=True)

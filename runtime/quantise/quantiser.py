@@ -33,8 +33,8 @@ _OPERATORS = (
     "LeakyRelu", "MatMul", "MaxPool", "Mul", "Pad", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Split", "Squeeze",
     "Transpose", "Unsqueeze",
 )
-"""What is quantised. Softmax is not: of its values between 0 and 1 an int8 scale leaves 127. Other operators are
-computed in float between integer ones, and where they have one input they become a table of 256 values."""
+"""Operators to quantise. Softmax is not one: of its values between 0 and 1 an int8 scale leaves 127. Other operators
+are computed in float between integer ones, and where they have one input they become a table of 256 values."""
 
 _KEPT_SAMPLES = 32
 _TOLERANCE = 1e-3

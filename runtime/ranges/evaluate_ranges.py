@@ -33,7 +33,7 @@ _RANGES_PER_JOB = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRequest:
-    """What to simulate.
+    """A request for a simulation by ranges.
 
     Attributes
     ----------
