@@ -8,7 +8,7 @@ from tilewright.energy.baseline_energy import energy_of_baseline
 from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineResult
-from tilewright.runtime.evaluate import evaluate_baseline
+from tilewright.runtime.compared_run import run_model_alone
 from tilewright.runtime.model_source import find_model
 from tilewright.tools.progress import Steps
 
@@ -64,13 +64,13 @@ def baselines_of(network: str, store: FigureStore, steps: Steps) -> tuple[Baseli
     Raises
     ------
     CompileError, InputError, SimulationError
-        As `runtime.evaluate.evaluate_baseline` does.
+        As `runtime.compared_run.run_model_alone` does.
     """
     source = find_model(network, steps)
 
     def figures(core: CoreName) -> BaselineFigures:
         return BaselineFigures(**store.get(f"baseline {core}", source.path, lambda: asdict(
-            _figures_of_baseline(evaluate_baseline(source, None, core=core, steps=steps)))))
+            _figures_of_baseline(run_model_alone(source, None, core=core, steps=steps)))))
 
     return tuple(figures(core) for core in TITLES)
 

@@ -17,7 +17,7 @@ _FOLDERS = ("isa", "compiler", "rtl", "sim")
 FILES = (
     "energy/actions.py", "energy/activity.py", "energy/activity.toml", "energy/registers.py",
     *(f"runtime/{name}.py" for name in (
-        "baseline/core_alone", "baseline/scaling", "evaluate", "execution/accounting", "execution/engines",
+        "baseline/core_alone", "baseline/scaling", "compared_run", "execution/accounting", "execution/engines",
         "execution/job", "execution/records", "execution/report", "model_source", "oracle/comparison",
         "oracle/conversion", "oracle/exact_products", "oracle/expected_tensors", "oracle/inputs", "oracle/onnx_runtime",
         "session")),

@@ -13,7 +13,7 @@ from tilewright.compiler.network.options import Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.estimate import EnergyEstimate
 from tilewright.isa.machine import Machine, MemoryTiming
-from tilewright.runtime.evaluate import Evaluation, evaluate_model
+from tilewright.runtime.compared_run import ComparedRun, run_model
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.run_options import RunOptions
@@ -133,11 +133,11 @@ _MACS_PER_TILE = 36
 """Of the ONNX operator, in 2x2 outputs of a 3x3 kernel and one pair of channels."""
 
 
-def _figures_of(evaluation: Evaluation, network: Network) -> Figures:
+def _figures_of(compared: ComparedRun, network: Network) -> Figures:
     """Return the figures of a run that compiled its model itself; ``network`` is what ran, as it fits the machine."""
-    report, plan = evaluation.report, evaluation.explanation
+    report, plan = compared.report, compared.explanation
     if plan is None:
-        raise ValueError("Evaluation must be of a model compiled for it, as a plan gives its roofline")
+        raise ValueError("Run must be of a model compiled for it, as a plan gives its roofline")
     winograd = [layer for layer in report.layers if layer.algorithm == "conv23"]
     largest = max(winograd, key=lambda layer: layer.macs, default=None)
     return Figures(
@@ -147,8 +147,8 @@ def _figures_of(evaluation: Evaluation, network: Network) -> Figures:
         buffer_bytes_read=sum(layer.activation_bytes_read for layer in report.layers),
         work=work_of(report), energy=report.energy, seconds=report.wall_seconds,
         cycles_per_second=report.simulated_cycles_per_second, matches=report.matches_reference is True,
-        compared=evaluation.comparison.compared, nearly=evaluation.comparison.floats,
-        loose=evaluation.comparison.loose,
+        compared=compared.comparison.compared, nearly=compared.comparison.floats,
+        loose=compared.comparison.loose,
         tile_cycles=_MACS_PER_TILE * largest.cycles / largest.macs if largest else None,
         winograd_layers=len(winograd), fused_pools=sum(layer.fuses_pool for layer in plan.layers),
         layer_cycles=tuple(layer.cycles for layer in report.layers),
@@ -172,15 +172,15 @@ def run_case(case: BenchCase, store: FigureStore, steps: Steps) -> Figures:
     Raises
     ------
     CompileError, InputError, SimulationError
-        As `runtime.evaluate.evaluate_model` does.
+        As `runtime.compared_run.run_model` does.
     """
     source = find_model(case.network, steps)
 
     def make() -> dict[str, Any]:
-        evaluation = evaluate_model(source, case.machine, case.engine, None, options=case.options,
-                                    run=RunOptions(steps=steps))
+        compared = run_model(source, case.machine, case.engine, None, options=case.options,
+                             run=RunOptions(steps=steps))
         network, _ = fit_network(compile_network(source.path, case.options), case.machine, case.options)
-        return _figures_of(evaluation, network).to_json()
+        return _figures_of(compared, network).to_json()
 
     key = f"{case!r} {MemoryTiming.default(case.machine)!r}"
     return Figures.from_json(store.get(key, source.path, make), case.machine)

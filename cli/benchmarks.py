@@ -75,12 +75,12 @@ def baseline(model: Model,
     from tilewright.cli.tables.report_tables import energy_text
     from tilewright.cli.tables.text import console
     from tilewright.energy.baseline_energy import energy_of_baseline
-    from tilewright.runtime.evaluate import evaluate_baseline
+    from tilewright.runtime.compared_run import run_model_alone
     from tilewright.runtime.execution.report import energy_json
     from tilewright.tools.progress import Steps
 
     name = source.path.stem
-    result = evaluate_baseline(source, files.input_file, core=core.value, steps=Steps())
+    result = run_model_alone(source, files.input_file, core=core.value, steps=Steps())
     out = console()
     out.print(baseline_table(name, result))
     say_ranges(source)

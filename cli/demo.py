@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tilewright.isa.machine import Machine
     from tilewright.runtime.baseline.core_alone import BaselineResult
-    from tilewright.runtime.evaluate import Evaluation
+    from tilewright.runtime.compared_run import ComparedRun
     from tilewright.runtime.execution.report import Report
     from tilewright.tools.progress import Steps
 
@@ -68,7 +68,7 @@ def demonstrate(machine: "Machine", folder: Path, steps: "Steps", out: "Console"
 def _demonstrate_model(name: str, machine: "Machine", folder: Path, steps: "Steps", out: "Console") -> Outcome:
     from tilewright.cli.tables.report_tables import print_report
     from tilewright.compiler.compile import compile_model
-    from tilewright.runtime.evaluate import evaluate, evaluate_baseline
+    from tilewright.runtime.compared_run import run_model_alone, run_session
     from tilewright.runtime.model_source import ModelSource
     from tilewright.runtime.run_options import RunOptions
     from tilewright.runtime.session import InferenceSession
@@ -81,17 +81,17 @@ def _demonstrate_model(name: str, machine: "Machine", folder: Path, steps: "Step
     for layer in artefact.manifest.layers:
         out.print(f"  {layer.name} ({', '.join(layer.onnx_nodes)}): {layer.plan}", highlight=False, soft_wrap=True)
     session = InferenceSession(folder / name, engine="rtl", run_options=RunOptions(steps=steps))
-    evaluation = evaluate(session, source, None, steps)
-    print_report(evaluation.report, out)
-    out.print(f"recognised as a {recognised(evaluation)}", highlight=False)
-    write_file(folder / f"{name}.json", (json.dumps(evaluation.report.to_json(), indent=2) + "\n").encode())
-    baseline = evaluate_baseline(source, None, steps=steps)
-    return Outcome(evaluation.report, baseline)
+    compared = run_session(session, source, None, steps)
+    print_report(compared.report, out)
+    out.print(f"recognised as a {recognised(compared)}", highlight=False)
+    write_file(folder / f"{name}.json", (json.dumps(compared.report.to_json(), indent=2) + "\n").encode())
+    baseline = run_model_alone(source, None, steps=steps)
+    return Outcome(compared.report, baseline)
 
 
-def recognised(evaluation: "Evaluation") -> int:
+def recognised(compared: "ComparedRun") -> int:
     """Return the digit with the largest logit."""
-    (logits,) = evaluation.outputs.values()
+    (logits,) = compared.outputs.values()
     return int(logits.argmax())
 
 

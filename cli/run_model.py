@@ -29,7 +29,7 @@ from tilewright.tools.files import require_place, write_arrays
 
 if TYPE_CHECKING:
     from tilewright.energy.imported_power import ImportedPower
-    from tilewright.runtime.evaluate import Evaluation
+    from tilewright.runtime.compared_run import ComparedRun
 
 __all__ = ["register_run", "register_simulate", "run", "simulate"]
 
@@ -54,19 +54,19 @@ def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptio
     require_place(files.json_file)
     pricing, power = energy.pricing(), energy.power()
     source = quantise.model(model)
-    from tilewright.runtime.evaluate import evaluate_model
-    from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_ranges
+    from tilewright.runtime.compared_run import run_model
+    from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_ranges
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
     options = compiler.options()
     if by_ranges:
         request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
-        evaluation = evaluate_ranges(source, machine, files.input_file, request, options=options, steps=Steps())
+        compared = run_ranges(source, machine, files.input_file, request, options=options, steps=Steps())
     else:
         how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
-        evaluation = evaluate_model(source, machine, target.engine.value, files.input_file, options=options, run=how)
-    _show(evaluation, files.json_file, view, power)
+        compared = run_model(source, machine, target.engine.value, files.input_file, options=options, run=how)
+    _show(compared, files.json_file, view, power)
 
 
 @with_groups
@@ -89,36 +89,36 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
     require_place(output, json_file, wave)
     pricing, power = energy.pricing(), energy.power()
-    from tilewright.runtime.evaluate import evaluate_artefact
-    from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artefact_ranges
+    from tilewright.runtime.compared_run import run_artefact
+    from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_artefact_ranges
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
     if by_ranges:
         request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
-        evaluation = evaluate_artefact_ranges(directory, input_file, request, steps=Steps())
+        compared = run_artefact_ranges(directory, input_file, request, steps=Steps())
     else:
         how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
-        evaluation = evaluate_artefact(directory, engine.value, input_file, wave=wave, run=how)
+        compared = run_artefact(directory, engine.value, input_file, wave=wave, run=how)
     if output is not None:
-        write_arrays(output, evaluation.outputs)
-    _show(evaluation, json_file, ViewOptions(), power)
+        write_arrays(output, compared.outputs)
+    _show(compared, json_file, ViewOptions(), power)
 
 
-def _show(evaluation: "Evaluation", json_file: Path | None, view: ViewOptions, power: "ImportedPower | None") -> None:
+def _show(compared: "ComparedRun", json_file: Path | None, view: ViewOptions, power: "ImportedPower | None") -> None:
     """Print a report, with plan and values if asked for, and write it; exit with 1 if it is not the reference's."""
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.report_tables import print_report, statistics_table
     from tilewright.cli.tables.text import console
 
-    report = replace(evaluation.report, imported=power)
+    report = replace(compared.report, imported=power)
     content = report.to_json()
-    if view.explain and evaluation.explanation is not None:
-        print_plan(evaluation.explanation, console())
-        content["plan"] = evaluation.explanation.to_json()
+    if view.explain and compared.explanation is not None:
+        print_plan(compared.explanation, console())
+        content["plan"] = compared.explanation.to_json()
     if view.statistics:
-        console().print(statistics_table(evaluation.statistics))
-        content["statistics"] = [asdict(each) for each in evaluation.statistics]
+        console().print(statistics_table(compared.statistics))
+        content["statistics"] = [asdict(each) for each in compared.statistics]
     print_report(report, console())
     if json_file is not None:
         write_json(json_file, content)

@@ -22,7 +22,7 @@ from tilewright.energy.gates.waves import read_waves
 from tilewright.errors import SimulationError
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineProgram
-from tilewright.runtime.evaluate import compile_network
+from tilewright.runtime.compared_run import compile_network
 from tilewright.runtime.model_source import choose_inputs, find_model
 from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import node_arg

@@ -19,7 +19,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare.last_writer import Writer, find_writer
 from tilewright.runtime.compare.three_ways import SideBySide, side_by_side
-from tilewright.runtime.evaluate import Expected, run_reference
+from tilewright.runtime.compared_run import Expected, run_reference
 from tilewright.runtime.execution.engines import EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
 from tilewright.runtime.model_source import ModelSource, choose_inputs

@@ -125,18 +125,18 @@ def test_what_the_compiler_refuses_is_named_and_the_rest_runs(store, tmp_path, m
 def test_an_interrupted_bench_goes_on_where_it_was(store, tmp_path, monkeypatch):
     cases = matrix(["lenet5"], ["base"], "fast")
     monkeypatch.setattr("tilewright.bench.bench.baselines_of", lambda *_: ())
-    real, done = runs.evaluate_model, []
+    real, done = runs.run_model, []
 
-    def evaluate(model, machine, engine, input_file, *, options, run):
+    def counted(model, machine, engine, input_file, *, options, run):
         if len(done) == 1:
             raise KeyboardInterrupt
         done.append(options)
         return real(model, machine, engine, input_file, options=options, run=run)
 
-    monkeypatch.setattr(runs, "evaluate_model", evaluate)
+    monkeypatch.setattr(runs, "run_model", counted)
     with pytest.raises(KeyboardInterrupt):
         bench(cases, tmp_path / "page.md", Silence(), store=store)
-    monkeypatch.setattr(runs, "evaluate_model", real)
+    monkeypatch.setattr(runs, "run_model", real)
     assert bench(cases, tmp_path / "page.md", Silence(), store=store)
     assert done == [BEST]
     assert len(list(store.folder.iterdir())) == 2  # fused and apart
@@ -183,7 +183,7 @@ def test_layers_that_the_machine_needs_in_parts_are_counted_as_such(store):
 def test_what_is_stored_is_priced_as_the_run_was_and_in_any_technology(store, tmp_path):
     model = runs.find_model("lenet5_accel", Silence())
     for pricing in (Pricing(), Pricing(technology="sky130", dram="ddr3")):
-        report = runs.evaluate_model(model, CASE.machine, "fast", None,
+        report = runs.run_model(model, CASE.machine, "fast", None,
                                      run=RunOptions(pricing=pricing)).report
         again = energy_of(run_case(CASE, store, Silence()).work, CASE.machine, pricing)
         assert again.total_uj == pytest.approx(report.energy.total_uj, rel=1e-9)
@@ -217,7 +217,7 @@ def test_a_run_is_done_once(store, monkeypatch):
     def never(*_, **__):
         raise AssertionError("a stored run must not be done again")
 
-    monkeypatch.setattr(runs, "evaluate_model", never)
+    monkeypatch.setattr(runs, "run_model", never)
     assert run_case(CASE, store, Silence()) == first
     assert run_case(CASE, FigureStore.open(store.folder), Silence()) == first
     with pytest.raises(AssertionError):
@@ -364,7 +364,7 @@ def test_baselines_are_run_once_on_both_cores(store, tmp_path, monkeypatch):
     assert 3 * simd.cycles < plain.cycles
     assert plain.energy.low_uj < plain.energy.total_uj < plain.energy.high_uj
     assert simd.energy.total_uj < plain.energy.total_uj
-    monkeypatch.setattr("tilewright.bench.baselines.evaluate_baseline", None)
+    monkeypatch.setattr("tilewright.bench.baselines.run_model_alone", None)
     assert baselines_of("lenet5", store, Silence()) == first
 
 

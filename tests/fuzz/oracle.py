@@ -22,7 +22,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.compare.layer_report import side_by_side
-from tilewright.runtime.evaluate import ONNX_RUNTIME_ERRORS
+from tilewright.runtime.compared_run import ONNX_RUNTIME_ERRORS
 from tilewright.runtime.execution.engines import execute
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input

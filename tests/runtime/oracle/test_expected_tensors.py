@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.compiler.network.layers import Place, TensorInfo
-from tilewright.runtime.evaluate import evaluate
+from tilewright.runtime.compared_run import run_session
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors, with_parts
 from tilewright.runtime.session import InferenceSession
@@ -45,7 +45,7 @@ def test_what_is_shown_by_itself_or_not_at_all_is_left_as_it_is():
 @pytest.mark.parametrize("name", ["squeezenet-64", "detector-96"])
 def test_every_layer_of_a_network_with_concatenations_is_compared(name):
     source = find_model(name, Silence())
-    comparison = evaluate(InferenceSession(source.path, keep_tensors=True), source, None, Silence()).comparison
+    comparison = run_session(InferenceSession(source.path, keep_tensors=True), source, None, Silence()).comparison
     assert comparison.matches
     assert comparison.compared == comparison.layers
 

@@ -24,7 +24,7 @@ from tilewright.models import builtin
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.model_source import ModelSource
-from tilewright.runtime.ranges.evaluate_ranges import RangeRequest, evaluate_artefact_ranges, evaluate_ranges
+from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_artefact_ranges, run_ranges
 from tilewright.runtime.ranges.finished_runs import StoredRuns
 from tilewright.runtime.ranges.ranges import LayerRange
 from tilewright.runtime.ranges.runner import Interrupted, RangeRunner, describe, merge_reports
@@ -149,12 +149,12 @@ def test_a_stored_run_is_read_as_it_was_and_a_damaged_one_is_refused(tmp_path):
 
 
 def test_layers_of_a_model_are_compared_with_onnx_runtime():
-    evaluation = evaluate_ranges(ModelSource.of(builtin("lenet5")), BASE, None, RangeRequest(layers="2:", fresh=True),
+    compared = run_ranges(ModelSource.of(builtin("lenet5")), BASE, None, RangeRequest(layers="2:", fresh=True),
                                  steps=Silence())
-    assert evaluation.report.matches_reference
-    assert evaluation.comparison.compared == 3
-    assert set(evaluation.outputs) == {"logits"}
-    assert [each.layer for each in evaluation.statistics] == [layer.name for layer in evaluation.report.layers]
+    assert compared.report.matches_reference
+    assert compared.comparison.compared == 3
+    assert set(compared.outputs) == {"logits"}
+    assert [each.layer for each in compared.statistics] == [layer.name for layer in compared.report.layers]
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
@@ -177,23 +177,23 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """Let runs be stored in a folder of the test's own."""
-    monkeypatch.setattr("tilewright.runtime.ranges.evaluate_ranges.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("tilewright.runtime.ranges.compared_ranges.cache_folder", lambda: tmp_path)
 
 
 def test_layers_of_a_compiled_model_are_those_of_its_options(folder, cache):
-    evaluation = evaluate_artefact_ranges(folder, None, RangeRequest(layers="1:4"), steps=Silence())
+    compared = run_artefact_ranges(folder, None, RangeRequest(layers="1:4"), steps=Silence())
     manifest = load_artefact(folder).manifest
-    assert [layer.name for layer in evaluation.report.layers] == [layer.name for layer in manifest.layers[1:4]]
-    assert "pass" in {layer.kind for layer in evaluation.report.layers}
-    assert (evaluation.report.model, evaluation.report.matches_reference) == ("lenet5", True)
-    assert evaluation.comparison.compared == 3
-    assert evaluation.outputs == {}
+    assert [layer.name for layer in compared.report.layers] == [layer.name for layer in manifest.layers[1:4]]
+    assert "pass" in {layer.kind for layer in compared.report.layers}
+    assert (compared.report.model, compared.report.matches_reference) == ("lenet5", True)
+    assert compared.comparison.compared == 3
+    assert compared.outputs == {}
 
 
 def test_an_interrupted_simulation_of_a_compiled_model_goes_on(folder, cache):
     with pytest.raises(Interrupted):
-        evaluate_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Breaking(3))
-    again = evaluate_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Silence())
+        run_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Breaking(3))
+    again = run_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Silence())
     assert re.search(r"[123] of 4 in an earlier run", str(again.report.notes))
     assert again.report.matches_reference
     assert set(again.outputs) == {"logits"}
@@ -206,13 +206,13 @@ def test_layers_that_the_machine_needs_in_parts_are_ranges_too(tmp_path, cache):
     pixels = model.conv(model.input((1, 3, 12, 12)), 100, kernel=1)
     (tmp_path / "net.onnx").write_bytes(model.finish(model.conv(model.average(pixels), 5, kernel=1)))
     compile_model(tmp_path / "net.onnx", small, tmp_path / "net")
-    for evaluation in (
-            evaluate_ranges(ModelSource(tmp_path / "net.onnx"), small, None, RangeRequest(layers="1:"),
+    for compared in (
+            run_ranges(ModelSource(tmp_path / "net.onnx"), small, None, RangeRequest(layers="1:"),
                             steps=Silence()),
-            evaluate_artefact_ranges(tmp_path / "net", None, RangeRequest(layers="1:"), steps=Silence())):
-        assert [layer.kind for layer in evaluation.report.layers] == [*["average"] * 4, "conv"]
-        assert evaluation.comparison.matches
-        assert evaluation.comparison.compared == 5
+            run_artefact_ranges(tmp_path / "net", None, RangeRequest(layers="1:"), steps=Silence())):
+        assert [layer.kind for layer in compared.report.layers] == [*["average"] * 4, "conv"]
+        assert compared.comparison.matches
+        assert compared.comparison.compared == 5
 
 
 def test_a_compiled_model_with_other_layers_is_refused(folder, tmp_path):
@@ -221,4 +221,4 @@ def test_a_compiled_model_with_other_layers_is_refused(folder, tmp_path):
     manifest["options"]["fuse_pool"] = True
     (copy / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ArtefactError, match=r"must have the layers that its model\.onnx has .*: compile .* again$"):
-        evaluate_artefact_ranges(copy, None, RangeRequest(layers="0:1"), steps=Silence())
+        run_artefact_ranges(copy, None, RangeRequest(layers="0:1"), steps=Silence())

@@ -12,7 +12,7 @@ from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine, MemoryTiming
-from tilewright.runtime.evaluate import Evaluation, require_folder, run_reference
+from tilewright.runtime.compared_run import ComparedRun, require_folder, run_reference
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import compare
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
@@ -25,7 +25,7 @@ from tilewright.runtime.ranges.runner import RangeRunner, describe, merge_report
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
-__all__ = ["RangeRequest", "evaluate_artefact_ranges", "evaluate_ranges"]
+__all__ = ["RangeRequest", "run_artefact_ranges", "run_ranges"]
 
 _RANGES_PER_JOB = 4
 """So many ranges for each process: what an interruption can lose, against starts and borders."""
@@ -56,8 +56,8 @@ class RangeRequest:
             raise InputError(f"Jobs must be one or more, not {self.jobs}")
 
 
-def evaluate_ranges(source: ModelSource, machine: Machine, input_file: Path | None, request: RangeRequest, *,
-                    options: Options = BEST, steps: Steps) -> Evaluation:
+def run_ranges(source: ModelSource, machine: Machine, input_file: Path | None, request: RangeRequest, *,
+               options: Options = BEST, steps: Steps) -> ComparedRun:
     """Simulate layers of a model in RTL, by ranges, and compare every tensor with ONNX Runtime.
 
     Raises
@@ -71,11 +71,11 @@ def evaluate_ranges(source: ModelSource, machine: Machine, input_file: Path | No
     """
     with steps.step(f"Planning {source.path.name}"):
         planned = _Planned.of(source.path, source.path.stem, machine, options)
-    return _evaluate(planned, source, input_file, request, steps)
+    return _run(planned, source, input_file, request, steps)
 
 
-def evaluate_artefact_ranges(folder: Path, input_file: Path | None, request: RangeRequest, *,
-                             steps: Steps) -> Evaluation:
+def run_artefact_ranges(folder: Path, input_file: Path | None, request: RangeRequest, *,
+                        steps: Steps) -> ComparedRun:
     """Do so with the layers of a compiled model: each range is compiled as the whole was.
 
     Raises
@@ -83,7 +83,7 @@ def evaluate_artefact_ranges(folder: Path, input_file: Path | None, request: Ran
     ArtefactError
         If the folder holds no compiled model, or one whose layers are not those that its ONNX file has now.
     CompileError, InputError, SimulationError
-        As :func:`evaluate_ranges` does.
+        As :func:`run_ranges` does.
     """
     artefact = load_artefact(require_folder(folder))
     manifest = artefact.manifest
@@ -93,7 +93,7 @@ def evaluate_artefact_ranges(folder: Path, input_file: Path | None, request: Ran
                                                                             for layer in manifest.layers]:
         raise ArtefactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
                             f"simulate some of them, and has others: compile the model again")
-    return _evaluate(planned, ModelSource.of(artefact.model), input_file, request, steps)
+    return _run(planned, ModelSource.of(artefact.model), input_file, request, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class _Planned:
         return cls(network, machine, options, [plan.cost.cycles for plan in plans])
 
 
-def _evaluate(planned: _Planned, source: ModelSource, input_file: Path | None, request: RangeRequest,
-              steps: Steps) -> Evaluation:
+def _run(planned: _Planned, source: ModelSource, input_file: Path | None, request: RangeRequest,
+         steps: Steps) -> ComparedRun:
     network, machine, predicted = planned.network, planned.machine, planned.predicted
     chosen = parse_range(request.layers or ":", len(network.layers))
     inputs = choose_inputs(network.inputs, source, input_file)
@@ -138,7 +138,7 @@ def _evaluate(planned: _Planned, source: ModelSource, input_file: Path | None, r
     report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
                      notes=(*source.notes, f"input: {inputs.origin}", describe(runs), str(comparison)))
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}
-    return Evaluation(
+    return ComparedRun(
         report=report, comparison=comparison,
         outputs={node_arg(info).name: dequantise_output(info, computed[info.name]) for info in network.outputs
                  if info.name in computed},

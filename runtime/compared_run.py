@@ -29,13 +29,13 @@ from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
 
 __all__ = [
-    "Evaluation", "Expected", "evaluate", "evaluate_artefact", "evaluate_baseline", "evaluate_model", "require_folder",
-    "run_reference",
+    "ComparedRun", "Expected", "require_folder", "run_artefact", "run_model", "run_model_alone", "run_reference",
+    "run_session",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class ComparedRun:
     """A run's report, its comparison with the reference, its outputs by name, the values of its tensors, and a plan.
 
     The plan is there if the model was compiled now.
@@ -48,8 +48,8 @@ class Evaluation:
     explanation: Explanation | None = None
 
 
-def evaluate(session: InferenceSession, source: ModelSource, input_file: Path | None, steps: Steps,
-             wave: Path | None = None) -> Evaluation:
+def run_session(session: InferenceSession, source: ModelSource, input_file: Path | None, steps: Steps,
+                wave: Path | None = None) -> ComparedRun:
     """Run ``session`` once and compare every tensor it kept with ONNX Runtime's of the same model.
 
     Raises
@@ -68,8 +68,8 @@ def evaluate(session: InferenceSession, source: ModelSource, input_file: Path | 
     report = replace(session.report, matches_reference=comparison.matches,
                      notes=(*source.notes, f"input: {inputs.origin}", str(comparison)))
     names = [output.name for output in session.get_outputs()]
-    return Evaluation(report=report, comparison=comparison, outputs=dict(zip(names, outputs, strict=True)),
-                      statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
+    return ComparedRun(report=report, comparison=comparison, outputs=dict(zip(names, outputs, strict=True)),
+                       statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +96,19 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
                          f"{reason(error)}") from error
 
 
-def evaluate_model(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None,
-                   *, options: Options = BEST, run: RunOptions = DEFAULT_RUN) -> Evaluation:
-    """Compile a model with every tensor kept, and evaluate it; see :func:`evaluate`."""
+def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None,
+              *, options: Options = BEST, run: RunOptions = DEFAULT_RUN) -> ComparedRun:
+    """Compile a model with every tensor kept, and run it; see :func:`run_session`."""
     with run.steps.step(f"Compiling {source.path.name}"):
         session = InferenceSession(source.path, machine, engine, keep_tensors=True, options=options, run_options=run)
-    return replace(evaluate(session, source, input_file, run.steps), explanation=session.explanation)
+    return replace(run_session(session, source, input_file, run.steps), explanation=session.explanation)
 
 
-def evaluate_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
-                      run: RunOptions = DEFAULT_RUN) -> Evaluation:
-    """Evaluate a compiled model against the ONNX file it was compiled from; see :func:`evaluate`."""
+def run_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
+                 run: RunOptions = DEFAULT_RUN) -> ComparedRun:
+    """Run a compiled model and hold it to the ONNX file it was compiled from; see :func:`run_session`."""
     session = InferenceSession(require_folder(folder), engine=engine, run_options=run)
-    return evaluate(session, ModelSource.of(folder / "model.onnx"), input_file, run.steps, wave)
+    return run_session(session, ModelSource.of(folder / "model.onnx"), input_file, run.steps, wave)
 
 
 def require_folder(folder: Path) -> Path:
@@ -124,9 +124,9 @@ def require_folder(folder: Path) -> Path:
     return folder
 
 
-def evaluate_baseline(source: ModelSource, input_file: Path | None, *, core: CoreName = HOST_CORE,
-                      steps: Steps) -> BaselineResult:
-    """Run a model as C on a core alone, with the inputs that :func:`evaluate_model` would take.
+def run_model_alone(source: ModelSource, input_file: Path | None, *, core: CoreName = HOST_CORE,
+                    steps: Steps) -> BaselineResult:
+    """Run a model as C on a core alone, with the inputs that :func:`run_model` would take.
 
     See :func:`runtime.baseline.core_alone.run_baseline`, which runs large networks in parts.
 
