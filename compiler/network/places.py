@@ -6,6 +6,7 @@ place in the whole, so that whoever computes it writes it where it belongs:
     concat     the inputs lie in the output, one behind the other along an axis
     slice      the output lies in the input
     upsample   the input is stored once for every pixel it becomes, each time to another phase of the output
+    view       input and output are the same bytes
 
 A tensor has one home. Where it belongs to a second place, the layer that computes it stores it there too
 (``Layer.also``); where no layer of the datapath computes it (an input of the model, a result of the host core, the
@@ -19,10 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Place, Requantisation, Shape, TensorInfo
+from tilewright.compiler.network.strided_views import reshaped_place, whole_place
 
 __all__ = [
-    "ConcatMove", "Movement", "Placed", "PlacementStep", "SliceMove", "TensorPart", "UpsampleMove", "copy_layer",
-    "place_tensors",
+    "ConcatMove", "Movement", "Placed", "PlacementStep", "SliceMove", "TensorPart", "UpsampleMove", "ViewMove",
+    "copy_layer", "place_tensors",
 ]
 
 
@@ -63,7 +65,17 @@ class UpsampleMove:
     factors: Pair
 
 
-Movement = ConcatMove | SliceMove | UpsampleMove
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewMove:
+    """``output`` is the bytes of ``input``, in the order in which these lie in memory, counted in another shape."""
+
+    name: str
+    onnx_nodes: tuple[str, ...]
+    input: str
+    output: str
+
+
+Movement = ConcatMove | SliceMove | UpsampleMove | ViewMove
 PlacementStep = Layer | CoreLayer | Movement
 
 
@@ -121,13 +133,6 @@ class TensorPart:
     start: Shape
     steps: Pair = (1, 1)
 
-    def inside(self, outer: "TensorPart") -> "TensorPart":
-        """Return the same part as one of what ``outer``, this one's whole, is part of."""
-        (c, y, x), (top_c, top_y, top_x) = self.start, outer.start
-        step_y, step_x = outer.steps
-        return TensorPart(outer.whole, (top_c + c, top_y + y * step_y, top_x + x * step_x),
-                          (self.steps[0] * step_y, self.steps[1] * step_x))
-
     def place(self, shape: Shape) -> Place:
         """Return the place in bytes, in a whole of ``shape``."""
         channels, _, width = shape
@@ -144,8 +149,18 @@ def _part_of(place: Place, shape: Shape) -> TensorPart:
     return TensorPart(place.parent, (c, y, x), (place.row_step // (width * channels), place.pixel_step // channels))
 
 
+@dataclass(frozen=True, slots=True)
+class _AllOf:
+    """The same bytes as all of ``source``."""
+
+    source: str
+
+
 class _Placement:
-    """Layers and homes found so far."""
+    """Layers and homes found so far.
+
+    ``inner`` are the tensors that have their homes in one, and ``auxiliary`` those that only tell of a home.
+    """
 
     def __init__(self, tensors: dict[str, TensorInfo], inputs: frozenset[str], readers: Counter[str]) -> None:
         self.tensors = tensors
@@ -153,8 +168,12 @@ class _Placement:
         self.layers: list[Layer | CoreLayer] = []
         self.makers: dict[str, int] = {}
         self.fixed = set(inputs)
-        self.homes = {info.name: _part_of(info.place, tensors[info.place.parent].shape)
-                      for info in tensors.values() if info.place is not None}
+        self.homes: dict[str, TensorPart | _AllOf] = {}
+        self.inner: dict[str, list[str]] = {}
+        self.auxiliary: set[str] = set()
+        for info in tensors.values():
+            if info.place is not None:
+                self.settle(info.name, _part_of(info.place, tensors[info.place.parent].shape))
 
     def add(self, step: PlacementStep) -> None:
         """Take over a layer, or turn a movement into homes."""
@@ -168,58 +187,142 @@ class _Placement:
                 self.fixed.add(step.output)
             self.layers.append(step)
         elif isinstance(step, SliceMove):
-            self.homes[step.output] = TensorPart(step.input, step.starts, step.steps)
+            self.settle(step.output, TensorPart(step.input, step.starts, step.steps))
+        elif isinstance(step, ViewMove):
+            self.view(step)
         elif isinstance(step, ConcatMove):
-            start = 0
-            for name in step.inputs:
-                corner = [0, 0, 0]
-                corner[step.axis] = start
-                self.put(step, name, [TensorPart(step.output, (corner[0], corner[1], corner[2]))], move=True)
-                start += self.tensors[name].shape[step.axis]
+            self.join(step)
         else:
-            rows, columns = step.factors
-            phases = [TensorPart(step.output, (0, y, x), step.factors) for y in range(rows) for x in range(columns)]
-            # Who else reads the input had better find it in one piece.
-            alone = step.input in self.makers and self.readers[step.input] == 1
-            self.put(step, step.input, phases, move=alone)
+            self.repeat(step)
+
+    def join(self, step: ConcatMove) -> None:
+        """Put tensors one behind the other."""
+        start = 0
+        for name in step.inputs:
+            corner = [0, 0, 0]
+            corner[step.axis] = start
+            self.put(step, name, [TensorPart(step.output, (corner[0], corner[1], corner[2]))], move=True)
+            start += self.tensors[name].shape[step.axis]
+
+    def repeat(self, step: UpsampleMove) -> None:
+        """Put a tensor to every phase of a larger one."""
+        rows, columns = step.factors
+        phases = [TensorPart(step.output, (0, y, x), step.factors) for y in range(rows) for x in range(columns)]
+        # Who else reads the input had better find it in one piece.
+        alone = step.input in self.makers and self.readers[step.input] == 1
+        self.put(step, step.input, phases, move=alone)
+
+    def settle(self, name: str, home: TensorPart | _AllOf) -> None:
+        """Give a tensor its home."""
+        self.homes[name] = home
+        self.inner.setdefault(home.source if isinstance(home, _AllOf) else home.whole, []).append(name)
+
+    def view(self, step: ViewMove) -> None:
+        """Take over another shape of the same bytes; of a copy where gaps are in the way."""
+        source = self.tensors[step.input]
+        self.settle(step.output, _AllOf(source.name))
+        if self.place_of(step.output) is None:
+            packed = self.copy_of(source.name, None)
+            self.layers.append(copy_layer(f"{step.name}, copy of {source.name}", step.onnx_nodes, source, packed))
+            self.makers[packed] = len(self.layers) - 1
+            self.inner[source.name].remove(step.output)
+            self.settle(step.output, _AllOf(packed))
 
     def put(self, step: Movement, name: str, parts: list[TensorPart], *, move: bool) -> None:
         """See to it that tensor ``name`` comes to lie at all of ``parts``; it may ``move`` to the first."""
-        if move and name not in self.homes and name not in self.fixed:
-            self.homes[name], parts = parts[0], parts[1:]
-        if not parts:
-            return
-        copies = tuple(self.copy_of(name, part) for part in parts)
-        if name in self.makers:
-            index = self.makers[name]
+        if move and self.moved(name, parts[0]):
+            parts = parts[1:]
+        origin = self.origin(name)
+        index, copies = self.makers.get(origin), []
+        for part in parts:
+            copy = self.copy_of(name, part)
+            seen = None if index is None else copy if origin == name else self.seen_as(origin, copy)
+            if index is None or seen is None:
+                copies.append(copy)
+                continue
             layer = self.layers[index]
             assert isinstance(layer, Layer)
-            self.layers[index] = replace(layer, also=(*layer.also, *copies))
-        else:
+            self.layers[index] = replace(layer, also=(*layer.also, seen))
+        if copies:
             layer = copy_layer(f"{step.name}, copy of {name}", step.onnx_nodes, self.tensors[name], copies[0])
-            self.layers.append(replace(layer, also=copies[1:]))
+            self.layers.append(replace(layer, also=tuple(copies[1:])))
 
-    def copy_of(self, name: str, part: TensorPart) -> str:
-        """Return a new tensor like ``name`` with its home at ``part``."""
-        plain = f"{name} in {part.whole}"
+    def moved(self, name: str, part: TensorPart) -> bool:
+        """Give ``name``, and what it is a view of, its home at ``part``; tell whether that is possible."""
+        origin = self.origin(name)
+        if origin in self.homes or origin in self.fixed:
+            return False
+        if origin == name:
+            self.settle(name, part)
+        else:
+            place = self.copy_of(name, part)
+            self.auxiliary.add(place)
+            self.settle(origin, _AllOf(place))
+        if self.possible(origin):
+            return True
+        home = self.homes.pop(origin)
+        self.inner[home.source if isinstance(home, _AllOf) else home.whole].remove(origin)
+        return False
+
+    def origin(self, name: str) -> str:
+        """Return the tensor that ``name`` is all the bytes of."""
+        while isinstance(home := self.homes.get(name), _AllOf) and home.source not in self.auxiliary:
+            name = home.source
+        return name
+
+    def seen_as(self, name: str, copy: str) -> str | None:
+        """Return a tensor of the shape of ``name`` that is all the bytes of ``copy``; None if its gaps forbid it."""
+        seen = self.copy_of(name, None)
+        self.settle(seen, _AllOf(copy))
+        if self.place_of(seen) is not None:
+            self.auxiliary.add(copy)
+            return seen
+        self.inner[copy].remove(seen)
+        del self.homes[seen], self.tensors[seen]
+        return None
+
+    def copy_of(self, name: str, part: TensorPart | None) -> str:
+        """Return a new tensor like ``name``, with its home at ``part`` if there is one."""
+        plain = f"{name} in {part.whole}" if part is not None else f"{name}, packed"
         new, count = plain, 1
         while new in self.tensors:
             count += 1
             new = f"{plain}#{count}"
         self.tensors[new] = replace(self.tensors[name], name=new, onnx_name=None, onnx_dtype=None, onnx_shape=None,
                                     place=None)
-        self.homes[new] = part
+        if part is not None:
+            self.settle(new, part)
         return new
+
+    def place_of(self, name: str) -> Place | None:
+        """Return where a tensor lies in what lies in nothing else; None for a view that gaps forbid."""
+        home, shape = self.homes.get(name), self.tensors[name].shape
+        if home is None:
+            return whole_place(name, shape)
+        if isinstance(home, _AllOf):
+            place = self.place_of(home.source)
+            return place and reshaped_place(place, self.tensors[home.source].shape, shape)
+        outer = self.place_of(home.whole)
+        if outer is None:
+            return None
+        c, y, x = home.start
+        return Place(parent=outer.parent, offset=outer.offset + y * outer.row_step + x * outer.pixel_step + c,
+                     row_step=home.steps[0] * outer.row_step, pixel_step=home.steps[1] * outer.pixel_step)
+
+    def possible(self, name: str) -> bool:
+        """Tell whether a tensor and all that lie in it can lie where they are to."""
+        waiting = [name]
+        while waiting:
+            each = waiting.pop()
+            if self.place_of(each) is None:
+                return False
+            waiting += self.inner.get(each, ())
+        return True
 
     def located(self) -> dict[str, TensorInfo]:
         """Return the tensors with their places in what lies in nothing else."""
-        found = {}
-        for name, info in self.tensors.items():
-            part = self.homes.get(name)
-            while part is not None and part.whole in self.homes:
-                part = part.inside(self.homes[part.whole])
-            found[name] = replace(info, place=part.place(self.tensors[part.whole].shape)) if part else info
-        return found
+        return {name: replace(info, place=self.place_of(name)) if name in self.homes else info
+                for name, info in self.tensors.items() if name not in self.auxiliary}
 
 
 def _readers(steps: Sequence[PlacementStep], outputs: Collection[str]) -> Counter[str]:

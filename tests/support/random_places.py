@@ -10,12 +10,13 @@ import numpy as np
 
 from tests.support.random_layers import Shape, build_layer
 from tests.support.transposed import sums_by_definition
-from tilewright.compiler.network.layers import Layer, Network, Requantisation, TensorInfo
+from tilewright.compiler.network.layers import CoreLayer, Layer, Network, Requantisation, TensorInfo
 from tilewright.compiler.network.places import (
     ConcatMove,
     PlacementStep,
     SliceMove,
     UpsampleMove,
+    ViewMove,
     copy_layer,
     place_tensors,
 )
@@ -102,6 +103,23 @@ class Sketch:
                           steps=steps))
         return output
 
+    def view(self, source: str, shape: tuple[int, int, int], dims: tuple[int, ...] | None = None) -> str:
+        """Append another shape of the same bytes, for the host core with ``dims``."""
+        output = self.tensor(shape)
+        self.tensors[output] = replace(self.tensors[output], dims=dims)
+        self.do(ViewMove(name=f"view {output}", onnx_nodes=("view",), input=source, output=output))
+        return output
+
+    def core(self, source: str, dims: tuple[int, ...]) -> str:
+        """Append an operator of the host core on all the bytes of ``source`` as an array of ``dims``."""
+        size = int(np.prod(dims))
+        before = self.view(source, (size, 1, 1), dims)
+        output = self.tensor((size, 1, 1))
+        self.tensors[output] = replace(self.tensors[output], dims=dims)
+        self.do(CoreLayer(name=f"core {output}", onnx_nodes=("core",), op="Neg", inputs=(before,), output=output,
+                          attrs={}, reason="a test wants it there"))
+        return output
+
     def upsample(self, source: str, factors: tuple[int, int]) -> str:
         """Append nearest upsampling."""
         channels, height, width = self.tensors[source].shape
@@ -150,33 +168,80 @@ class Sketch:
                 (c, y, x), (channels, height, width) = step.starts, self.tensors[step.output].shape
                 part = values[step.input][c:c + channels, y::step.steps[0], x::step.steps[1]]
                 values[step.output] = part[:, :height, :width]
+            elif isinstance(step, ViewMove):
+                values[step.output] = self.seen_as(step.output, self.in_memory(values[step.input]))
+            elif isinstance(step, CoreLayer):
+                values[step.output] = np.negative(values[step.inputs[0]])
             else:
                 assert isinstance(step, UpsampleMove)
                 values[step.output] = values[step.input].repeat(step.factors[0], 1).repeat(step.factors[1], 2)
         return values
 
+    @staticmethod
+    def in_memory(value: np.ndarray) -> np.ndarray:
+        """Return the elements in the order in which they lie; arrays of the host core are of other than 3 axes."""
+        return value.ravel() if value.ndim != 3 else value.transpose(1, 2, 0).ravel()
 
-def random_sketch(rng: np.random.Generator, length: int = 9, largest: int = 12) -> tuple[Sketch, list[str]]:
-    """Return a network of about ``length`` steps on images up to ``largest`` pixels, and its outputs."""
+    def seen_as(self, name: str, elements: np.ndarray) -> np.ndarray:
+        """Return elements in the order in which they lie as the value of tensor ``name``."""
+        info = self.tensors[name]
+        if info.dims is not None:
+            return elements.reshape(info.dims)
+        channels, height, width = info.shape
+        return elements.reshape(height, width, channels).transpose(2, 0, 1)
+
+
+def random_sketch(rng: np.random.Generator, length: int = 9, largest: int = 12, *, views: bool = False,
+                  ) -> tuple[Sketch, list[str]]:
+    """Return a network of about ``length`` steps on images up to ``largest`` pixels, and its outputs.
+
+    With ``views``, some steps count the same bytes in other shapes, and some are the host core's.
+    """
     sketch = Sketch(rng)
     size = rng.integers(2, largest + 1, 2)
     for _ in range(int(rng.integers(1, 3))):
         sketch.input((int(rng.integers(1, 12)), int(size[0]), int(size[1])))
     sketch.layer(sketch.inputs[0], int(rng.integers(1, 12)), 3)
     while len(sketch.meaning) < length:
-        grow(sketch)
+        if views and rng.random() < 0.5:
+            grow_view(sketch)
+        else:
+            grow(sketch)
     read = {name for step in sketch.meaning
-            for name in (step.inputs if isinstance(step, ConcatMove) else step.reads if isinstance(step, Layer) else
-                         (step.input,))}
+            for name in (step.inputs if isinstance(step, ConcatMove | CoreLayer) else
+                         step.reads if isinstance(step, Layer) else (step.input,))}
     made = [step.output for step in sketch.meaning]
     outputs = [name for name in made if name not in read or rng.random() < 0.1]
     return sketch, outputs
 
 
+def grow_view(sketch: Sketch) -> None:
+    """Append another shape of what there is, perhaps with an operator of the host core before it."""
+    rng = sketch.rng
+    source = str(rng.choice(_images(sketch)))
+    size = int(np.prod(sketch.tensors[source].shape))
+    if rng.random() < 0.4:
+        inner = int(rng.choice(_divisors(size)))
+        source = sketch.core(source, (1, 1, size // inner, inner, 1))
+    channels = int(rng.choice([each for each in _divisors(size) if each <= 48]))
+    width = int(rng.choice(_divisors(size // channels)))
+    sketch.view(source, (channels, size // channels // width, width))
+
+
+def _divisors(size: int) -> list[int]:
+    return [each for each in range(1, size + 1) if size % each == 0]
+
+
+def _images(sketch: Sketch) -> list[str]:
+    """Return the tensors that are no arrays of the host core."""
+    made = [*sketch.inputs, *(step.output for step in sketch.meaning)]
+    return [name for name in made if sketch.tensors[name].dims is None]
+
+
 def grow(sketch: Sketch) -> None:
     """Append a random step."""
     rng, tensors = sketch.rng, sketch.tensors
-    made = [*sketch.inputs, *(step.output for step in sketch.meaning)]
+    made = _images(sketch)
     source = made[int(rng.integers(len(made)))]
     channels, height, width = tensors[source].shape
     choice = rng.random()

@@ -29,7 +29,6 @@ from tilewright.compiler.network.layers import (
     Layer,
     Network,
     Pair,
-    Place,
     Requantisation,
     Shape,
     TensorInfo,
@@ -40,6 +39,7 @@ from tilewright.compiler.network.places import (
     SliceMove,
     TensorPart,
     UpsampleMove,
+    ViewMove,
     copy_layer,
     place_tensors,
 )
@@ -76,7 +76,8 @@ def build_network(graph: Graph) -> Network:
         If a tensor of the datapath has neither two nor four dimensions, its quantisation is unknown, a scale is beyond
         what the datapath multiplies by, or the host core does not compute one of ONNX's operators either.
     """
-    nodes = [node for node in graph.nodes if isinstance(node.operator, TakesTable | IntegerMove) or is_core(node)]
+    nodes = [node for node in graph.nodes
+             if isinstance(node.operator, TakesTable | IntegerMove | QAlias) or is_core(node)]
     names = _unique_names(nodes)
     build = _Build(graph)
     steps = [step for node, name in zip(nodes, names, strict=True) for step in build.steps(node, name)]
@@ -84,14 +85,10 @@ def build_network(graph: Graph) -> Network:
     used = {name for node in nodes for name in (*build.data_inputs(node), node.output)}
     tensors = {name: build.info(name) for name in sorted(used)}
     tensors |= build.parts | {info.name: info for info in (*outputs, *inputs)}
-    aliases = {node.output: node.inputs[0] for node in graph.nodes if isinstance(node.operator, QAlias)}
-    tensors |= {name: build.info(name) for pair in aliases.items() for name in pair if name not in tensors}
     layers: tuple[AnyLayer, ...] = tuple(step for step in steps if isinstance(step, Layer | CoreLayer))
     if len(layers) < len(steps) or build.parts:
         found = place_tensors(steps, tensors, [info.name for info in inputs], [info.name for info in outputs])
         layers, tensors = found.layers, found.tensors
-    tensors |= {name: replace(tensors[name], place=_whole(tensors[source], tensors[name].shape))
-                for name, source in aliases.items()}
     inputs, outputs = (tuple(info if info.place == tensors[info.name].place else
                              replace(info, place=tensors[info.name].place) for info in border)
                        for border in (inputs, outputs))
@@ -108,12 +105,6 @@ def _unique_names(nodes: list[Node]) -> list[str]:
         seen[node.name] += 1
         names.append(node.name if seen[node.name] == 1 else f"{node.name}#{seen[node.name]}")
     return names
-
-
-def _whole(source: TensorInfo, shape: Shape) -> Place:
-    """Return the place of a tensor of ``shape`` that is all of ``source``, without gaps."""
-    channels, _, width = shape
-    return Place(parent=source.name, offset=0, row_step=width * channels, pixel_step=channels)
 
 
 class _Build:
@@ -192,6 +183,8 @@ class _Build:
                 return [ConcatMove(**about, inputs=node.inputs, axis=axis)]
             case QSlice(starts, steps):
                 return [SliceMove(**about, input=node.inputs[0], starts=starts, steps=steps)]
+            case QAlias():
+                return [ViewMove(**about, input=node.inputs[0])]
             case QUpsample(factors):
                 return [UpsampleMove(**about, input=node.inputs[0], factors=factors)]
             case QPad(pads, value):

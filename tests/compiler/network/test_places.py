@@ -52,6 +52,16 @@ def test_random_networks_mean_what_their_steps_say(seed):
         pytest.skip("too large for a machine of small buffers")
 
 
+@pytest.mark.parametrize("seed", range(1000, 1040))
+def test_views_between_layers_and_the_core_mean_what_they_say(seed):
+    rng = np.random.default_rng(seed)
+    sketch, outputs = random_sketch(rng, length=12, views=True)
+    network = sketch.network(outputs)
+    inputs = drawn(network, rng)
+    for keep in (True, False):
+        assert_means(sketch, network, inputs, PRESETS["base"], keep=keep)
+
+
 @pytest.mark.parametrize("seed", range(200, 230))
 def test_live_tensors_do_not_overlap_and_parts_lie_inside(seed):
     sketch, outputs = random_sketch(np.random.default_rng(seed), length=14)
