@@ -41,7 +41,7 @@ def bias_vector(node: Node, bias: np.ndarray, channels: int) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(bias.reshape(-1), channels))
 
 
-def weight_layout(node: Node, has_bias: bool) -> tuple[int, QConv | QDense]:
+def weight_layout(node: Node) -> tuple[int, QConv | QDense]:
     """Return the axis of the weights that counts output channels, and the QConv or QDense for a node with weights."""
     operator = node.operator
     if isinstance(operator, OnnxConv | OnnxQLinearConv):
@@ -50,8 +50,6 @@ def weight_layout(node: Node, has_bias: bool) -> tuple[int, QConv | QDense]:
         return 1, QDense()
     if operator.transA:
         raise UnsupportedNodeError(node.name, node.op, "its input is transposed", "transpose it when exporting")
-    if has_bias and operator.beta != 1.0:
-        raise UnsupportedNodeError(node.name, node.op, f"beta is {operator.beta}", "fold beta into the bias")
     return (0 if operator.transB else 1), QDense(alpha=float(operator.alpha))
 
 

@@ -61,7 +61,9 @@ DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("ConvTranspose",), runs_on=("conv23", "conv"),
              limits=f"as Conv, one convolution per phase of the strides; {_WINDOW} each", exactness=_FLOAT),
     Coverage(operators=("Gemm", "MatMul", "QLinearMatMul", "QGemm"), runs_on=("conv",),
-             limits="one row times a constant matrix; transA 0, beta 1; weights as of Conv"),
+             limits="one row times a constant matrix, with one constant row as bias, also by an Add "
+                    "behind a MatMul; transA 0; weights as of Conv",
+             exactness=f"exact; where alpha or beta is not 1, or an Add behind a MatMul adds one number, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
              limits=f"two tensors of one shape; {_ONE_TYPE}"),
     Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),

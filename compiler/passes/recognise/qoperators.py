@@ -99,7 +99,7 @@ def _recognised(graph: Graph, node: Node, operator: _QLinear) -> tuple[Graph, No
             new = standing_for(node, QAverage().of_type(dtype), i[0])
         case _:
             bias = i[8] if isinstance(operator, OnnxQLinearConv) else i[6] if isinstance(operator, OnnxQGemm) else ""
-            axis, product = weight_layout(node, bool(bias))
+            axis, product = weight_layout(node)
             packed = quantisation.weights(graph, node, i[3], i[4], i[5], axis)
             values = quantisation.constant(graph, node, bias, "bias") if bias else None
             graph, new = weighted_node(graph, node, i[0], product.of_type(dtype), packed, values)

@@ -1,4 +1,4 @@
-"""One float operator between the DequantizeLinear before it and the QuantizeLinear behind it."""
+"""One float operator, or a matrix product and its bias, between DequantizeLinear and QuantizeLinear."""
 
 from dataclasses import replace
 
@@ -11,9 +11,11 @@ from tilewright.compiler.graph.integer_nodes import moving_node
 from tilewright.compiler.graph.integer_operators import Bounded
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
+    OnnxAdd,
     OnnxClip,
     OnnxDequantizeLinear,
     OnnxGlobalMaxPool,
+    OnnxMatMul,
     OnnxMaxPool,
     OnnxQuantizeLinear,
     OnnxRelu,
@@ -29,8 +31,12 @@ Alone = OnnxMaxPool | OnnxGlobalMaxPool | OnnxRelu | OnnxClip | OnnxView
 class QdqGroup:
     """An operator, the Relu or Clip behind it, if there is one, and the QuantizeLinear behind all.
 
+    Behind a MatMul, the Add of a constant belongs to it too.
+
     Attributes
     ----------
+    bias : str
+        The constant that an Add behind a MatMul adds, or what dequantises it; ``""`` if there is none.
     kind : Tensor
         What the QuantizeLinear writes.
     clamps : bool
@@ -39,6 +45,7 @@ class QdqGroup:
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
+        self.addition, self.bias = self._added()
         self.clip, self.quantize = self.followers()
         names = (*self.quantize.inputs[1:], "")[:2]
         self.kind = quantisation.activation(graph, self.quantize, self.quantize.output, *names)
@@ -48,15 +55,26 @@ class QdqGroup:
     @property
     def outputs(self) -> set[str]:
         """Outputs of the nodes that the group's operator stands for, besides the first."""
-        return {node.output for node in (self.clip, self.quantize) if node is not None}
+        return {node.output for node in (self.addition, self.clip, self.quantize) if node is not None}
 
     def refusal(self, reason: str, way_out: str) -> UnsupportedNodeError:
         """Return the error that says why the group is no integer operator."""
         return UnsupportedNodeError(self.node.name, self.node.op, reason, way_out)
 
+    def _added(self) -> tuple[Node | None, str]:
+        """Return the Add of a constant right behind a MatMul, and that constant's name; None where there is none."""
+        following = self.graph.only_reader(self.node.output)
+        if not isinstance(self.node.operator, OnnxMatMul) or following is None \
+                or not isinstance(following.operator, OnnxAdd):
+            return None, ""
+        bias = following.inputs[1 if following.inputs[0] == self.node.output else 0]
+        source = dequantise_before(self.graph, bias)
+        fixed = bias in self.graph.constants or (source is not None and self.graph.all_constant(source.inputs))
+        return (following, bias) if fixed else (None, "")
+
     def followers(self) -> tuple[Node | None, Node]:
         """Return the Relu or Clip behind the operator, if there is one, and the QuantizeLinear behind all."""
-        following = self.graph.only_reader(self.node.output)
+        following = self.graph.only_reader((self.addition or self.node).output)
         if following is not None and isinstance(following.operator, OnnxRelu | OnnxClip) \
                 and not isinstance(self.node.operator, Alone):
             clip, following = following, self.graph.only_reader(following.output)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_nodes import bias_vector, standing_for, weight_layout, weighted_node
@@ -18,6 +17,7 @@ from tilewright.compiler.graph.transposed_windows import transposed_operator, tr
 from tilewright.compiler.passes.recognise.fold_affine import affine_of
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.leave_to_core import dequantised
+from tilewright.compiler.passes.recognise.qdq.bias import constant_bias
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
 __all__ = ["scaled", "transposed", "weighted"]
@@ -28,15 +28,22 @@ _MAX_OFFSET_ERROR = 0.5
 
 def weighted(group: QdqGroup, graph: Graph, node: Node, x: Tensor) -> tuple[Graph, Node]:
     """Return the QConv or QDense of a Conv, Gemm or MatMul, and the graph with its constants."""
-    bias_name = (*node.inputs, "", "")[2]
-    axis, operator = weight_layout(node, bool(bias_name))
+    bias_name = (*node.inputs, "", "")[2] or group.bias
+    axis, operator = weight_layout(node)
     (values, scale, zero), along = _weights(group, graph, node)
     packed = quantisation.weights(graph, node, values, scale, zero, axis)
     if packed[1].size > 1 and along % packed[0].ndim != axis:
         raise group.refusal("the scales of its weights are not those of its output channels",
                             f"quantise the weights along axis {axis}")
-    bias = _bias(group, graph, bias_name, x, packed[1]) if bias_name else None
-    return weighted_node(graph, node, x.name, operator.of_type(group.kind.dtype), packed, bias)
+    operator, levels = operator.of_type(group.kind.dtype), None
+    if bias_name:
+        bias = constant_bias(group, graph, bias_name, x, packed[1])
+        levels, operator = bias.levels, replace(operator, exact=bias.exact)
+    elif operator.alpha != 1.0:
+        operator = replace(operator, exact=False)   # ONNX Runtime has no integer kernel for it.
+    if group.addition is not None:
+        node = node.with_(onnx_nodes=node.onnx_nodes + group.addition.onnx_nodes)
+    return weighted_node(graph, node, x.name, operator, packed, levels)
 
 
 def _weights(group: QdqGroup, graph: Graph, node: Node) -> tuple[tuple[str, ...], int]:
@@ -60,7 +67,8 @@ def transposed(group: QdqGroup, graph: Graph, node: Node, operator: OnnxConvTran
     bias_name = (*node.inputs, "", "")[2]
     constants = {"weights": levels, "scale": factors}
     if bias_name:
-        constants["bias"] = bias_vector(node, _bias(group, graph, bias_name, x, factors), levels.shape[1] * groups)
+        constants["bias"] = bias_vector(
+            node, constant_bias(group, graph, bias_name, x, factors).levels, levels.shape[1] * groups)
     names = {f"{node.output}:{name}": value for name, value in constants.items()}
     # ONNX Runtime has no integer kernel for it.
     integer = replace(transposed_operator(node, operator, levels.shape[2:]), exact=False).of_type(group.kind.dtype)
@@ -112,20 +120,3 @@ def _with_offset(factor: np.ndarray, offset: np.ndarray, x_scale: float, y_scale
     best, channels = errors.argmin(axis=0), np.arange(size.size)
     levels = candidates[best]
     return levels, (size / levels).astype(np.float32), biases[best, channels], errors[best, channels]
-
-
-def _bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_scale: np.ndarray) -> np.ndarray:
-    """Return the int32 bias; ONNX Runtime quantises a float one by the product of the scales."""
-    source = dequantise_before(graph, name)
-    if source is not None:
-        levels = quantisation.constant(graph, source, source.inputs[0], "bias")
-        if quantisation.scales(graph, source, source.inputs[1]).size not in (1, levels.size):
-            raise BadModelError(f"Bias of node {group.node.name!r} must have 1 scale or {levels.size}")
-        return levels
-    values = quantisation.constant(graph, group.node, name, "bias")
-    if values.dtype != np.float32 or values.ndim != 1 or weight_scale.size not in (1, values.size):
-        raise group.refusal("its bias is neither int32 nor a float32 vector", "quantise the bias to int32")
-    levels = np.rint(values / (x.parameters[0] * weight_scale))
-    if not np.all(np.abs(levels) < 2.0**31):
-        raise group.refusal("its bias does not fit int32 at the product of the scales", "use a larger scale")
-    return levels.astype(np.int32)

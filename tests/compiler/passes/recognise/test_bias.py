@@ -1,0 +1,79 @@
+"""Tests of matrix products with every bias: one layer of the datapath, and ONNX Runtime's integers where it has any."""
+
+import numpy as np
+import pytest
+
+from tests.support.dense_layers import Dense, add_dense
+from tests.support.onnx_models import ModelBuilder
+from tilewright.compiler.network.layers import CoreLayer, Layer
+from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.runtime.oracle.conversion import as_int8
+from tilewright.runtime.oracle.onnx_runtime import run_reference
+
+INTEGER = [
+    Dense(outputs=9), Dense(outputs=8), Dense(outputs=8, bias="float32"), Dense(outputs=8, bias_shape=(1, 8)),
+    Dense(outputs=8, bias="none"), Dense(outputs=1, bias_shape=(1,)), Dense(outputs=8, op="Gemm", bias_shape=(1, 8)),
+    Dense(outputs=8, op="Gemm", bias_shape=(1,)), Dense(outputs=8, op="Gemm", bias_shape=()),
+    Dense(outputs=8, op="Gemm", trans_b=True, bias="float32"), Dense(outputs=8, per_channel=True, bias_shape=(1, 8)),
+    Dense(outputs=8, op="Gemm", bias="none")]
+"""Products that ONNX Runtime computes in integers."""
+
+FLOAT = [
+    Dense(outputs=8, bias="float32", bias_shape=()), Dense(outputs=8, bias_shape=(1,)), Dense(outputs=8, clip="Relu"),
+    Dense(outputs=8, op="Gemm", bias="float32", bias_shape=(1, 8)), Dense(outputs=8, op="Gemm", beta=2.0),
+    Dense(outputs=8, op="Gemm", beta=0.5, bias="float32"), Dense(outputs=8, op="Gemm", alpha=0.5),
+    Dense(outputs=8, op="Gemm", alpha=0.25, bias="none")]
+"""Products that it computes in floats."""
+
+
+def _compare(dense: Dense, seed: int) -> tuple[Layer, int]:
+    """Return the one layer of a dense network, and by how many levels its result differs from ONNX Runtime's."""
+    model = ModelBuilder("qdq", seed=seed, zero_point=None)
+    x = model.input((1, 24))
+    content = model.finish(add_dense(model, x, dense))
+    network = compile_network(content)
+    (layer,) = network.layers
+    assert isinstance(layer, Layer)
+    values = np.random.default_rng(seed).normal(0, 1.2, (1, 24)).astype(np.float32)
+    expected = run_reference(content, {"input0": values})
+    tensors = {layer.input: as_int8(expected[layer.input]).reshape(network.tensors[layer.input].shape)}
+    result = run_network(network, tensors)[layer.output]
+    difference = result.astype(int).ravel() - as_int8(expected[layer.output]).astype(int).ravel()
+    return layer, int(np.abs(difference).max())
+
+
+@pytest.mark.parametrize("dense", INTEGER, ids=str)
+def test_is_exact_where_onnx_runtime_computes_in_integers(dense: Dense) -> None:
+    for seed in range(3):
+        layer, levels = _compare(dense, seed)
+        assert layer.exact
+        assert levels == 0
+
+
+@pytest.mark.parametrize("dense", FLOAT, ids=str)
+def test_is_declared_where_onnx_runtime_computes_in_floats(dense: Dense) -> None:
+    for seed in range(3):
+        layer, levels = _compare(dense, seed)
+        assert not layer.exact
+        assert levels <= 1
+
+
+def test_a_product_with_bias_and_the_relu_behind_it_are_one_layer() -> None:
+    model = ModelBuilder("qdq", seed=3, zero_point=None)
+    y = add_dense(model, model.input((1, 24)), Dense(outputs=8))
+    content = model.finish(model.moved("Relu", y, y.shape))
+    (layer,) = compile_network(content).layers
+    assert isinstance(layer, Layer)
+
+
+def test_a_bias_that_int32_cannot_say_is_left_to_the_core() -> None:
+    model = ModelBuilder("qdq", seed=3)
+    x = model.input((1, 4))
+    weights = model.node("DequantizeLinear", [
+        model.constant(np.ones((4, 2), np.int8)), model.constant(np.float32(1e-9)), model.constant(np.int8(0))], "w")
+    result = model.node("MatMul", [model.dequantised(x), weights], "p")
+    result = model.node("Add", [result, model.constant(np.array([1.0, 2.0], np.float32))], "s")
+    out = model.value((1, 2), np.float32(0.1))
+    model.quantised(result, out)
+    assert any(isinstance(layer, CoreLayer) for layer in compile_network(model.finish(out)).layers)
