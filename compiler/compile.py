@@ -256,7 +256,7 @@ def _layer_entry(plan: AnyPlan, network: Network, function: str, record: int) ->
         return LayerEntry(name=layer.name, kind="core", algorithm="core", onnx_nodes=layer.onnx_nodes, macs=layer.macs,
                           function=function, inputs=tuple(name for name in layer.reads if name in network.tensors),
                           outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
-                          reason=layer.reason, exact=layer.exact)
+                          reason=layer.reason, operator=layer.op, exact=layer.exact)
     assert isinstance(plan, LayerPlan)
     return LayerEntry(name=layer.name, kind=layer.kind, algorithm=plan.nest.algorithm.value,
                       onnx_nodes=layer.onnx_nodes, macs=layer.macs, function=function, inputs=layer.reads,

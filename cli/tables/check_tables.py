@@ -5,6 +5,7 @@ from collections import Counter
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
+from tilewright.cli.tables.core_share_lines import print_core_share
 from tilewright.cli.tables.text import plain
 from tilewright.runtime.check.model_check import Check
 
@@ -16,10 +17,11 @@ _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
 
 
 def print_check(check: Check, out: Console) -> None:
-    """Print the table of the layers or of the refusals, then what holds for the model."""
+    """Print the core's share and the table of the layers, or that of the refusals, then what holds for the model."""
     if check.refusals:
         out.print(refusal_table(check))
     else:
+        print_core_share(check.core_share, out)
         out.print(check_table(check))
     for line in summary(check):
         out.print(plain(line), highlight=False, soft_wrap=True)

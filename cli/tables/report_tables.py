@@ -7,6 +7,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from tilewright.cli.tables.core_share_lines import print_core_share
 from tilewright.cli.tables.text import WIDTH, plain
 from tilewright.energy.estimate import Amount, EnergyEstimate
 from tilewright.runtime.execution.report import LayerReport, Report
@@ -32,7 +33,8 @@ def report_text(report: Report) -> str:
 
 
 def print_report(report: Report, out: Console) -> None:
-    """Print a report: the table of the layers, then what holds for the run."""
+    """Print a report: the core's share, the table of the layers, then what holds for the run."""
+    print_core_share(report.core_share, out)
     out.print(layer_table(report))
     for line in summary(report):
         out.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -99,10 +101,6 @@ def summary(report: Report) -> Iterable[str]:
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
     memory = report.memory
     yield f"instructions: {counts}"
-    if cores := [layer for layer in report.layers if layer.algorithm == "core"]:
-        share = 100 * report.core_cycles / report.cycles
-        yield (f"host core: {len(cores)} of {len(report.layers)} layers, {report.core_cycles:,} cycles, "
-               f"{share:.0f} % of the run")
     yield energy_text(report.energy, f"{report.technology}, main memory {report.dram}")
     changed = sum(report.toggles.values())
     yield (f"register toggles: {changed:,} in the coprocessor, "

@@ -31,7 +31,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -46,8 +46,8 @@ class ArtefactError(InputError):
 class LayerEntry:
     """A layer in the manifest; ``record`` is the address of its status record.
 
-    ``algorithm`` is the instruction that computes it, or ``core``, and ``reason`` then why the host core does;
-    ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.network.layers.Layer`.
+    ``algorithm`` is the instruction that computes it, or ``core``; then ``operator`` is ONNX's, and ``reason`` why the
+    host core does. ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.network.layers.Layer`.
     """
 
     name: str
@@ -62,6 +62,7 @@ class LayerEntry:
     plan: str
     predicted_cycles: int
     reason: str = ""
+    operator: str = ""
     exact: bool = True
 
 
@@ -285,7 +286,8 @@ def _window(data: Any, end: int) -> AddressWindow:
 
 def _layer(data: Any, end: int) -> LayerEntry:
     record = _in("record address", value(data, "record", int), MAIN_BASE, end - 4 * RECORD_WORDS)
-    texts = {name: value(data, name, str) for name in ("name", "kind", "algorithm", "function", "plan", "reason")}
+    names = ("name", "kind", "algorithm", "function", "plan", "reason", "operator")
+    texts = {name: value(data, name, str) for name in names}
     return LayerEntry(**texts, onnx_nodes=_list(data, "onnx_nodes", _text), inputs=_list(data, "inputs", _text),
                       outputs=_list(data, "outputs", _text), macs=value(data, "macs", int), record=record,
                       predicted_cycles=value(data, "predicted_cycles", int), exact=value(data, "exact", bool))

@@ -18,7 +18,8 @@ from tilewright.compiler.schedule.chaining import chain, on_chip_only
 from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
-from tilewright.runtime.check.warnings import model_warnings, share_warnings
+from tilewright.runtime.check.warnings import model_warnings
+from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.quantise.quantised_model import RangesKind
 
@@ -35,13 +36,14 @@ class CheckedLayer:
     """One layer: the nodes of the model it replaces, what computes it and why, what is fused, and what it costs.
 
     ``runs_on`` is ``conv23``, ``conv``, ``pool``, ``act`` (clamps, tables, additions and poolings alone) or ``core``;
-    ``reason`` tells why it is the core. ``cycles`` are predicted, ``share`` is of all.
+    ``operator`` is then ONNX's, and ``reason`` tells why it is the core. ``cycles`` are predicted, ``share`` is of all.
     """
 
     name: str
     onnx_nodes: tuple[str, ...]
     runs_on: str
     reason: str
+    operator: str
     fused: tuple[str, ...]
     macs: int
     cycles: int
@@ -95,10 +97,17 @@ class Check:
         """Predicted for the layers one after the other."""
         return sum(layer.cycles for layer in self.layers)
 
+    @property
+    def core_share(self) -> CoreShare:
+        """The host core's part of the predicted cycles, and its causes."""
+        return core_share((CorePart(layer.name, layer.operator, layer.reason, layer.cycles)
+                           for layer in self.layers if layer.runs_on == "core"), self.cycles)
+
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists and numbers; the keys are a contract."""
         return {"model": self.model, "machine": self.machine, "compiles": self.compiles,
-                "predicted_cycles": self.cycles, "layers": [asdict(layer) for layer in self.layers],
+                "predicted_cycles": self.cycles, "core_share": self.core_share.to_json(),
+                "layers": [asdict(layer) for layer in self.layers],
                 "refusals": [asdict(refusal) for refusal in self.refusals], "warnings": list(self.warnings),
                 "memory": asdict(self.memory) | {"fits": self.memory.fits} if self.memory else None}
 
@@ -135,9 +144,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
     total = sum(each.predicted_cycles for each in explained)
     layers = tuple(_checked(layer, each, total) for layer, each in zip(network.layers, explained, strict=True))
     noisy = source.ranges is not None and source.ranges.kind is RangesKind.NOISE
-    warnings = (*(source.notes if noisy else ()),
-                *share_warnings(network.layers, [each.predicted_cycles for each in explained]),
-                *model_warnings(network))
+    warnings = (*(source.notes if noisy else ()), *model_warnings(network))
     return Check(model=model.stem, machine=machine.name, layers=layers, refusals=(), warnings=warnings,
                  memory=_memory(network, plans, machine, memory_limit))
 
@@ -175,7 +182,8 @@ def _checked(layer: AnyLayer, explained: LayerExplanation, total: int) -> Checke
     core = isinstance(layer, CoreLayer)
     return CheckedLayer(
         name=layer.name, onnx_nodes=layer.onnx_nodes, runs_on=_runs_on(layer, explained.algorithm),
-        reason=layer.reason if isinstance(layer, CoreLayer) else "", fused=() if core else explained.fused,
+        reason=layer.reason if isinstance(layer, CoreLayer) else "",
+        operator=layer.op if isinstance(layer, CoreLayer) else "", fused=() if core else explained.fused,
         macs=layer.macs, cycles=explained.predicted_cycles, share=explained.predicted_cycles / max(total, 1),
         exact=layer.exact)
 

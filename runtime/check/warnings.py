@@ -1,12 +1,12 @@
 """Warnings of what may make a model inaccurate or slow, from its compiled layers alone, before it is built or run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network
+from tilewright.compiler.network.layers import Layer, Network
 
-__all__ = ["listed", "model_warnings", "share_warnings"]
+__all__ = ["listed", "model_warnings"]
 
 _SPREAD = 100.0
 """From this ratio of the largest to the smallest scale of a layer's channels it is worth a word."""
@@ -16,9 +16,6 @@ _LEVELS = 32
 
 _LARGEST, _SMALLEST = 1e4, 1e-6
 """Ranges of tensors beyond which a calibration has rather met an outlier, or nothing at all."""
-
-_SHARE = 0.1
-"""Of all cycles, from which a layer on the host core is worth a word."""
 
 _NAMED = 3
 _INT32 = 2.0**31
@@ -35,18 +32,6 @@ def model_warnings(network: Network) -> tuple[str, ...]:
     if inexact := [layer.name for layer in network.layers if not layer.exact]:
         found.append(f"ONNX Runtime computes in float there, and may be one level off: {listed(inexact)}")
     return tuple(found)
-
-
-def share_warnings(layers: Sequence[AnyLayer], cycles: Sequence[int]) -> tuple[str, ...]:
-    """Return a sentence on layers of the host core that take a large share of the predicted cycles, if any do."""
-    total = sum(cycles)
-    large = [(each / total, layer) for layer, each in zip(layers, cycles, strict=True)
-             if isinstance(layer, CoreLayer) and each > _SHARE * total]
-    if not large:
-        return ()
-    large.sort(key=lambda pair: -pair[0])
-    named = [f"{layer.name} ({layer.op}, {100 * share:.0f} %)" for share, layer in large]
-    return (f"The host core takes much of the time: {listed(named)}",)
 
 
 def listed(names: Iterable[str]) -> str:

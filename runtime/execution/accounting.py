@@ -89,7 +89,7 @@ def _layer(layer: JobLayer, counts: Counts, energy: EnergyEstimate, toggles: Cou
         cycles=counts["cycles"], stalls={cause: counts[cause] for cause in STALLS},
         bytes_read=counts["memory_read"], bytes_written=counts["memory_written"],
         activation_bytes_read=counts["activation_read"], energy=energy, reason=layer.reason,
-        toggles=toggles, counts=dict(counts), instructions=instructions)
+        operator=layer.operator, toggles=toggles, counts=dict(counts), instructions=instructions)
 
 
 def _calls_of(program: Program) -> list[list[Call]]:

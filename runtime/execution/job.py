@@ -26,8 +26,8 @@ BORDER_TYPES = ("float32", "bool", "int8", "uint8", "int16", "uint16", "int32", 
 class JobLayer:
     """One layer: what it is, the tensors it reads and writes, where its status record lies, and what it should take.
 
-    ``algorithm`` is ``core`` for what the host core computes, and ``reason`` then says why it does. ``exact`` tells
-    whether ONNX Runtime's result is reproducible.
+    ``algorithm`` is ``core`` for what the host core computes; ``operator`` is then ONNX's, and ``reason`` says why it
+    does. ``exact`` tells whether ONNX Runtime's result is reproducible.
     """
 
     name: str
@@ -40,6 +40,7 @@ class JobLayer:
     record: int
     predicted_cycles: int
     reason: str = ""
+    operator: str = ""
     exact: bool = True
 
     @property
@@ -52,7 +53,8 @@ class JobLayer:
         """Return what the manifest says of a layer."""
         return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
                    macs=entry.macs, inputs=entry.inputs, outputs=entry.outputs, record=entry.record,
-                   predicted_cycles=entry.predicted_cycles, reason=entry.reason, exact=entry.exact)
+                   predicted_cycles=entry.predicted_cycles, reason=entry.reason,
+                   operator=entry.operator, exact=entry.exact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
+
 if TYPE_CHECKING:
     # For types alone: whoever reads a report needs no energy model.
     from tilewright.energy.estimate import Amount, EnergyEstimate
@@ -42,6 +44,8 @@ class LayerReport:
         The host core's part is shared out by commands, and by what it computes itself.
     reason : str
         Why the host core computes it; empty if it does not.
+    operator : str
+        ONNX's operator that the host core computes; empty if it does not.
     toggles : dict of str to int
         Register bits of each block of the coprocessor that changed.
     counts : dict of str to int
@@ -62,6 +66,7 @@ class LayerReport:
     activation_bytes_read: int
     energy: "EnergyEstimate"
     reason: str = ""
+    operator: str = ""
     toggles: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
@@ -146,6 +151,12 @@ class Report:
         return sum(layer.macs for layer in self.layers)
 
     @property
+    def core_share(self) -> CoreShare:
+        """The host core's part of the cycles, and its causes."""
+        return core_share((CorePart(layer.name, layer.operator, layer.reason, layer.cycles)
+                           for layer in self.layers if layer.algorithm == "core"), self.cycles)
+
+    @property
     def core_cycles(self) -> int:
         """Cycles of the layers that the host core computes."""
         return sum(layer.cycles for layer in self.layers if layer.algorithm == "core")
@@ -172,6 +183,7 @@ class Report:
             "multipliers": self.multipliers,
             "macs_per_multiplier_cycle": self.macs_per_multiplier_cycle,
             "instructions": dict(self.instructions),
+            "core_share": self.core_share.to_json(),
             "matches_reference": self.matches_reference,
             "energy": energy_json(self.energy) | {
                 "technology": self.technology_name, "dram": self.dram, "clock_mhz": self.clock_mhz,

@@ -66,7 +66,7 @@ def test_both_engines_hand_out_what_onnx_runtime_does(model, artefact):
         report = session.report
         assert {layer.kind for layer in report.layers[1:]} == {"core"}
         assert 0 < report.core_cycles < report.cycles
-        assert "host core: " in report_text(report)
+        assert "Core: " in report_text(report)
         assert report.to_json()["layers"][-1].keys() == report.to_json()["layers"][0].keys()
     assert found["fast"] == found["rtl"]
 

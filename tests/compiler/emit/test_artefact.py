@@ -199,7 +199,7 @@ def test_a_missing_file_is_refused(copy, name):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 1}, r"must have format version 2, not 1: compile the model again$"),
+    ({"format_version": 1}, r"must have format version 3, not 1: compile the model again$"),
     ({"format_version": True}, r"^Manifest entry 'format_version' must be int, not True$"),
     ({"machine": {}}, r"^Manifest machine must have the fields activation_bytes, "),
     ({"options": None}, r"^Manifest entry 'options' must be dict, not None$"),

@@ -22,7 +22,7 @@ from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin
 from tilewright.runtime.check import model_check as check
 from tilewright.runtime.check.model_check import check_model
-from tilewright.runtime.check.warnings import listed, model_warnings, share_warnings
+from tilewright.runtime.check.warnings import listed, model_warnings
 from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.tools.progress import Silence
 
@@ -80,7 +80,7 @@ def test_the_command_shows_it(tmp_path):
         assert text in done.stdout
     found = json.loads((tmp_path / "check.json").read_text())
     assert set(found) == {"model", "machine", "compiles", "predicted_cycles", "layers", "refusals", "warnings",
-                          "memory"}
+                          "memory", "core_share"}
     assert (found["compiles"], found["refusals"], found["memory"]["fits"]) == (True, [], True)
     assert found["predicted_cycles"] == sum(layer["cycles"] for layer in found["layers"])
 
@@ -94,7 +94,8 @@ def test_a_float_model_is_checked_as_it_would_be_quantised(tmp_path, monkeypatch
     done = invoke("check", tmp_path / "net.onnx", "--float", "--json", tmp_path / "check.json")
     assert done.exit_code == 0, done.output
     assert {layer["runs_on"] for layer in json.loads((tmp_path / "check.json").read_text())["layers"]} == {"core"}
-    assert "warning: The host core takes much of the time: " in done.stdout
+    assert done.stdout.startswith("Core: 100 % of ")
+    assert "(Conv): " in done.stdout
 
 
 def test_memory_that_does_not_suffice_is_told():
@@ -233,16 +234,6 @@ def test_unlikely_ranges_are_told(scale, said):
     (warning,) = model_warnings(replace(network, tensors=tensors))
     assert warning.startswith(said)
     assert name in warning
-
-
-def test_only_large_shares_of_the_core_are_told(tmp_path):
-    network = compile_network(mixed(tmp_path))
-    core = [index for index, layer in enumerate(network.layers) if not hasattr(layer, "kernel")]
-    cycles = [1000] * len(network.layers)
-    assert "(Softmax, " in share_warnings(network.layers, cycles)[0]
-    for index in core:
-        cycles[index] = 10
-    assert share_warnings(network.layers, cycles) == ()
 
 
 def test_names_are_listed_up_to_three():

@@ -23,7 +23,7 @@ from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 ROOT = Path(__file__).parents[3]
 KEYS = {"model", "machine", "engine", "memory", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
         "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
-        "toggles", "toggles_from", "imported_power"}
+        "toggles", "toggles_from", "imported_power", "core_share"}
 LAYER_KEYS = {"name", "kind", "onnx_nodes", "macs", "cycles", "stalls", "bytes_read", "bytes_written",
               "activation_bytes_read", "energy_uj", "energy", "toggles", "counters"}
 RANGES = {"relative_low_uj", "relative_high_uj", "absolute_low_uj", "absolute_high_uj"}

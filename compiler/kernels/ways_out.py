@@ -1,0 +1,37 @@
+"""What to change in a model so that the host core need not compute an operator of it: one table, by operator."""
+
+__all__ = ["way_out"]
+
+_CALIBRATE = "quantise its input, its constants and its output; of a float model --calibrate does"
+_MOVE = "use one quantisation before and behind, and constant parameters"
+_TABLE = "quantise its one input and its output, so that it becomes a table of 256 values"
+_MEAN = "use GlobalAveragePool, or ReduceMean over height and width, between quantised tensors"
+_LOGIC = "compute it outside of the model, on its outputs"
+
+_WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split()), text) for names, text in (
+    ("Conv ConvTranspose Gemm MatMul", _CALIBRATE),
+    ("QLinearConv QLinearMatMul ConvInteger MatMulInteger", "use constant int8 weights, and activations of one type"),
+    ("BatchNormalization", "fold it into the convolution before it, or quantise it with constants"),
+    ("DequantizeLinear", "quantise what reads its result too, or take the output of the model before it"),
+    ("QuantizeLinear", "quantise what computes its input too, or give the model its input in integers"),
+    ("Add Sub Mul Div Max Min Pow PRelu QLinearMul", "use a constant operand, or quantised tensors of one shape"),
+    ("Sum Mean", "write it as Add of two tensors, each quantised"),
+    ("Resize Upsample", "use mode nearest with whole factors, quantised before and behind"),
+    ("Softmax LogSoftmax Hardmax", "take the output of the model before it: the largest value stays the largest"),
+    ("LRN InstanceNormalization LayerNormalization GroupNormalization LpNormalization",
+     "train with BatchNormalization, which folds into convolutions"),
+    ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _MOVE),
+    ("Transpose Unsqueeze", _MOVE),
+    ("MaxPool GlobalMaxPool LpPool", "use smaller windows without dilations, quantised alike before and behind"),
+    ("AveragePool GlobalAveragePool", "use windows without dilations, between quantised tensors"),
+    ("ReduceMean", _MEAN),
+    ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),
+    ("And ArgMax ArgMin CumSum Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or Where Xor", _LOGIC),
+    ("Cast", "give the model its input in the type that it computes with"),
+))
+"""Ends of sentences. Functions of one value are not here: they are tables where they are quantised."""
+
+
+def way_out(op: str) -> str:
+    """Return what to change so that the host core need not compute ``op``, as the end of a sentence."""
+    return next((text for names, text in _WAYS_OUT if op in names), _TABLE)
