@@ -49,10 +49,10 @@ def test_what_runs_in_rtl_is_predicted_too():
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), [
-    ((["alexnet"], ["base"], "fast"), r"^Networks to bench must be of lenet5, .*, not 'alexnet'$"),
-    ((["lenet5"], ["huge"], "fast"), r"^Machines to bench must be of nano, base, large, not 'huge'$"),
-    (([], ["base"], "fast"), r"^Networks to bench must be at least one of lenet5, "),
-    ((["lenet5"], ["base"], "slow"), r"^Engine must be one of rtl, fast, not 'slow'$")])
+    ((["alexnet"], ["base"], "fast"), r"Networks to bench .*not 'alexnet'$"),
+    ((["lenet5"], ["huge"], "fast"), r"Machines to bench .*not 'huge'$"),
+    (([], ["base"], "fast"), r"Networks to bench .*at least one"),
+    ((["lenet5"], ["base"], "slow"), r"Engine .*not 'slow'$")])
 def test_unknown_names_are_refused(arguments, sentence):
     with pytest.raises(InputError, match=sentence):
         matrix(*arguments)

@@ -72,5 +72,5 @@ def test_windows_give_no_more_than_needed():
 
 def test_a_network_without_layers_is_refused():
     empty = Network(name="empty", layers=(), inputs=(), outputs=(), tensors={})
-    with pytest.raises(UnsupportedModelError, match=r"^Network 'empty' must have a layer to compile, and has none$"):
+    with pytest.raises(UnsupportedModelError, match=r"Network.*'empty'"):
         compile_layers(empty, TINY)

@@ -74,5 +74,5 @@ def test_random_layers_are_exact_without_winograd_and_without_reuse():
 
 
 def test_an_unknown_choice_is_refused():
-    with pytest.raises(ValueError, match=r"^Option winograd must be one of auto, never, not 'always'$"):
+    with pytest.raises(ValueError, match=r"Option winograd.*not 'always'"):
         Options(winograd="always")

@@ -44,7 +44,7 @@ def test_xpulps_instructions_have_their_own_price():
 
 
 def test_an_unknown_technology_or_memory_is_refused():
-    with pytest.raises(InputError, match=r"^Technology must be one of .*generic45.*, not 'generic7'$"):
+    with pytest.raises(InputError, match=r"Technology.*not 'generic7'"):
         energy_of_baseline(result("cv32e40x"), Pricing(technology="generic7"))
-    with pytest.raises(InputError, match=r"^Main memory must be one of .*, not 'drum'$"):
+    with pytest.raises(InputError, match=r"Main memory.*not 'drum'"):
         energy_of_baseline(result("cv32e40x"), Pricing(dram="drum"))

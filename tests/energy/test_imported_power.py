@@ -109,8 +109,8 @@ def test_a_malformed_report_is_refused_in_a_sentence(report, text, message):
 
 
 def test_a_missing_or_binary_report_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^Power report .*none.rpt' cannot be read: "):
+    with pytest.raises(InputError, match=r"none.rpt' cannot be read"):
         read_power(tmp_path / "none.rpt")
     (tmp_path / "binary.rpt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"^Power report .*binary.rpt' cannot be read: "):
+    with pytest.raises(InputError, match=r"binary.rpt' cannot be read"):
         read_power(tmp_path / "binary.rpt")

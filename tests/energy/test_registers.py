@@ -15,7 +15,7 @@ def test_the_committed_registers_are_those_of_the_hardware(name):
 
 
 def test_activity_of_a_core_alone_is_refused():
-    with pytest.raises(ValueError, match=r"^Activity must be counted with a machine, not of a core alone$"):
+    with pytest.raises(ValueError, match=r"Activity .*core alone"):
         build_simulator(None, activity=True)
 
 

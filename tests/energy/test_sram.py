@@ -33,8 +33,7 @@ def test_power_laws_in_size_and_width(size, bits, read):
     (1024, 1, "must have 2 to 128 bits"), (1024, 256, "must have 2 to 128 bits"),
 ])
 def test_far_outside_the_table_there_is_no_price(size, bits, message):
-    with pytest.raises(TechnologyError, match=rf"^Static RAM of {size} bytes with a port of {bits} bits {message}: "
-                                              r"table toy reaches no further$"):
+    with pytest.raises(TechnologyError, match=rf"{size} bytes .* {bits} bits {message}: .*toy"):
         parse_tables(TOY)["toy"].macro(size, bits)
 
 
@@ -74,15 +73,15 @@ def test_macros_of_every_preset_lie_in_reach(machine):
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ("1, 2, 10, 100", "-1, 2, 10, 100", r"^read_pJ of table toy must be a positive number and finite, not -1$"),
-    ("1, 2, 10, 100", "nan, 2, 10, 100", r"^read_pJ of table toy must be a positive number and finite, not nan$"),
-    ("1, 2, 10, 100", "1, 2, 10", r"^Points of table toy must have 6 numbers each, not \[1024, 8, 1, 2, 10\]$"),
-    ("[4096, 8, 4, 8, 40, 400], ", "", r"^Points of table toy must be of two widths or more, with two sizes or more"),
-    ("[4096, 8,", "[1024, 8,", r"^Points of table toy must be .*, each once, not 4 points"),
-    ('"read_pJ", "write_pJ"', '"write_pJ", "read_pJ"', r"^Columns of table toy must be bytes, bits, read_pJ"),
-    ('source = "this test"\n', "", r"^Table toy of static RAM must have .*, but source is missing$"),
-    ("[table.toy]", "[toy]", r"^Table of static RAM must have entries \[table\.NAME\], not toy$"),
-    ("points = [", "points = ", r"^Table of static RAM must be TOML: "),
+    ("1, 2, 10, 100", "-1, 2, 10, 100", r"read_pJ of table toy .*not -1$"),
+    ("1, 2, 10, 100", "nan, 2, 10, 100", r"read_pJ of table toy .*not nan$"),
+    ("1, 2, 10, 100", "1, 2, 10", r"Points of table toy .*not \[1024, 8, 1, 2, 10\]$"),
+    ("[4096, 8, 4, 8, 40, 400], ", "", r"Points of table toy .*two widths"),
+    ("[4096, 8,", "[1024, 8,", r"Points of table toy .*not 4 points"),
+    ('"read_pJ", "write_pJ"', '"write_pJ", "read_pJ"', r"Columns of table toy .*read_pJ"),
+    ('source = "this test"\n', "", r"static RAM .*but source is missing$"),
+    ("[table.toy]", "[toy]", r"Table of static RAM .*not toy$"),
+    ("points = [", "points = ", r"Table of static RAM .*be TOML:"),
 ])
 def test_a_table_that_makes_no_sense_is_refused(old, new, message):
     assert old in TOY

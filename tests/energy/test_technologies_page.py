@@ -62,10 +62,10 @@ def test_main_memory_by_data_sheet_follows_its_formula():
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", r"^List of DRAM parts must have entries \[dram\.PART\] and nothing else, not $"),
-    ("[dram.x]\npJ = 1.0", r"^Entry dram\.x must have pJ, node, .* but node is missing$"),
-    ("[dram]\nx = 1.0", r"^Entry dram\.x must be a table with pJ, node, .*, not 1\.0$"),
-    ("[dram", r"^List of DRAM parts must be TOML: "),
+    ("", r"List of DRAM parts .*not $"),
+    ("[dram.x]\npJ = 1.0", r"dram\.x .*but node is missing$"),
+    ("[dram]\nx = 1.0", r"Entry dram\.x .*not 1\.0$"),
+    ("[dram", r"List of DRAM parts .*be TOML:"),
 ])
 def test_a_list_of_parts_that_makes_no_sense_is_refused(text, message):
     with pytest.raises(TechnologyError, match=message):

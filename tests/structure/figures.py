@@ -14,6 +14,11 @@ from tests.structure.source import Module, circles, closure, import_edges, modul
 
 REPORT = re.compile(r"tilewright\.runtime\.(execution\.)?report")
 FOLDER_LIMIT, FUNCTION_LINES, PARAMETERS, DEPTH, FILE_LINES = 16, 60, 8, 5, 500
+FACT_WORDS = 6
+"""A test names what an error must name in so many words at most; more of them pin its wording."""
+
+WORDING = ("test_wording_*.py", "test_errors.py")
+"""Tests that pin sentences."""
 
 MIRRORED = ("rtl", "sim")
 """File names may repeat where rtl and sim mean the same unit: the hardware and its model."""
@@ -37,7 +42,7 @@ class Figure:
 def figures(root: Path) -> list[Figure]:
     """Return the figures that follow from the source alone."""
     found = modules(root)
-    return [*_folders(found), *_names(found), *_surface(found), *_functions(found), *_imports(found),
+    return [*_folders(found), *_names(found), *_surface(found), *_functions(found), *_imports(found), *_wording(root),
             Figure("lines of Python outside tests", sum(module.text.count("\n") for module in found), None)]
 
 
@@ -133,6 +138,47 @@ def _imports(found: list[Module]) -> Iterator[Figure]:
     reached = closure(report, import_edges(found) | {"tilewright": set()}) - {
         module.name for module in found if module.path.endswith("__init__.py")}
     yield Figure("modules that Report reaches", len(reached), 12, tuple(sorted(reached)))
+
+
+def _wording(root: Path) -> Iterator[Figure]:
+    """Yield how many sentences tests pin outside the files that are for it: long texts of ``match=``."""
+    pinned = tuple(f"{path.relative_to(root)}:{line}" for path in sorted((root / "tests").rglob("test_*.py"))
+                   if not any(path.match(name) for name in WORDING)
+                   for line, text in matches(ast.parse(path.read_text(encoding="utf-8")))
+                   if len(re.findall(r"[A-Za-z][\w'-]*", re.sub(r"\\[a-zA-Z]", " ", text))) > FACT_WORDS)
+    yield Figure("sentences of errors pinned outside test_wording files", len(pinned), 0, pinned)
+
+
+def matches(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each literal that is given as ``match=``, by itself or by a parameter of the test."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "match":
+            yield from _literals(node.value)
+        if isinstance(node, ast.FunctionDef):
+            used = {inner.value.id for inner in ast.walk(node)
+                    if isinstance(inner, ast.keyword) and inner.arg == "match" and isinstance(inner.value, ast.Name)}
+            for decorator in node.decorator_list:
+                yield from (each for value in _parameter_values(decorator, used) for each in _literals(value))
+
+
+def _parameter_values(decorator: ast.expr, names: set[str]) -> Iterator[ast.expr]:
+    """Yield the values that ``pytest.mark.parametrize`` gives to parameters of these names."""
+    if not isinstance(decorator, ast.Call) or not ast.unparse(decorator.func).endswith(".parametrize"):
+        return
+    given, table, *_ = decorator.args
+    several = isinstance(given, ast.Tuple)
+    parameters = [ast.literal_eval(each) for each in given.elts] if isinstance(given, ast.Tuple) else [
+        ast.literal_eval(given)]
+    for row in table.elts if isinstance(table, ast.List) else ():
+        values = row.elts if several and isinstance(row, ast.Tuple) else [row]
+        yield from (value for name, value in zip(parameters, values, strict=False) if name in names)
+
+
+def _literals(value: ast.expr) -> Iterator[tuple[int, str]]:
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield value.lineno, value.value
+    elif isinstance(value, ast.JoinedStr):
+        yield value.lineno, "".join(str(part.value) for part in value.values if isinstance(part, ast.Constant))
 
 
 def compile_walk(root: Path) -> list[Figure]:

@@ -72,3 +72,18 @@ def test_the_closure_of_a_module_holds_the_packages_above_it():
 
 def test_circles_are_the_strongly_connected_groups():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == [{"b", "c"}]
+
+
+@pytest.mark.parametrize("source", [
+    "with pytest.raises(E, match=r'^Engine must be one of rtl, fast, not .slow.$'): run()\n",
+    """@pytest.mark.parametrize(('x', 'said'), [(1, 'Engine must be one of rtl, fast, not slow')])
+def test_it(x, said):
+    with pytest.raises(E, match=said): run()
+""",
+])
+def test_a_sentence_that_a_test_pins_is_counted_outside_the_files_for_wording(tree, source):
+    name = "sentences of errors pinned outside test_wording files"
+    assert tree(tests__isa__test_wording_isa=source)[name].kept
+    assert tree(tests__isa__test_facts="with pytest.raises(E, match=r'Engine .*slow'): run()\n")[name].kept
+    (cause,) = tree(tests__isa__test_machine=source)[name].causes
+    assert cause.startswith("tests/isa/test_machine.py:1")

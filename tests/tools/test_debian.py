@@ -48,7 +48,7 @@ def test_opensta_runs_from_the_cache(tmp_path: Path) -> None:
 def test_a_system_without_debian_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
     monkeypatch.setattr(debian.shutil, "which", lambda name, **options: None)
-    with pytest.raises(ToolMissingError, match=r"iverilog .* was not found, and there is no apt-get .* install"):
+    with pytest.raises(ToolMissingError, match=r"iverilog .*no apt-get"):
         debian.debian_tool("iverilog")
 
 

@@ -62,8 +62,7 @@ def test_folders_may_have_spaces(model, tmp_path):
 
 def test_a_cache_with_a_space_is_refused_for_simulators_only(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "my cache"))
-    with pytest.raises(ToolMissingError, match=r"^Verilator needs folders without a space in their names, and "
-                                               r"'.*/my cache' has one; set TILEWRIGHT_CACHE to another$"):
+    with pytest.raises(ToolMissingError, match=r"/my cache' .*TILEWRIGHT_CACHE"):
         verilator_environment()
 
 

@@ -52,7 +52,7 @@ def test_a_concatenation_needs_three_inputs_for_each_tensor():
     x = model.input((1, 3, 6, 6))
     y = model.concat([x, x], np.float32(0.05))
     del model.nodes[-1].input[-1]
-    with pytest.raises(BadModelError, match=r"^Node 'QLinearConcat1' .* must have two inputs and three for each"):
+    with pytest.raises(BadModelError, match=r"Node.*'QLinearConcat1'"):
         compile_network(model.finish(y))
 
 

@@ -89,5 +89,5 @@ def inside_larger(network: Network) -> Network:
 @pytest.mark.parametrize("count", [(0, 8), (19, 8), (1, 9), (1, 0)])
 def test_what_a_layer_does_not_have_is_refused(count):
     _, layer, _ = one_layer()
-    with pytest.raises(ValueError, match=r"^Part of layer 'conv0' must have up to 18 rows and 8 channels"):
+    with pytest.raises(ValueError, match=r"'conv0' .*18 rows and 8 channels"):
         part_of_layer(layer, *count)

@@ -56,6 +56,5 @@ def test_a_tensor_that_is_read_later_is_an_output_and_one_computed_earlier_an_in
 
 @pytest.mark.parametrize(("first", "stop"), [(-1, 2), (2, 2), (3, 2), (0, 6)])
 def test_no_layers_are_refused(lenet5, first, stop):
-    with pytest.raises(ValueError, match=rf"^Layers must be a range inside 0:5 with one layer or more, not "
-                                         rf"{first}:{stop}$"):
+    with pytest.raises(ValueError, match=rf"0:5 .*not {first}:{stop}$"):
         slice_network(lenet5, first, stop)

@@ -56,7 +56,7 @@ def test_an_output_that_is_an_input_is_refused():
     """ONNX Runtime copies it; a user who has such an output need not ask for it."""
     model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, [2, 3])},
                      {"y": (FLOAT, [2, 3]), "x": (FLOAT, [2, 3])})
-    with pytest.raises(UnsupportedModelError, match="Output 'x' must be computed by the model, not be an input of it"):
+    with pytest.raises(UnsupportedModelError, match=r"Output 'x' .*an input"):
         load(model.SerializeToString())
 
 
@@ -79,7 +79,7 @@ def test_a_contradiction_beside_ceil_mode_is_named():
     nodes = [helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
              helper.make_node("Flatten", ["p"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"], "dense")]
     model = model_of(nodes, {"x": (FLOAT, [1, 3, 4, 3])}, {"y": (FLOAT, [1, 5])}, {"w": floats(99, 5)}, opset=17)
-    with pytest.raises(BadModelError, match=r"contradict each other at node 'dense' \(MatMul\)"):
+    with pytest.raises(BadModelError, match=r"contradict .*'dense' \(MatMul\)"):
         load(model.SerializeToString())
 
 

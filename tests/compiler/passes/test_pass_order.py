@@ -70,7 +70,7 @@ def test_a_pass_that_breaks_its_promise_is_told():
         def apply(self, graph):
             return graph
 
-    with pytest.raises(PassError, match=r"^Identities must all be removed, not left as y$"):
+    with pytest.raises(PassError, match=r"Identities .*left as y$"):
         PassPipeline((Idle(),))(graph_of(Node(OnnxIdentity(), ("x",), "y")))
 
 
@@ -302,7 +302,7 @@ def test_reshapes_that_move_pixels_are_the_cores():
 
 
 def test_operators_are_left_with_a_reason():
-    with pytest.raises(PassError, match=r"^Only integer operators may be left without a reason, not y$"):
+    with pytest.raises(PassError, match=r"without a reason, not y$"):
         RecogniseQdq().ensures(graph_of(Node(OnnxRelu(), ("x",), "y")))
 
 

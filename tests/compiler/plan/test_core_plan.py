@@ -118,7 +118,7 @@ def test_a_missing_fence_is_a_race():
         commands = actions(compile_layers(make(), BASE))
         for index, each in enumerate(commands[:-1]):
             if is_fence(each):
-                with pytest.raises(RaceError, match=r"^Call of \w+ to 0x8.* touch the same bytes of memory in any"):
+                with pytest.raises(RaceError, match=r"Call of \w+ to 0x8.*same bytes"):
                     check([*commands[:index], *commands[index + 1:]], BASE)
                 found += 1
     assert found == 3
@@ -144,7 +144,7 @@ def test_a_fence_orders_what_no_semaphore_does():
 def test_a_fence_that_is_never_passed_is_found():
     commands = actions(compile_layers(NETWORKS["between convolutions"](), BASE))
     place = next(index for index, each in enumerate(commands) if str(each).startswith("conv23.run"))
-    with pytest.raises(RaceError, match=r"the fence, is never passed: 1 commands of the array have sums"):
+    with pytest.raises(RaceError, match=r"never passed: 1 commands"):
         check([*commands[:place + 1], commands[-1], *commands[place + 1:]], BASE)
 
 
@@ -203,15 +203,14 @@ def test_part_of_a_tensor_is_read_where_it_lies():
     assert tensor_operand(info, 0x8000_0000).strides == (200, 1, 100, 10)
     values = np.arange(12, dtype=np.int8).reshape(3, 2, 2)
     np.testing.assert_array_equal(from_memory(to_memory(values, info), info), values)
-    with pytest.raises(ValueError, match="must have four dimensions or be a vector"):
+    with pytest.raises(ValueError, match="four dimensions"):
         tensor_operand(replace(info, dims=(12,)), 0)
 
 
 def test_what_the_core_cannot_compute_is_refused_by_name():
     stack = CoreStack((3, 4, 4))
     stack.core("NonMaxSuppression", ("input",), (1, 3, 4, 4), "int8")
-    with pytest.raises(UnsupportedNodeError, match=r"^Node 'nonmaxsuppression0' \(NonMaxSuppression\) is not "
-                                                   r"supported: the host core has no kernel for this operator; "):
+    with pytest.raises(UnsupportedNodeError, match=r"'nonmaxsuppression0' .*has no kernel"):
         compile_layers(stack.network("n"), BASE)
 
 
@@ -267,14 +266,14 @@ def test_the_manifest_says_which_layers_are_the_core_s(network):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"dtype": "float16"}, r"^Manifest dtype must be one of bool, int8"),
-    ({"dims": [5]}, r"^Manifest dims must be at most 8 with as many elements as shape"),
+    ({"dtype": "float16"}, r"Manifest dtype .*bool, int8"),
+    ({"dims": [5]}, r"Manifest dims .*at most 8"),
     ({"dtype": "float32", "place": {"parent": "p", "offset": 0, "row_step": 1, "pixel_step": 1}},
-     r"^Manifest tensor in part of another must be int8, not float32$"),
+     r"in part of another .*not float32$"),
     ({"place": {"parent": "p", "offset": -1, "row_step": 1, "pixel_step": 1}}, r"^Manifest place offset must be in "),
     ({"place": {"parent": "p", "offset": 0, "row_step": 1 << 30, "pixel_step": 1}}, r"^Manifest end of a tensor must"),
     ({"dims": [270], "place": {"parent": "p", "offset": 0, "row_step": 1, "pixel_step": 1}},
-     r"^Manifest has a tensor that cannot lie in memory: "),
+     r"Manifest .*cannot lie in memory"),
 ])
 def test_a_tensor_that_makes_no_sense_is_refused(change, sentence):
     data = to_json(manifest_of(compile_layers(NETWORKS["between convolutions"](), BASE)))
@@ -309,25 +308,25 @@ def call_json() -> dict:
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"call": 5}, r"Call must have a kernel and an output, not 5"),
-    ({"call": "Nothing"}, r"^Call must be of a kernel of the host core, not 'Nothing'$"),
-    ({"staged": 1}, r"Call must say whether it is staged, not 1$"),
-    ({"output": None}, r"Call must have a kernel and an output, "),
+    ({"call": 5}, r"Call .*an output, not 5"),
+    ({"call": "Nothing"}, r"Call .*not 'Nothing'$"),
+    ({"staged": 1}, r"Call .*staged, not 1$"),
+    ({"output": None}, r"Call .*an output"),
     ({"inputs": []}, r"^Call of Mul cannot run: "),
     ({"inputs": [None, None]}, r"^Call of Mul cannot run: "),
-    ({"attrs": {"x": {"y": 1}}}, r"Attribute must be a number, a string or a list of them, not "),
-    ({"attrs": {"x": [[[[[[[[[1]]]]]]]]]}}, r"Attribute must have lists at most 8 deep"),
-    ({"output": {"dtype": "float64"}}, r"Operand must have a type of bool, int8, "),
-    ({"output": {"address": -4}}, r"Operand must have an address, sizes and strides of 0\.\.2\*\*32 - 1, not "),
-    ({"output": {"address": 1.5}}, r"Operand must have an address, sizes and strides of "),
-    ({"output": {"address": True}}, r"Operand must have an address, sizes and strides of "),
-    ({"output": {"address": 0x8000_0001}}, r"Operand of type float32 must be aligned, not at 0x80000001"),
-    ({"output": {"address": 0x9000_0000}}, r"^Call of Mul must stay inside the \d+ bytes of main memory, not touch "),
-    ({"output": {"address": 0x1000}}, r"^Call of Mul must stay inside the \d+ bytes of main memory, not touch "),
-    ({"output": {"strides": [120, 1]}}, r"Operand must have as many strides as sizes, at most 8, not "),
-    ({"output": {"dims": [1] * 9, "strides": [1] * 9}}, r"Operand must have as many strides as sizes, at most 8, not "),
-    ({"output": {"strides": [0, 0, 0, 0]}}, r"Operand must have no two elements in one place, as sizes "),
-    ({"output": {"dims": [1 << 16, 1 << 15, 2, 1]}}, r"Operand must end inside the address space, not have sizes "),
+    ({"attrs": {"x": {"y": 1}}}, r"Attribute .*a number, a string"),
+    ({"attrs": {"x": [[[[[[[[[1]]]]]]]]]}}, r"Attribute .*at most 8 deep"),
+    ({"output": {"dtype": "float64"}}, r"Operand .*a type of"),
+    ({"output": {"address": -4}}, r"Operand .*an address"),
+    ({"output": {"address": 1.5}}, r"Operand .*an address"),
+    ({"output": {"address": True}}, r"Operand .*an address"),
+    ({"output": {"address": 0x8000_0001}}, r"of type float32 .*not at 0x80000001"),
+    ({"output": {"address": 0x9000_0000}}, r"Call of Mul .*not touch"),
+    ({"output": {"address": 0x1000}}, r"Call of Mul .*not touch"),
+    ({"output": {"strides": [120, 1]}}, r"Operand .*strides .*at most 8"),
+    ({"output": {"dims": [1] * 9, "strides": [1] * 9}}, r"Operand .*strides .*at most 8"),
+    ({"output": {"strides": [0, 0, 0, 0]}}, r"Operand .*no two elements"),
+    ({"output": {"dims": [1 << 16, 1 << 15, 2, 1]}}, r"Operand .*inside the address space"),
     ({"output": {"dims": [1, 6, 5, 3]}}, r"^Call of Mul cannot run: "),
     ({"output": {"dtype": "int8"}}, r"^Call of Mul cannot run: "),
 ])
@@ -356,7 +355,7 @@ def test_a_call_in_a_loop_is_refused():
 
 def test_the_fast_engine_needs_kernels():
     compiled = compile_layers(NETWORKS["floats alone"](), BASE)
-    with pytest.raises(ExecutionError, match=r"^Program has a call of Mul to 0x\w+, and no kernels were given"):
+    with pytest.raises(ExecutionError, match=r"Mul to 0x\w+.* no kernels"):
         run_fast(BASE, compiled.program, windows=compiled.windows, memory_bytes=compiled.memory_bytes)
 
 
@@ -368,17 +367,17 @@ def test_a_call_that_gives_something_else_is_stopped():
     def wrong(*_):
         raise ValueError("it is of another shape")
 
-    with pytest.raises(ExecutionError, match=r"must make sense, and does not: it is of another shape$"):
+    with pytest.raises(ExecutionError, match="of another shape"):
         execute_call(call, memory, MemoryTiming.default(BASE), wrong)
     outside = replace(call, output=replace(call.output, address=0x9000_0000))
-    with pytest.raises(ExecutionError, match=r"must stay inside the \d+ bytes of main memory, not touch 0x90000000"):
+    with pytest.raises(ExecutionError, match=r"main memory.* 0x90000000"):
         execute_call(outside, memory, MemoryTiming.default(BASE), lambda *_: (np.zeros(()), 1))
 
 
 def test_a_job_s_failing_call_is_a_run_error():
     network = NETWORKS["floats alone"]()
     job = job_of_compiled(compile_layers(network, BASE), "n")
-    with pytest.raises(SimulationError, match="must stay inside the 64 bytes of main memory"):
+    with pytest.raises(SimulationError, match="64 bytes of main memory"):
         execute(replace(job, memory_bytes=64, images=()), "fast", {}, [], MemoryTiming.default(BASE), steps=Silence())
 
 

@@ -185,7 +185,7 @@ def test_a_layer_that_does_not_fit_says_what_it_needs():
 
 def test_a_window_too_large_for_the_operands_is_refused():
     pool = MaxPooling(kernel=(16, 16), strides=(2, 2), pads=(0, 0, 0, 0))
-    with pytest.raises(DoesNotFitError, match=r"^Layer 'conv 3x20x20': the pooling window must be at most 15, not 16$"):
+    with pytest.raises(DoesNotFitError, match=r"'conv 3x20x20'.*at most 15, not 16"):
         plan_layer(conv(3, 4, 20, 1, pool=pool), BASE)
 
 

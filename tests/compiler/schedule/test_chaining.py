@@ -169,7 +169,7 @@ def test_padding_written_late_is_found():
     settings = [index for index in range(fill) if names[index].startswith("lda.set")][:3]
     late = [commands[index] for index in (*settings, fill)]
     rest = [each for index, each in enumerate(commands) if index != fill]
-    with pytest.raises(RaceError, match=r"sta\.blocked .* touch the same bytes of activations in any order$"):
+    with pytest.raises(RaceError, match=r"sta\.blocked .*bytes of activations"):
         check([*rest[:run], *late, *rest[run:]], BASE)
 
 
@@ -193,7 +193,7 @@ def test_a_load_that_may_signal_too_early_is_a_mistake_of_the_compiler():
               Draft("sta", "linear", {}, (Access("results", 0, 8), written)),
               Draft("conv", "run", {"hold": 0}, (place, other))]
     drafts.insert(0, Draft("lda", "linear", {}, (replace(other, write=True),)))
-    with pytest.raises(ScheduleError, match=re.escape("must wait for act_ready once, not for load and store")):
+    with pytest.raises(ScheduleError, match="act_ready once, not"):
         synchronise(drafts)
 
 

@@ -121,13 +121,13 @@ def test_a_slot_that_is_being_loaded_is_found():
     act = commands[uses[0]]
     assert uses[0] < loads[1]
     early = command("act", "run", tuple(act.flags), **{**act.operands, "table_slot": 1})
-    with pytest.raises(RaceError, match="touch the same bytes of table in any order"):
+    with pytest.raises(RaceError, match="same bytes of table"):
         check([*commands[:uses[0]], early, *commands[uses[0] + 1:]], TINY)
 
 
 def test_slots_beyond_the_last_are_refused():
     words = TABLE_BYTES // TINY.bus_bytes
-    with pytest.raises(RaceError, match=r"must stay inside the 1024 bytes of table, not touch 1024\.\.1280$"):
+    with pytest.raises(RaceError, match=r"1024 bytes of table.* 1024\.\.1280"):
         check([command("ldw", "table", address=0x80000000, base=TABLE_SLOTS * words, words=words)], TINY)
     with pytest.raises(EncodingError, match="table_slot"):
         command("act", "run", rows=1, channels=1, table=1, table_slot=TABLE_SLOTS)

@@ -121,7 +121,7 @@ def test_parameters_are_bias_mantissa_and_shift():
 def test_a_scale_that_cannot_be_expressed_is_refused():
     layer = layer_of(3, 2, 3)
     layer = replace(layer, requantisation=replace(layer.requantisation, scale=np.array([1.0, 0.0], np.float32)))
-    with pytest.raises(CompileError, match=r"^Layer 'conv 3x6x6', channel 1: Scale must be positive and finite, not 0"):
+    with pytest.raises(CompileError, match=r"'conv 3x6x6', channel 1: .*not 0"):
         pack_parameters(layer)
 
 

@@ -148,5 +148,5 @@ def test_an_idle_netlist_is_not_held_in_a_reset_that_is_low(tmp_path, monkeypatc
 def test_a_library_without_a_cell_to_drive_inputs_is_refused(tmp_path):
     library = tmp_path / "cells.lib"
     library.write_text("library (cells) {\n  cell (AND2) {}\n}\n")
-    with pytest.raises(MappingError, match=r"^Library cells\.lib must have one of the cells BUFX2, sky130_fd_sc"):
+    with pytest.raises(MappingError, match=r"cells\.lib .*BUFX2"):
         map_verilog(RESET, "kept", library, gated=False)

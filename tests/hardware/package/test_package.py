@@ -287,7 +287,7 @@ def test_core_comes_along_and_the_system_is_read_whole(tmp_path):
 
 
 def test_core_wants_axi4(tmp_path):
-    with pytest.raises(InputError, match=r"^Option --with-core must be given with --bus axi4, .* not 'wishbone'"):
+    with pytest.raises(InputError, match=r"--with-core .*axi4.*'wishbone'"):
         write_verilog(NANO, tmp_path, bus="wishbone", with_core=True)
 
 

@@ -85,7 +85,7 @@ def test_a_tool_ends_with_a_command_that_is_terminated(tmp_path):
 
 
 def test_a_failure_names_the_last_error_and_the_log():
-    with pytest.raises(SynthesisError, match=r"Python could not finish 'Counting': no BELs remaining; .*log$"):
+    with pytest.raises(SynthesisError, match=r"'Counting': no BELs .*log$"):
         finish(step("print('ERROR: first.'); print('ERROR: no BELs remaining.'); raise SystemExit(3)"), quiet)
 
 
@@ -162,7 +162,7 @@ def test_of_several_paths_the_longest_between_registers_counts(tmp_path):
     assert timing.fmax_mhz == 250.0
     assert timing.path.wire_ns == 3.0
     report.write_text(json.dumps({"critical_paths": [], "fmax": {}}))
-    with pytest.raises(SynthesisError, match="must have a path from register to register"):
+    with pytest.raises(SynthesisError, match="from register to register"):
         timing_of(report, 80.0, area_block_of_name)
 
 

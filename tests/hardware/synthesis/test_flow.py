@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_told_with_figures(cache):
 
 
 def test_a_target_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match=r"Target must be one of ecp5-25k, .*, not 'virtex'"):
+    with pytest.raises(ValueError, match=r"Target.*not 'virtex'"):
         tiny("virtex")
 
 

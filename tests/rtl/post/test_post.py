@@ -114,5 +114,5 @@ def test_a_table_delays_the_signal_by_its_latency():
 
 
 def test_refuses_sums_that_come_before_the_parameters():
-    with pytest.raises(ValueError, match=r"^PostUnit sums_latency must be at least 2, not 1$"):
+    with pytest.raises(ValueError, match=r"PostUnit.*sums_latency.*not 1"):
         PostUnit(preset("nano"), sums_latency=1)

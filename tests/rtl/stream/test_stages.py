@@ -21,7 +21,7 @@ class SquareAndDouble(Elaboratable):
         pipe.step(square=pipe.value * pipe.value)
         pipe.step(result=pipe.square + pipe.offset)
         assert pipe.depth == 2
-        with pytest.raises(AttributeError, match=r"^Pipeline must have been given 'sum'; it has \["):
+        with pytest.raises(AttributeError, match=r"Pipeline.*'sum'"):
             _ = pipe.sum
         m.d.comb += [self.done.eq(pipe.valid), self.result.eq(pipe.result), self.carried.eq(pipe.value)]
         return m

@@ -53,5 +53,5 @@ def test_layers_of_every_kind_are_correct_on_the_core():
 def test_a_missing_input_is_refused():
     network = compile_network(builtin("lenet5"))
     name = network.inputs[0].name
-    with pytest.raises(ValueError, match=rf"^Input '{name}' must be int8 \(1, 32, 32\), not nothing$"):
+    with pytest.raises(ValueError, match=rf"'{name}' .*not nothing$"):
         run_baseline(network, {})

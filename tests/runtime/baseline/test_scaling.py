@@ -55,5 +55,5 @@ def test_layers_of_one_shape_are_one():
 
 
 def test_a_coprocessor_has_the_host_core():
-    with pytest.raises(ValueError, match=r"^Core of a machine with a coprocessor must be 'cv32e40x', not 'cv32e40p'$"):
+    with pytest.raises(ValueError, match=r"Core.*'cv32e40x'.*not 'cv32e40p'"):
         build_simulator(preset("base"), core="cv32e40p")

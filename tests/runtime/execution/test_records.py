@@ -33,8 +33,7 @@ def test_a_record_is_read_by_name():
 
 def test_a_fault_is_named_with_its_address():
     faulty = raw(record(), **{f"w{FAULT_WORD}": 2, f"w{FAULT_ADDRESS_WORD}": 0x8000_1000})
-    with pytest.raises(SimulationError, match=r"^Coprocessor stopped by a fault: write outside the windows at "
-                                              r"0x80001000$"):
+    with pytest.raises(SimulationError, match=r"write .*0x80001000$"):
         read_record(faulty)
 
 

@@ -101,8 +101,7 @@ def test_instructions_are_counted_through_loops(report):
 
 
 def test_a_run_shorter_than_its_layers_is_refused():
-    with pytest.raises(SimulationError, match=r"^Cycles of the layers must not be more than the run's 119, "
-                                              r"but they are 1 more$"):
+    with pytest.raises(SimulationError, match=r"119, .*1 more$"):
         account(JOB, "fast", MemoryTiming(), execution(cycles=119))
 
 
@@ -126,8 +125,7 @@ def test_counted_toggles_are_told_apart_by_layer():
     assert counted.toggles == sums(131)
     assert counted.to_json()["toggles_from"] == "rtl"
     assert "counted in RTL" in report_text(counted)
-    with pytest.raises(SimulationError, match=r"^Toggles must have been counted up to each of 2 records and up to the "
-                                              r"end, not 2 times"):
+    with pytest.raises(SimulationError, match=r"2 records .*not 2 times"):
         account(JOB, "rtl", MemoryTiming(), replace(execution(), toggles=(sums(100), sums(130))))
 
 

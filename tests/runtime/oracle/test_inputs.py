@@ -40,7 +40,7 @@ def test_an_input_quantised_twice_is_one_argument():
 
 def test_a_tensor_inside_the_model_is_no_argument():
     inner = TensorInfo(name="t", shape=(1, 1, 1), scale=np.float32(1), zero_point=0)
-    with pytest.raises(ValueError, match=r"^Tensor 't' must be an input or output of the model, and is none$"):
+    with pytest.raises(ValueError, match=r"Tensor.*'t'"):
         node_args([inner])
 
 
@@ -73,12 +73,12 @@ def test_a_single_array_needs_no_name(tmp_path):
 
 def test_a_single_array_is_not_enough_for_two_inputs(tmp_path):
     np.save(tmp_path / "in.npy", GOOD)
-    with pytest.raises(InputError, match=r"^Input file must be an \.npz with the arrays image, mask, not 'in.npy'"):
+    with pytest.raises(InputError, match=r"image, mask, not 'in.npy'"):
         read_inputs(tmp_path / "in.npy", [IMAGE, MASK])
 
 
 def test_other_files_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^Input file must end in \.npz or \.npy, not 'in.png'$"):
+    with pytest.raises(InputError, match=r"\.npz or \.npy, not 'in.png'"):
         read_inputs(tmp_path / "in.png", [IMAGE])
 
 
@@ -91,13 +91,13 @@ def test_broken_files_are_refused(tmp_path, name, content):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^Input file '.*none\.npy' cannot be read: No such file or directory$"):
+    with pytest.raises(InputError, match=r"none\.npy.*No such file"):
         read_inputs(tmp_path / "none.npy", [IMAGE])
 
 
 def test_pickled_objects_are_refused(tmp_path):
     np.save(tmp_path / "in.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="cannot be read: Object arrays cannot be loaded"):
+    with pytest.raises(InputError, match="Object arrays"):
         read_inputs(tmp_path / "in.npy", [IMAGE])
 
 
@@ -105,7 +105,7 @@ def test_an_archive_that_expands_beyond_the_limit_is_refused(tmp_path, monkeypat
     monkeypatch.setattr(module, "MAX_FILE_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "in.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("image.npy", bytes(1001))
-    with pytest.raises(InputError, match=r"cannot be read: it must hold at most 1000 bytes, not 1001$"):
+    with pytest.raises(InputError, match=r"at most 1000 bytes, not 1001$"):
         read_inputs(tmp_path / "in.npz", [IMAGE])
 
 

@@ -99,6 +99,5 @@ def test_dequantisation_is_onnx_runtimes(dtype):
 
 def test_inputs_must_be_as_the_model_says():
     info = compile_network(builtin("lenet5")).inputs[0]
-    with pytest.raises(ValueError, match=r"^Input 'image' must be float32 of shape \(1, 1, 32, 32\), "
-                                         r"not float64 of shape \(32, 32\)$"):
+    with pytest.raises(ValueError, match=r"'image' .*not float64 of shape"):
         quantise_input(info, np.zeros((32, 32)))

@@ -193,8 +193,7 @@ def test_several_inputs_take_their_samples_by_name(tmp_path):
     quantised = quantise(tmp_path / "two.onnx", tmp_path / "samples.npz", Silence())
     assert sorted(quantised.feeds()[0]) == ["left", "right"]
     np.savez(tmp_path / "uneven.npz", left=samples(3), right=samples(2))
-    with pytest.raises(InputError, match=r"^Calibration arrays must hold as many samples each; 'left' has 3, 'right' "
-                                         r"has 2$"):
+    with pytest.raises(InputError, match=r"'left' has 3, 'right' has 2"):
         quantise(tmp_path / "two.onnx", tmp_path / "uneven.npz", Silence())
 
 
@@ -263,8 +262,7 @@ def test_options_that_do_not_go_together_are_refused(model, tmp_path):
 def test_dynamic_dimensions_besides_the_batch_are_refused(tmp_path):
     builder = FloatBuilder()
     onnx.save(builder.finish(builder.conv(builder.input(("n", 3, "rows", 10)), 3, 4)), tmp_path / "free.onnx")
-    with pytest.raises(UnsupportedModelError, match=r"^Input 'image' must have a fixed shape, .* is 'rows'; fix it "
-                                                    r"with onnxruntime.tools.make_dynamic_shape_fixed$"):
+    with pytest.raises(UnsupportedModelError, match=r"'image' .*'rows'.*make_dynamic_shape_fixed"):
         quantise(tmp_path / "free.onnx", None, Silence())
 
 
@@ -281,7 +279,7 @@ def test_samples_of_which_the_model_makes_no_numbers_are_refused(tmp_path):
     builder = FloatBuilder()
     logarithm = builder.node("Log", builder.conv(builder.input((1, *SHAPE)), 3, 4))
     onnx.save(builder.finish(builder.conv(logarithm, 4, 4)), tmp_path / "log.onnx")
-    with pytest.raises(InputError, match="of the first sample it makes numbers that are not finite; give samples"):
+    with pytest.raises(InputError, match="that are not finite"):
         quantise(tmp_path / "log.onnx", None, Silence())
 
 
@@ -290,7 +288,7 @@ def test_an_input_of_integers_needs_samples(tmp_path):
     index = builder.input((1,), "index", TensorProto.INT64)
     x = builder.conv(builder.input((1, *SHAPE)), 3, 4)
     onnx.save(builder.finish(builder.node("Gather", x, index, axis=1)), tmp_path / "gather.onnx")
-    with pytest.raises(InputError, match=r"^Input 'index' is int64, for which no values can be made up; give samples"):
+    with pytest.raises(InputError, match=r"'index' is int64"):
         quantise(tmp_path / "gather.onnx", None, Silence())
 
 
@@ -303,5 +301,5 @@ def test_a_preparation_that_changes_the_model_is_noticed(model, monkeypatch):
         return proto
 
     monkeypatch.setattr(post_training.float_graph, "prepare", spoilt)
-    with pytest.raises(InputError, match=r"made ready for it, its outputs change by .* of at most .*; give --float"):
+    with pytest.raises(InputError, match=r"outputs change by .*--float"):
         quantise(model, None, Silence())

@@ -19,8 +19,7 @@ def test_ranges_are_read(text, first, stop):
 
 @pytest.mark.parametrize("text", ["", "3", "2:2", "3:2", "0:6", "-1:2", "a:b", "1:2:3", "١:٢", "1 :2"])
 def test_other_texts_are_refused(text):
-    with pytest.raises(InputError, match=rf"^Layers must be A:B with 0 <= A < B <= 5, the number of layers, not "
-                                         rf"{re.escape(repr(text))}$"):
+    with pytest.raises(InputError, match=rf"A:B .*5.*not {re.escape(repr(text))}$"):
         parse_range(text, 5)
 
 

@@ -51,8 +51,7 @@ def test_write_strided():
     (1020, 5, 1016), (56, 8, 56), (63, 4, 56), (1024, 1, 1024), (-8, 8, -8)])
 def test_a_read_must_lie_in_a_readable_window(address, size, bad):
     memory = memory_of(READABLE, WRITABLE)
-    with pytest.raises(WindowError, match=rf"^A DMA request must stay inside a window \(.*\), not read outside the "
-                                          rf"windows at {MAIN_BASE + bad:#x}$") as caught:
+    with pytest.raises(WindowError, match=rf"read outside .*{MAIN_BASE + bad:#x}$") as caught:
         memory.read_strided(MAIN_BASE + address, (1, 1, size), (0, 0), BUS)
     assert caught.value.fault == Fault(1, MAIN_BASE + bad)
     assert memory.words_read == 0
@@ -61,7 +60,7 @@ def test_a_read_must_lie_in_a_readable_window(address, size, bad):
 def test_a_write_must_lie_in_a_writable_window():
     memory = memory_of(READABLE, WRITABLE)
     before = memory.bytes.copy()
-    with pytest.raises(WindowError, match=r"not write outside the windows at 0x80000800$") as caught:
+    with pytest.raises(WindowError, match=r"write outside .*0x80000800$") as caught:
         memory.write_strided(MAIN_BASE + 2040, np.zeros((2, 1, 8), np.int8), (8, 0), BUS)
     assert caught.value.fault == Fault(2, MAIN_BASE + 2048)
     np.testing.assert_array_equal(memory.bytes, before)
@@ -81,13 +80,13 @@ def test_without_windows_nothing_may_be_read():
 
 def test_a_window_beyond_memory_is_no_way_out():
     memory = MainMemory(64, [AddressWindow(MAIN_BASE, MAIN_BASE + 4096)])
-    with pytest.raises(ValueError, match=r"^Memory must hold what the windows permit; it has 64 bytes"):
+    with pytest.raises(ValueError, match="it has 64 bytes"):
         memory.read_strided(MAIN_BASE + 60, (1, 1, 8), (0, 0), BUS)
 
 
 @pytest.mark.parametrize(("base", "limit"), [(0, 64), (MAIN_BASE, MAIN_BASE), (MAIN_BASE, (1 << 32) + 1)])
 def test_windows_lie_in_main_memory(base, limit):
-    with pytest.raises(ValueError, match=r"^Window must lie in \[0x80000000, 0x100000000\) and not be empty, not \["):
+    with pytest.raises(ValueError, match=r"Window .*0x80000000, 0x100000000"):
         MainMemory(64, [AddressWindow(base, limit)])
 
 
@@ -100,5 +99,5 @@ def test_put_and_get():
 
 @pytest.mark.parametrize(("address", "size"), [(MAIN_BASE + 61, 4), (MAIN_BASE - 1, 4), (0, 1)])
 def test_the_host_must_stay_in_memory_too(address, size):
-    with pytest.raises(ValueError, match=rf"^Memory has 64 bytes from 0x80000000, not the {size} at {address:#x}$"):
+    with pytest.raises(ValueError, match=rf"64 bytes .*the {size} at {address:#x}$"):
         MainMemory(64).put(address, bytes(size))

