@@ -22,6 +22,9 @@ def core_call(layer: CoreLayer, tensors: Mapping[str, TensorInfo], constants: Ma
     kernel = KERNELS.get(layer.op)
     places = addresses or {}
     attrs = {name: _plain(value) for name, value in layer.attrs.items()}
+    known = kernel.values if kernel is not None else {}
+    for name in known.values():
+        attrs.pop(name, None)
     inputs = []
     for index, name in enumerate(layer.inputs):
         parameter = _parameter(kernel, index)
@@ -29,6 +32,8 @@ def core_call(layer: CoreLayer, tensors: Mapping[str, TensorInfo], constants: Ma
             attrs[parameter] = _plain(constants[name])
             inputs.append(ABSENT)
         elif name in constants:
+            if index in known:
+                attrs[known[index]] = _plain(constants[name])
             inputs.append(constant_operand(constants[name], places.get(name, 0)))
         else:
             inputs.append(tensor_operand(tensors[name], places.get(name, 0)) if name else ABSENT)

@@ -38,14 +38,19 @@ def strides_of(dims: Sequence[int], *, channels_last: bool) -> tuple[int, ...]:
 
 
 def call_of(op: str, arrays: Sequence[np.ndarray | None], out_dims: Sequence[int], out_dtype: str,
-            attrs: Mapping[str, Any] | None = None, *, channels_last: bool = False) -> Call:
-    """Return the call of a kernel on ``arrays``; the values of its parameters are taken out of them."""
+            attrs: Mapping[str, Any] | None = None, *, channels_last: bool = False, known: bool = True) -> Call:
+    """Return the call of a kernel on ``arrays``; the values of its parameters are taken out of them.
+
+    ``known`` tells whether the inputs whose values the kernel makes use of are constants.
+    """
     attrs = dict(attrs or {})
     operands = []
     for position, array in enumerate(arrays):
         name = KERNELS[op].parameters.get(position)
         if array is not None and name:
             attrs[name] = array.tolist()
+        if array is not None and known and position in KERNELS[op].values:
+            attrs[KERNELS[op].values[position]] = array.tolist()
         operands.append(ABSENT if array is None or name else Operand(
             0, str(array.dtype), array.shape, strides_of(array.shape, channels_last=channels_last)))
     output = Operand(0, out_dtype, tuple(out_dims), strides_of(out_dims, channels_last=channels_last))

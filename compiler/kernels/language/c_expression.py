@@ -1,13 +1,14 @@
 """Expressions as C: nested where a value is used once, a variable where it is used again."""
 
+import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tilewright.compiler.kernels.language.expression import FLOATS, Expression, ScalarFunction
+from tilewright.compiler.kernels.language.expression import FLOATS, Expression, ScalarFunction, nodes
 from tilewright.compiler.kernels.language.kernel import CTYPES
 
-__all__ = ["c_constant", "c_declarations", "c_function", "c_lines", "called", "ctype"]
+__all__ = ["c_array", "c_constant", "c_declarations", "c_function", "c_lines", "c_tables", "called", "ctype"]
 
 _BINARY = {
     "multiply": ("*", 10), "divide": ("/", 10), "add": ("+", 9), "subtract": ("-", 9), "left_shift": ("<<", 8),
@@ -21,6 +22,9 @@ _SUFFIXES = {"uint32": "u", "int64": "LL", "uint64": "ULL"}
 
 _LAZY = {"bitwise_and": "&&", "bitwise_or": "||"}
 """The operators on conditions that leave out the second where the first decides."""
+
+_PER_LINE = 8
+"""Numbers of a table on a line."""
 
 _PRIMARY, _UNARY, _COMPARISON, _TERNARY = 12, 11, 6, 1
 
@@ -51,6 +55,25 @@ def c_declarations(named: Sequence[tuple[str, Expression]]) -> list[str]:
             printer.lines.append(f"const {ctype(expression.dtype)} {name} = {text};")
             printer.variables[id(expression)] = name
     return printer.lines
+
+
+def c_tables(expression: Expression) -> list[str]:
+    """Return declarations of the tables that ``expression`` looks its values up in."""
+    tables = {_table_name(node): node for node in nodes(expression) if node.op == "look_up"}
+    return [line for name, node in tables.items() for line in c_array(name, np.array(node.value, node.dtype))]
+
+
+def c_array(name: str, values: np.ndarray) -> list[str]:
+    """Return the declaration of a constant vector, in the core's own memory."""
+    text = [c_constant(each) for each in values]
+    lines = [", ".join(text[start:start + _PER_LINE]) + "," for start in range(0, len(text), _PER_LINE)]
+    head = f"static const {ctype(str(values.dtype))} {name}[{len(text)}] = {{"
+    return [head, *(f"    {line}" for line in lines), "};"]
+
+
+def _table_name(node: Expression) -> str:
+    """Return a name that is the own of the table that ``node`` looks its value up in."""
+    return f"table_{node.dtype}_{zlib.crc32(np.array(node.value, node.dtype).tobytes()):08x}"
 
 
 def c_function(function: ScalarFunction) -> str:
@@ -136,6 +159,8 @@ class _Printer:
         if node.op == "where":
             condition, then, otherwise = (_closed(arg, _TERNARY + 1) for arg in args)
             return f"{condition} ? {then} : {otherwise}", _TERNARY
+        if node.op == "look_up":
+            return f"{_table_name(node)}[{args[0][0]}]", _PRIMARY
         if node.op == "copysign":
             return f"__builtin_copysignf({args[0][0]}, {args[1][0]})", _PRIMARY
         if node.op == "high":

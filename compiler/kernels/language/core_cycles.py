@@ -8,7 +8,7 @@ numbers alike in size are a little quicker, and what a choice costs depends on t
 from tilewright.compiler.kernels.language.expression import FLOATS, Expression
 from tilewright.isa.machine import MemoryTiming
 
-__all__ = ["BRANCH", "CALL", "LOOP", "ROW", "SINGLE", "START", "access_cycles", "expression_cycles"]
+__all__ = ["BRANCH", "CALL", "LOOK_UP", "LOOP", "ROW", "SINGLE", "START", "access_cycles", "expression_cycles"]
 
 SINGLE = {"add": 70, "subtract": 70, "multiply": 53, "divide": 97, "sqrt": 420, "compare": 24}
 _DOUBLE = {"add": 156, "subtract": 156, "multiply": 127, "divide": 210, "compare": 52}
@@ -30,6 +30,9 @@ _EDGE = 100
 
 LOOP = 4
 """Of one iteration of an inner loop, with its addresses."""
+
+LOOK_UP = 4
+"""Of an element of a constant table: its address, and the wait for it."""
 
 ROW = 12
 """Of what stands around an inner loop."""
@@ -72,6 +75,8 @@ def _operation_cycles(node: Expression) -> float:
     if node.op == "cast":
         pair = tuple(each if each in (*FLOATS, "int64") else "int32" for each in (node.dtype, dtype))
         return _CAST.get((pair[0], pair[1]), 1)
+    if node.op == "look_up":
+        return LOOK_UP
     if node.op in ("view", "copysign", "negative", "absolute", "logical_not") and dtype in FLOATS:
         return 2
     if node.op in _COMPARISONS and dtype in FLOATS:

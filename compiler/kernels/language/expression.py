@@ -12,7 +12,8 @@ import numpy as np
 
 __all__ = [
     "FLOATS", "NUMPY", "Expression", "Number", "Operand", "ScalarFunction", "binary", "both", "compare", "constant",
-    "copysign", "equal", "evaluate", "function", "high", "is_nan", "nodes", "not_equal", "sqrt", "variable", "where",
+    "copysign", "equal", "evaluate", "function", "high", "is_nan", "look_up", "nodes", "not_equal", "sqrt", "variable",
+    "where",
 ]
 
 Number = float | int
@@ -28,7 +29,8 @@ class Expression:
     ----------
     op : str
         ``input`` (``value`` is its name), ``constant`` (``value``), ``call`` (``value`` is a :class:`ScalarFunction`),
-        ``cast``, ``view`` (the same bits as another dtype), ``where``, or an operation of ``NUMPY``.
+        ``cast``, ``view`` (the same bits as another dtype), ``where``, ``look_up`` (``value`` is the table, a tuple),
+        or an operation of ``NUMPY``.
     dtype : str
         NumPy's name of the result's dtype; comparisons have ``bool``.
     label : str
@@ -215,6 +217,11 @@ def high(left: Expression, right: Operand) -> Expression:
     return binary("high", left, right)
 
 
+def look_up(table: np.ndarray, index: Expression) -> Expression:
+    """Return the element of a constant vector at ``index``, which must be one of its indices."""
+    return Expression("look_up", str(table.dtype), (index,), tuple(table.tolist()))
+
+
 def nodes(expression: Expression) -> list[Expression]:
     """Return all nodes of an expression, each once, operands first."""
     found: dict[int, Expression] = {}
@@ -275,6 +282,8 @@ def evaluate(expression: Expression, inputs: Mapping[str, Any]) -> Any:
             return evaluate(node.value.body, dict(zip(names, args, strict=True)))
         if node.op == "cast":
             return np.asarray(args[0]).astype(node.dtype)[()]
+        if node.op == "look_up":
+            return np.array(node.value, node.dtype)[args[0]]
         if node.op == "view":
             return np.ascontiguousarray(args[0]).view(node.dtype).reshape(np.shape(args[0]))[()]
         return NUMPY[node.op](*args)

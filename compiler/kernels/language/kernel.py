@@ -28,6 +28,9 @@ class Kernel(ABC):
         Inputs that must be constants of the network, as shape, axes or pads: position -> name. The back end puts
         their values, a list (a number where the constant has rank 0), into ``call.attrs`` under that name, where an
         older opset has the attribute of the same name, and leaves the operand absent.
+    values : Mapping[int, str]
+        Inputs whose values it makes use of where they are constants of the network: position -> name. The back end
+        puts them into ``call.attrs`` under that name, and leaves the operand where it is.
     limits : str
         What it takes: dtypes, ranks, what is refused; one sentence for the manual.
     exactness : str
@@ -36,11 +39,12 @@ class Kernel(ABC):
     Notes
     -----
     ``call.attrs`` are the node's ONNX attributes (those left out are absent, tensors are lists), the values of
-    ``parameters``, and ``opset``, the version of the model's operator set (the newest if absent).
+    ``parameters`` and ``values``, and ``opset``, the version of the model's operator set (the newest if absent).
     """
 
     op: str
     parameters: Mapping[int, str] = MappingProxyType({})
+    values: Mapping[int, str] = MappingProxyType({})
     limits: str
     exactness: str = "exact"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from tilewright.compiler.kernels.language.c_expression import c_tables
 from tilewright.compiler.kernels.language.c_helpers import helper_names
 from tilewright.compiler.kernels.language.c_loops import Nest, StridedElement, broadcast_strides, elementwise, nest
 from tilewright.compiler.kernels.language.checked import (
@@ -81,7 +82,7 @@ class Elementwise(CheckedKernel):
         return np.array(np.broadcast_to(result, call.output.dims))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        return elementwise(self._nest(call))
+        return [*c_tables(self.expression(call)), *elementwise(self._nest(call))]
 
     def _nest(self, call: Call) -> Nest:
         inputs = {f"x{position}": StridedElement(f"in{position}", self._strides(call, position))
@@ -97,9 +98,14 @@ class Elementwise(CheckedKernel):
         for depth in range(len(planned.sizes) + 1):
             loads, innermost = len(planned.inputs.get(depth, ())), depth == len(planned.sizes)
             work = [each for _, each in planned.hoisted.get(depth, ())] + [planned.result] * innermost
-            each = LOOP + access_cycles(memory, loads, int(innermost)) + sum(map(expression_cycles, work))
+            formula = sum(self.formula_cycles(call, part) for part in work)
+            each = LOOP + access_cycles(memory, loads, int(innermost)) + formula
             total += math.prod(planned.sizes[:depth]) * each
         return int(total)
+
+    def formula_cycles(self, call: Call, part: Expression) -> float:
+        """Return what computing ``part`` of the formula once costs."""
+        return expression_cycles(part)
 
     def _dims(self, call: Call, position: int) -> Dims:
         """Return the dims that an input is broadcast from."""

@@ -5,6 +5,9 @@ import pytest
 
 from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute, onnx_runtime
+from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.staging import call_cycles
+from tilewright.isa.machine import MemoryTiming
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
@@ -17,8 +20,14 @@ def test_quantisation_is_onnx_runtimes(dtype):
         ties = (np.arange(-40, 40) + 0.5) * scale
         x = np.concatenate([ties, rng.standard_normal(300) * 50 * scale, [1e30, -1e30, np.inf, -np.inf, -0.0]])
         arrays = [x.astype(np.float32).reshape(5, 77), scale, np.array(zero, dtype)]
-        np.testing.assert_array_equal(compute(call_of("QuantizeLinear", arrays, (5, 77), dtype), arrays),
-                                      onnx_runtime("QuantizeLinear", arrays))
+        for known in (True, False):
+            call = call_of("QuantizeLinear", arrays, (5, 77), dtype, known=known)
+            np.testing.assert_array_equal(compute(call, arrays), onnx_runtime("QuantizeLinear", arrays))
+        q = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (1, 5, 7, 11), dtype, endpoint=True)
+        back = [q, *arrays[1:]]
+        np.testing.assert_array_equal(compute(call_of("DequantizeLinear", back, q.shape, "float32"), back),
+                                      onnx_runtime("DequantizeLinear", back))
+        cases.append(("DequantizeLinear", back, q.shape, "float32", {}))
         cases.append(("QuantizeLinear", arrays, (5, 77), dtype, {}))
     for axis in (1, -2, 3):
         x = rng.standard_normal((1, 6, 5, 7)).astype(np.float32) * 10
@@ -49,3 +58,19 @@ def test_dequantisation_of_int32_and_without_a_zero_point():
     signed = call_of("QuantizeLinear", floats, x.shape, "int8", {"output_dtype": 3})
     np.testing.assert_array_equal(compute(signed, floats), onnx_runtime("QuantizeLinear", floats, {"output_dtype": 3}))
     check_c([("DequantizeLinear", arrays, x.shape, "float32", {}), ("QuantizeLinear", floats, x.shape, "uint8", {})])
+
+
+def test_a_float_is_quantised_in_integers_where_its_scale_is_known():
+    x = np.zeros((2, 3), np.float32)
+    for scale, quick in ((0.1, True), (2.0**-100, True), (1e38, False), (-0.5, False), (0.0, False), (np.nan, False)):
+        arrays = [x, np.array(scale, np.float32), np.array(1, np.int8)]
+        call = call_of("QuantizeLinear", arrays, x.shape, "int8")
+        assert (KERNELS["QuantizeLinear"].cycles(call, MemoryTiming(latency_cycles=1)) < 6 * 60) == quick
+        assert KERNELS["QuantizeLinear"].cycles(call_of("QuantizeLinear", arrays, x.shape, "int8", known=False),
+                                                MemoryTiming(latency_cycles=1)) > 6 * 150
+
+
+def test_dequantising_a_tensor_as_it_lies_takes_a_few_cycles_an_element():
+    arrays = [np.zeros((1, 8, 6, 5), np.int8), np.array(0.1, np.float32), np.array(1, np.int8)]
+    call = call_of("DequantizeLinear", arrays, arrays[0].shape, "float32", channels_last=True)
+    assert call_cycles(call, MemoryTiming(latency_cycles=20)) <= 19 * 240
