@@ -15,7 +15,8 @@ Nothing heavy is imported here, so that ``--help`` and wrong arguments are answe
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAM", "TECHNOLOGY", "CompilerOptions", "EnergyOptions", "Engine", "EngineName", "EngineOptions", "Explain",
     "FileOptions", "InputFile", "JsonFile", "MachineName", "Model", "QuantiseOptions", "RangeOptions",
-    "TechnologyName", "ViewOptions", "machine_named", "model_named", "priced", "say_ranges", "with_groups",
-    "write_json",
+    "TechnologyName", "ViewOptions", "machine_named", "model_named", "priced", "say_ranges", "shape_given",
+    "with_groups", "write_json",
 ]
 
 TECHNOLOGY, DRAM = "generic45", "lpddr4"
@@ -202,7 +203,7 @@ class EnergyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantiseOptions:
-    """Options for float models: samples to quantise them with, or none."""
+    """How a file is taken: samples to quantise a float model with, or none, and shapes for open dimensions."""
 
     calibrate: Annotated[Path | None, typer.Option(
         "--calibrate", metavar="FILE", show_default=False,
@@ -210,18 +211,41 @@ class QuantiseOptions:
              "samples, or .npy for a single input. Without it the ranges are from noise: a quick look.")] = None
     keep_float: Annotated[bool, typer.Option(
         "--float", help="Do not quantise a float model: compute it on the core.")] = False
+    shape: Annotated[list[str] | None, typer.Option(
+        "--shape", metavar="NAME=N,…", show_default=False,
+        help="Shape of an input with open dimensions, as image=1,3,320,320, or the extent of one, as height=320; "
+             "may be given again.")] = None
 
     def model(self, name: str) -> "ModelSource":
         """Return the model that MODEL names; a float one quantised as the options say."""
-        return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float)
+        return model_named(name, calibrate=self.calibrate, keep_float=self.keep_float,
+                           shapes=dict(map(shape_given, self.shape or ())))
 
 
-def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False) -> "ModelSource":
+def shape_given(text: str) -> tuple[str, tuple[int, ...]]:
+    """Return name and extents of an option ``--shape``.
+
+    Raises
+    ------
+    InputError
+        If the text is not of that form.
+    """
+    name, equals, extents = text.rpartition("=")
+    if not equals or not name or not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", extents):
+        raise InputError(f"Option --shape must be as image=1,3,320,320 or height=320, not {text!r}")
+    shape = tuple(map(int, extents.split(",")))
+    if 0 in shape:
+        raise InputError(f"Option --shape must have extents from 1, not {text!r}")
+    return name, shape
+
+
+def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = False,
+                shapes: Mapping[str, Sequence[int]] | None = None) -> "ModelSource":
     """Return the model that MODEL names: built-in, built now if need be, or a file; a float one quantised."""
     from tilewright.runtime.model_source import find_model
     from tilewright.tools.progress import Steps
 
-    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float)
+    return find_model(name, Steps(), calibrate=calibrate, keep_float=keep_float, shapes=shapes)
 
 
 def say_ranges(source: "ModelSource") -> None:

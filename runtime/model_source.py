@@ -10,7 +10,8 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import InputError
 from tilewright.models import BUILTIN, LARGE, NAMES, builtin, is_large, large_file
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
-from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, quantised_here, ranges_of
+from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, facts_of, quantised_here
+from tilewright.runtime.standard_file import Shapes, standard_file
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
@@ -46,12 +47,15 @@ class ModelSource:
         The float model and the samples that it was made of, if it was quantised here and lies in the cache.
     ranges : RangesOrigin or None
         What its ranges are from, if it was quantised here, wherever it lies now.
+    reading : tuple of str
+        Sentences on what was changed when it was read.
     """
 
     path: Path
     origin: ModelOrigin = ModelOrigin.FILE
     quantised: Quantised | None = None
     ranges: RangesOrigin | None = None
+    reading: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, path: Path) -> "ModelSource":
@@ -60,13 +64,14 @@ class ModelSource:
             return cls(path, ModelOrigin.BUILT_IN)
         if is_large(path, model_folder()):
             return cls(path, ModelOrigin.LARGE)
-        quantised, ranges = quantised_here(path), ranges_of(path)
-        return cls(path, ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED, quantised, ranges)
+        ranges, reading = facts_of(path)
+        origin = ModelOrigin.FILE if ranges is None else ModelOrigin.QUANTISED
+        return cls(path, origin, quantised_here(path), ranges, reading)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report's note on the model: a sentence on its ranges, if it was quantised here."""
-        return () if self.ranges is None else (self.ranges.sentence,)
+        """The report's notes on the model: what its ranges are from, if it was quantised here, and how it was read."""
+        return (*(() if self.ranges is None else (self.ranges.sentence,)), *self.reading)
 
 
 def model_folder() -> Path:
@@ -74,7 +79,8 @@ def model_folder() -> Path:
     return cache_folder() / "models"
 
 
-def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_float: bool = False) -> ModelSource:
+def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_float: bool = False,
+               shapes: Shapes | None = None) -> ModelSource:
     """Return the model that a user names: a built-in one, built now if need be, or a file; a float one quantised.
 
     Parameters
@@ -85,6 +91,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         Samples to quantise a float model with, instead of noise.
     keep_float : bool
         Leave a float model as it is.
+    shapes : mapping of str to sequence of int, optional
+        Shapes of a file's inputs by name, or extents by the symbol of an open dimension.
 
     Raises
     ------
@@ -96,7 +104,9 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
     """
     if calibrate is not None and keep_float:
         raise InputError("Options --calibrate and --float exclude each other: floats have no ranges")
-    source = _named(name, steps)
+    if shapes and name in NAMES:
+        raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
+    source = _named(name, steps, shapes or {})
     if source.origin is ModelOrigin.FILE:
         from tilewright.runtime.quantise.float_graph import is_float
 
@@ -108,7 +118,7 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
     return source
 
 
-def _named(name: str, steps: Steps) -> ModelSource:
+def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
     """Return a built-in model, a large one, built now if need be, or the file of this name."""
     if name in BUILTIN:
         return ModelSource(builtin(name), ModelOrigin.BUILT_IN)
@@ -118,7 +128,7 @@ def _named(name: str, steps: Steps) -> ModelSource:
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have letters of the locale's encoding, which {name!r} has not; set "
                              f"LC_ALL=C.UTF-8, or rename the file")
-        return ModelSource.of(Path(name))
+        return ModelSource.of(standard_file(Path(name), shapes))
     if not (built := large_file(name, model_folder())).is_file():
         try:
             from tilewright.models.large import build
@@ -135,7 +145,7 @@ def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> ModelSource
     from tilewright.runtime.quantise.quantiser import quantise
 
     quantised = quantise(model, calibrate, steps)
-    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, ranges_of(quantised.model))
+    return ModelSource(quantised.model, ModelOrigin.QUANTISED, quantised, *facts_of(quantised.model))
 
 
 def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None) -> Inputs:

@@ -15,10 +15,11 @@ import onnx
 import onnx.backend.base
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from tilewright.compiler.errors import CompileError
+from tilewright.compiler.errors import CompileError, UnsupportedModelError
 from tilewright.compiler.graph.onnx_names import RECOGNISED
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import expand_functions, inline_functions
+from tilewright.compiler.onnx.half_floats import has_half_floats
 from tilewright.errors import InputError, SimulationError
 from tilewright.isa.machine import Machine
 from tilewright.runtime.execution.engines import EngineName
@@ -157,6 +158,9 @@ class Backend(onnx.backend.base.Backend):
         if unknown := kwargs.keys() - {"machine", "engine"}:
             raise InputError(f"Options must be of machine, engine, not {', '.join(sorted(unknown))}")
         super().prepare(model, device)
+        if has_half_floats(model):
+            raise UnsupportedModelError("Model must have no half floats, as results must have the types that it states",
+                                        "convert it to float32")
         return BackendRep(inline_functions(model), **kwargs)
 
     @classmethod

@@ -10,6 +10,7 @@ import onnx
 from onnx import helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
 __all__ = ["check_domains", "check_order", "check_types", "contradiction", "no_model"]
@@ -87,7 +88,7 @@ def check_types(proto: onnx.ModelProto, subject: str) -> None:
             continue
         name = "string" if kind == onnx.TensorProto.STRING else onnx.TensorProto.DataType.Name(kind).lower()
         name = {"float": "float32", "double": "float64"}.get(name, name)
-        if name not in DTYPES:
+        if name not in DTYPES and kind not in HALF_FLOATS:
             raise UnsupportedModelError(f"Input {value.name!r} must be one of {', '.join(DTYPES)}, not {name}",
                                         "export the model with float32")
 

@@ -29,6 +29,8 @@ from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
+from tilewright.compiler.onnx.half_floats import widen
+from tilewright.compiler.onnx.reading_notes import add_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
 __all__ = ["MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model"]
@@ -99,14 +101,19 @@ def load(model: str | Path | bytes) -> Graph:
 
 
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
-    """Return a model as it is, checked and within the limits, its external data in it and its functions inlined.
+    """Return a model checked and within the limits, its external data in it and its functions inlined.
+
+    Half floats in it are float32; :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
 
     Raises
     ------
     CompileError
         If it is no model, contradicts itself, or is too large.
     """
-    return inline_functions(_parse(model))
+    proto = inline_functions(_parse(model))
+    if halves := widen(proto):
+        add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
+    return proto
 
 
 def _parse(model: str | Path | bytes) -> onnx.ModelProto:

@@ -7,6 +7,7 @@ from onnx import TensorProto, helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx.faults import contradiction
+from tilewright.compiler.onnx.given_shapes import open_shape
 
 __all__ = ["first_line", "fix_batch", "infer_shapes"]
 
@@ -17,7 +18,8 @@ def fix_batch(proto: onnx.ModelProto) -> None:
     inputs = [value for value in proto.graph.input if value.name not in constants]
     for value in inputs:
         if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
-            raise UnsupportedModelError(f"Input {value.name!r} must be a tensor with a shape")
+            raise UnsupportedModelError(f"Input {value.name!r} must be a tensor with a shape",
+                                        f"give one with option --shape {value.name}=1,…")
     extents = [value.type.tensor_type.shape.dim for value in inputs]
     batches = {dims[0].dim_param for dims in extents if dims and dims[0].dim_param}
     for value, dims in zip(inputs, extents, strict=True):
@@ -27,7 +29,8 @@ def fix_batch(proto: onnx.ModelProto) -> None:
             if axis > 0 and extent.dim_param not in batches:
                 raise UnsupportedModelError(
                     f"Input {value.name!r} must have a fixed shape, the batch excepted; its dimension {axis} is "
-                    f"{extent.dim_param or 'unknown'!r}; fix it with onnxruntime.tools.make_dynamic_shape_fixed")
+                    f"{extent.dim_param or 'unknown'!r}", "fix it with option --shape "
+                    f"{value.name}={open_shape(value.type.tensor_type)}, numbers in place of the names")
             extent.Clear()
             extent.dim_value = 1
     names = {value.name for value in inputs}

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.onnx.reader import read_model
+from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.tools.toolchain import cache_folder
 
-__all__ = ["METADATA_KEY", "Quantised", "RangesKind", "RangesOrigin", "quantised_files", "quantised_here", "ranges_of"]
+__all__ = ["METADATA_KEY", "Quantised", "RangesKind", "RangesOrigin", "facts_of", "quantised_files", "quantised_here"]
 
 METADATA_KEY = "tilewright.calibration"
 """The key of an ONNX file's metadata under which :class:`RangesOrigin` is kept."""
@@ -92,16 +93,17 @@ def quantised_here(model: Path) -> Quantised | None:
     return quantised_files(model.parent.name, model.stem) if model.parent.parent == _folder() else None
 
 
-def ranges_of(model: Path) -> RangesOrigin | None:
-    """Return what the ranges of an ONNX file are from, if it was quantised here, wherever it lies now.
+def facts_of(model: Path) -> tuple[RangesOrigin | None, tuple[str, ...]]:
+    """Return what an ONNX file says of itself: what its ranges are from, if it was quantised here, and how it was read.
 
     Raises
     ------
     CompileError
         If the file is no valid model.
     """
-    text = {each.key: each.value for each in read_model(model).metadata_props}.get(METADATA_KEY)
-    return None if text is None else RangesOrigin.of_text(text)
+    proto = read_model(model)
+    text = {each.key: each.value for each in proto.metadata_props}.get(METADATA_KEY)
+    return None if text is None else RangesOrigin.of_text(text), notes_of(proto)
 
 
 def _folder() -> Path:

@@ -118,7 +118,7 @@ def test_other_dimensions_must_be_fixed():
     model = small()
     model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
     refuse(model, UnsupportedModelError, "Input 'input0' must have a fixed shape, the batch excepted; its dimension 2 "
-           "is 'height'; fix it with onnxruntime.tools.make_dynamic_shape_fixed")
+           "is 'height'")
 
 
 def test_the_batch_must_be_one():

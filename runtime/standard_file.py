@@ -1,0 +1,42 @@
+"""A user's ONNX file as everything here takes it: shapes fixed as told, in forms that ONNX Runtime runs too.
+
+What the reader changes (`compiler.onnx.reader.read_model`) is written to the cache, so that compiler, quantiser, oracle
+and artefact see the same model; a file that needs no change is taken as it is.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tilewright.compiler.onnx.given_shapes import fix_shapes
+from tilewright.compiler.onnx.reader import read_model
+from tilewright.compiler.onnx.reading_notes import notes_of
+from tilewright.tools.files import write_file
+from tilewright.tools.toolchain import cache_folder
+
+__all__ = ["Shapes", "standard_file"]
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def standard_file(model: Path, shapes: Shapes) -> Path:
+    """Return the file to compile for ``model``: itself, or one in the cache with what was changed.
+
+    Raises
+    ------
+    CompileError
+        If the file is no valid model.
+    InputError
+        If the ``shapes`` do not go with the model.
+    """
+    proto = read_model(model)
+    if shapes:
+        fix_shapes(proto, shapes)
+    elif not notes_of(proto):
+        return model
+    content = proto.SerializeToString(deterministic=True)
+    target = cache_folder() / "read" / hashlib.sha256(content).hexdigest()[:16] / f"{model.stem}.onnx"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_file(target, content)
+    return target
