@@ -68,7 +68,7 @@ fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged f
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 
 docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md again from the code
-	@for page in isa=tilewright.cli.isa_page operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
+	@for page in isa=tilewright.cli.reference.isa_page operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
 	    technologies=tilewright.energy.technologies_page; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done

@@ -19,11 +19,12 @@ from tilewright.cli import (
     compile_model,
     demo,
     doctor,
-    isa,
     run_model,
+    show_machine,
     synth,
     verilog,
 )
+from tilewright.cli.reference import isa
 from tilewright.cli.refusals import OneSentence
 
 __all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
@@ -34,8 +35,8 @@ app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enabl
 # In the order in which --help lists them.
 for _register in (run_model.register_run, compile_model.register, run_model.register_simulate, check.register,
                   compare.register, synth.register, verilog.register, board.register, calibrate.register,
-                  benchmarks.register_baseline, isa.register, doctor.register, benchmarks.register_bench,
-                  demo.register):
+                  benchmarks.register_baseline, isa.register, show_machine.register, doctor.register,
+                  benchmarks.register_bench, demo.register):
     _register(app)
 
 

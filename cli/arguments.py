@@ -17,7 +17,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilewright.errors import InputError
-from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.models import NAMES
 from tilewright.tools.files import write_file
 
@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from tilewright.compiler.network.options import Options
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.energy.pricing import Pricing
+    from tilewright.runtime.design.design import Design
     from tilewright.runtime.model_source import ModelSource
 
 __all__ = [
     "DRAM", "TECHNOLOGY", "CompilerOptions", "EnergyOptions", "Engine", "EngineName", "EngineOptions", "Explain",
     "FileOptions", "InputFile", "JsonFile", "MachineName", "Model", "QuantiseOptions", "RangeOptions",
-    "TechnologyName", "ViewOptions", "machine_named", "model_named", "priced", "say_ranges", "shape_given",
-    "with_groups", "write_json",
+    "TechnologyName", "TimingOptions", "ViewOptions", "design_named", "machine_named", "model_named", "priced",
+    "say_ranges", "shape_given", "with_groups", "write_json",
 ]
 
 TECHNOLOGY, DRAM = "generic45", "lpddr4"
@@ -89,23 +90,53 @@ class Engine(StrEnum):
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", show_default=False,
                                       help=f"An .onnx file, or one of {', '.join(NAMES)}.")]
-MachineName = Annotated[str, typer.Option("--machine", metavar="|".join(PRESETS), help="Size of the coprocessor.")]
+MachineName = Annotated[str, typer.Option(
+    "--machine", metavar="DESIGN", help=f"{', '.join(PRESETS)}, a design file (.toml), or either with changes: "
+                                        "base,lanes=8,clusters=2.")]
+MemoryText = Annotated[str | None, typer.Option(
+    "--memory", metavar="latency=N,bytes=N", show_default="20 cycles, then one bus word per cycle",
+    help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle.")]
+ClockText = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", show_default="the technology's",
+                                               help="Clock for milliseconds and milliwatts, such as 80MHz.")]
 EngineName = Annotated[Engine, typer.Option("--engine", help="The hardware in Verilator, or its model: same bits.")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
                                                help="Also write the report as JSON.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
-TechnologyName = Annotated[str, typer.Option("--technology", metavar="NAME",
-                                             help="Technology to price energy in: a file of energy/technology.")]
+TechnologyName = Annotated[str | None, typer.Option(
+    "--technology", metavar="NAME", show_default=f"the design's, or {TECHNOLOGY}",
+    help="Technology to price energy in: a file of energy/technology, or one like them (.toml).")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingOptions:
+    """Main memory and clock of a machine."""
+
+    memory: MemoryText = None
+    clock: ClockText = None
+
+    def timed(self, design: "Design") -> "Design":
+        """Return ``design`` with the memory and the clock that the options state."""
+        from tilewright.runtime.design.design_flags import clock_of, memory_of
+
+        memory = design.memory if self.memory is None else memory_of(self.memory, design.machine)
+        clock = design.pricing.clock_mhz if self.clock is None else clock_of(self.clock)
+        return replace(design, memory=memory, pricing=replace(design.pricing, clock_mhz=clock))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The machine, and the engine that runs the program on it."""
+    """The machine, its memory and clock, and the engine that runs the program on it."""
 
     machine: MachineName = DEFAULT_MACHINE
+    memory: MemoryText = None
+    clock: ClockText = None
     engine: EngineName = Engine.fast
+
+    def design(self) -> "Design":
+        """Return the design that the options state."""
+        return TimingOptions(memory=self.memory, clock=self.clock).timed(design_named(self.machine))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +210,10 @@ class RangeOptions:
 class EnergyOptions:
     """How energy is counted and priced."""
 
-    technology: TechnologyName = TECHNOLOGY
-    dram: Annotated[str, typer.Option(
-        "--dram", metavar="PART", help="DRAM part to price main memory as.")] = DRAM
+    technology: TechnologyName = None
+    dram: Annotated[str | None, typer.Option(
+        "--dram", metavar="PART", show_default=f"the design's, or {DRAM}",
+        help="DRAM part to price main memory as.")] = None
     gated: Annotated[bool, typer.Option(
         "--gated", help="Price energy with clock gates on the registers' enables.")] = False
     activity: Annotated[bool, typer.Option(
@@ -190,9 +222,13 @@ class EnergyOptions:
         "--import-power", metavar="FILE", show_default=False,
         help="Also give the energy on an FPGA, from Vivado's report_power or JSON (energy/imported_power.py).")] = None
 
-    def pricing(self) -> "Pricing":
-        """Return the prices that the options name; refuse those that do not exist."""
-        return priced(self.technology, self.dram, gated=self.gated)
+    def priced(self, design: "Design") -> "Design":
+        """Return ``design`` with the prices that the options name; refuse those that do not exist."""
+        own = design.pricing
+        pricing = replace(own, technology=self.technology or own.technology, dram=self.dram or own.dram,
+                          gated=self.gated or own.gated)
+        pricing.clock(pricing.load())
+        return replace(design, pricing=pricing)
 
     def power(self) -> "ImportedPower | None":
         """Return what the power report says, if one is given."""
@@ -254,19 +290,23 @@ def say_ranges(source: "ModelSource") -> None:
         typer.echo(note, err=True)
 
 
-def machine_named(name: str) -> Machine:
-    """Return the machine that is the preset ``name``."""
-    try:
-        return preset(name)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+def design_named(text: str) -> "Design":
+    """Return the design that ``--machine`` states: a preset, a file, or either with changes."""
+    from tilewright.runtime.design.design_flags import design_of
+
+    return design_of(text)
 
 
-def priced(technology: str, dram: str = DRAM, *, gated: bool = False) -> "Pricing":
+def machine_named(text: str) -> Machine:
+    """Return the machine of the design that ``--machine`` states."""
+    return PRESETS[text] if text in PRESETS else design_named(text).machine
+
+
+def priced(technology: str | None) -> "Pricing":
     """Return the prices of a technology; refuse what does not exist before anything is run."""
     from tilewright.energy.pricing import Pricing
 
-    pricing = Pricing(technology=technology, dram=dram, gated=gated)
+    pricing = Pricing(technology=technology or TECHNOLOGY)
     pricing.clock(pricing.load())
     return pricing
 

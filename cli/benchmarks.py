@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.arguments import (
-    TECHNOLOGY,
     Engine,
     EngineName,
     FileOptions,
@@ -62,7 +61,7 @@ def register_bench(app: typer.Typer) -> None:
 @with_groups
 def baseline(model: Model,
              core: Annotated[BaselineCore, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
-             = BaselineCore.cv32e40x, *, files: FileOptions, technology: TechnologyName = TECHNOLOGY,
+             = BaselineCore.cv32e40x, *, files: FileOptions, technology: TechnologyName = None,
              quantise: QuantiseOptions) -> None:
     """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
 
@@ -91,7 +90,7 @@ def baseline(model: Model,
         write_json(files.json_file, {
             "model": name, "core": result.core, "cycles": result.cycles, "instructions": result.instructions,
             "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
-            "energy": energy_json(energy) | {"technology": technology},
+            "energy": energy_json(energy) | {"technology": pricing.load().name},
             "layers": [asdict(layer) for layer in result.layers]})
     if not result.matches:
         raise typer.Exit(FAILED)

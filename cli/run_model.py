@@ -13,13 +13,11 @@ from tilewright.cli.arguments import (
     EngineName,
     EngineOptions,
     FileOptions,
-    InputFile,
-    JsonFile,
     Model,
     QuantiseOptions,
     RangeOptions,
+    TimingOptions,
     ViewOptions,
-    machine_named,
     with_groups,
     write_json,
 )
@@ -50,9 +48,9 @@ def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptio
         ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
     by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity})
-    machine = machine_named(target.machine)
+    design = energy.priced(target.design())
     require_place(files.json_file)
-    pricing, power = energy.pricing(), energy.power()
+    power = energy.power()
     source = quantise.model(model)
     from tilewright.runtime.compared_run import run_model
     from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_ranges
@@ -61,24 +59,25 @@ def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptio
 
     options = compiler.options()
     if by_ranges:
-        request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
-        compared = run_ranges(source, machine, files.input_file, request, options=options, steps=Steps())
+        request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=design.pricing,
+                               memory=design.memory)
+        compared = run_ranges(source, design.machine, files.input_file, request, options=options, steps=Steps())
     else:
-        how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
-        compared = run_model(source, machine, target.engine.value, files.input_file, options=options, run=how)
+        how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
+        compared = run_model(source, design.machine, target.engine.value, files.input_file, options=options,
+                             run=how)
     _show(compared, files.json_file, view, power)
 
 
 @with_groups
 def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False,
                                                        help="A folder that `tilewright compile` wrote.")],
-             engine: EngineName = Engine.fast, input_file: InputFile = None,
+             engine: EngineName = Engine.fast,
              output: Annotated[Path | None, typer.Option("--output", metavar="FILE", show_default=False,
                                                          help="Write the outputs as .npz.")] = None,
-             json_file: JsonFile = None,
              wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
                                                        help="Write all signals as VCD; engine rtl only.")] = None,
-             *, ranges: RangeOptions, energy: EnergyOptions) -> None:
+             *, files: FileOptions, timing: TimingOptions, ranges: RangeOptions, energy: EnergyOptions) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
     With --layers or --jobs, the layers are compiled again, with the same options, and each of their tensors is
@@ -87,22 +86,26 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
-    require_place(output, json_file, wave)
-    pricing, power = energy.pricing(), energy.power()
-    from tilewright.runtime.compared_run import run_artefact
+    require_place(output, files.json_file, wave)
+    from tilewright.compiler.emit.artefact import load_artefact
+    from tilewright.runtime.compared_run import require_folder, run_artefact
+    from tilewright.runtime.design.design import Design
     from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_artefact_ranges
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
+    machine = load_artefact(require_folder(directory)).manifest.machine
+    design, power = energy.priced(timing.timed(Design(machine=machine))), energy.power()
     if by_ranges:
-        request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=pricing)
-        compared = run_artefact_ranges(directory, input_file, request, steps=Steps())
+        request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=design.pricing,
+                               memory=design.memory)
+        compared = run_artefact_ranges(directory, files.input_file, request, steps=Steps())
     else:
-        how = RunOptions(pricing=pricing, count_toggles=energy.activity, steps=Steps())
-        compared = run_artefact(directory, engine.value, input_file, wave=wave, run=how)
+        how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
+        compared = run_artefact(directory, engine.value, files.input_file, wave=wave, run=how)
     if output is not None:
         write_arrays(output, compared.outputs)
-    _show(compared, json_file, ViewOptions(), power)
+    _show(compared, files.json_file, ViewOptions(), power)
 
 
 def _show(compared: "ComparedRun", json_file: Path | None, view: ViewOptions, power: "ImportedPower | None") -> None:

@@ -76,15 +76,18 @@ class Technology:
 
     @classmethod
     def load(cls, name: str, dram: str = DRAM) -> "Technology":
-        """Read ``energy/technology/<name>.toml``, with ``dram`` as main memory.
+        """Read ``energy/technology/<name>.toml``, or the file ``name`` if it ends in ``.toml``, with ``dram``.
 
         Raises
         ------
         TechnologyError
             If there is no such file or part, or it lacks a number, its source, its node or its kind.
         """
+        if name.endswith(".toml"):
+            return cls.parse(_text_of(Path(name)), dram)
         if name not in technologies():
-            raise TechnologyError(f"Technology must be one of {', '.join(technologies())}, not {name!r}")
+            raise TechnologyError(f"Technology must be one of {', '.join(technologies())}, or a file like those of "
+                                  f"energy/technology, which ends in .toml, not {name!r}")
         return cls.parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"), dram)
 
     @classmethod
@@ -196,6 +199,16 @@ def _dram(part: str) -> TechnologyEntry:
     if part not in parts:
         raise TechnologyError(f"Main memory must be one of {', '.join(parts)}, not {part!r}")
     return parts[part]
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a user's technology file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TechnologyError(f"Technology file {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TechnologyError(f"Technology file {str(path)!r} must be text in UTF-8: {error.reason}") from error
 
 
 def _toml(what: str, text: str) -> dict[str, Any]:

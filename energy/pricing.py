@@ -22,16 +22,19 @@ class Pricing:
     Attributes
     ----------
     technology : str
-        A file of energy/technology.
+        A file of energy/technology, or the path of one like them, which ends in ``.toml``.
     dram : str
         The part that main memory is.
     gated : bool
         Whether clock gates stop the clock of registers that keep their values.
+    clock_mhz : float or None
+        The clock's frequency; None for the technology's.
     """
 
     technology: str = TECHNOLOGY
     dram: str = DRAM
     gated: bool = False
+    clock_mhz: float | None = None
 
     def load(self) -> Technology:
         """Return the prices.
@@ -53,7 +56,7 @@ class Pricing:
             If clocks shall be gated, and the technology does not say what that leaves running.
         """
         ungated = {part: technology.ungated(part) for part in (*ENERGY_BLOCKS, *_CORES)} if self.gated else None
-        return Clock(technology.clock_mhz, ungated)
+        return Clock(self.clock_mhz or technology.clock_mhz, ungated)
 
     def describe(self, technology: Technology) -> str:
         """Return in words what the prices are, for a report."""

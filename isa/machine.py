@@ -1,10 +1,10 @@
 """The machine as its programmer sees it: array size, buffer sizes, bus width; and the timing of its memory."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 __all__ = [
-    "BUS_BYTES", "DEFAULT_MACHINE", "LATENCY_CYCLES", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "Machine",
-    "MemoryTiming", "preset",
+    "BUS_BYTES", "DEFAULT_MACHINE", "LATENCY_CYCLES", "LIMITS", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES",
+    "Machine", "MemoryTiming", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -19,6 +19,13 @@ LATENCY_CYCLES = 20
 
 DEFAULT_MACHINE = "base"
 """Name of the preset that is taken where nothing else is stated."""
+
+LIMITS = {
+    "lanes": (1, 16), "clusters": (1, 16), "tiles": (1, 4), "post_lanes": (1, 8), "bus_bytes": (4, 16),
+    "activation_bytes": (4096, 1 << 20), "weight_bytes": (4096, 1 << 20), "result_bytes": (1024, 1 << 20),
+    "parameter_channels": (16, 4096), "queue_depth": (4, 64),
+}
+"""Least and greatest value of each parameter of a `Machine`; all are powers of two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +70,9 @@ class Machine:
             value = getattr(self, field.name)
             if field.name == "name":
                 continue
-            if not isinstance(value, int) or value <= 0 or value & (value - 1):
+            if type(value) is not int or value <= 0 or value & (value - 1):
                 raise ValueError(f"Machine {field.name} must be a positive power of two, not {value!r}")
-        limits = {"lanes": (1, 16), "tiles": (1, 4), "post_lanes": (1, 8), "bus_bytes": (4, 16),
-                  "activation_bytes": (4096, 1 << 20), "weight_bytes": (4096, 1 << 20),
-                  "result_bytes": (1024, 1 << 20), "parameter_channels": (16, 4096),
-                  "queue_depth": (4, 64)}
-        for name, (low, high) in limits.items():
+        for name, (low, high) in LIMITS.items():
             if not low <= (value := getattr(self, name)) <= high:
                 raise ValueError(f"Machine {name} must be in {low}..{high}, not {value!r}")
         if self.lanes_per_cluster not in range(1, self.tiles + 1):
@@ -78,6 +81,10 @@ class Machine:
         if self.post_lanes > self.lanes:
             raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
                              f"not {self.post_lanes!r}")
+
+    def same_as(self, other: "Machine") -> bool:
+        """Tell whether two machines differ in nothing but their names."""
+        return replace(self, name=other.name) == other
 
     @property
     def lanes_per_cluster(self) -> int:

@@ -1,8 +1,9 @@
-"""How a session runs a model, apart from what is computed: prices of energy, what is counted, where progress shows."""
+"""How a session runs a model, apart from what is computed: prices of energy, memory, what is counted, progress."""
 
 from dataclasses import dataclass, field
 
 from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.progress import Silence, Steps
 
 __all__ = ["DEFAULT_RUN", "RunOptions"]
@@ -20,11 +21,14 @@ class RunOptions:
         Let engine ``rtl`` count how many register bits change, instead of predicting them.
     steps : Steps
         Where to show progress.
+    memory : MemoryTiming or None
+        Of main memory; None for the machine's default.
     """
 
     pricing: Pricing = DEFAULT
     count_toggles: bool = False
     steps: Steps = field(default_factory=Silence)
+    memory: MemoryTiming | None = None
 
 
 DEFAULT_RUN = RunOptions()

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ from tilewright.compiler.emit.artefact import load_artefact
 from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.options import BEST, Options
+from tilewright.energy.pricing import DEFAULT
 from tilewright.errors import InputError, SimulationError
-from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming
+from tilewright.runtime.design.design import Design
+from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
@@ -35,12 +39,13 @@ class InferenceSession:
     ----------
     model : path
         An ONNX file (int8, QDQ or QOperator), or a folder that ``tilewright compile`` wrote.
-    machine : str or Machine, optional
-        Its size, or the name of a preset; ``base`` if None. A compiled model has its own.
+    machine : str, Machine or Design, optional
+        Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes. ``base`` if None.
+        A compiled model has its own machine. A design brings its memory, clock and prices too.
     engine : {"fast", "rtl"}
         ``rtl`` is the hardware in Verilator, ``fast`` its model: same values.
     memory : MemoryTiming, optional
-        Timing of main memory.
+        Timing of main memory; else that of ``run_options``, of the design, or the default one.
     keep_tensors : bool
         Keep every layer's output through a run, for ``tensors``. A compiled model keeps what it was compiled to keep.
     options : Options
@@ -56,20 +61,24 @@ class InferenceSession:
         If machine, engine or technology are unknown.
     """
 
-    def __init__(self, model: str | Path, machine: str | Machine | None = None, engine: EngineName = "fast", *,
+    def __init__(self, model: str | Path, machine: str | Machine | Design | None = None, engine: EngineName = "fast", *,
                  memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
                  run_options: RunOptions = DEFAULT_RUN) -> None:
         if engine not in ENGINES:
             raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
         if run_options.count_toggles and engine != "rtl":
             raise InputError(f"Engine must be rtl to count toggles, not {engine!r}")
+        design = _design(machine)
+        if design is not None and run_options.pricing == DEFAULT:
+            run_options = replace(run_options, pricing=design.pricing)
         run_options.pricing.load()  # refuses what it does not know before anything is run
         self._engine = engine
         self._run_options = run_options
         self._operands: tuple[OperandToggles, ...] = ()
         self._explanation: Explanation | None = None
-        self._job = self._load(Path(model), machine, keep_tensors, options)
-        self._memory = memory or MemoryTiming.default(self._job.machine)
+        self._job = self._load(Path(model), design, keep_tensors, options)
+        self._memory = memory or run_options.memory or (design and design.memory) \
+            or MemoryTiming.default(self._job.machine)
         self._inputs = node_args(self._job.inputs)
         self._outputs = node_args(self._job.outputs)
         self._report: Report | None = None
@@ -183,18 +192,18 @@ class InferenceSession:
         outputs = {node_arg(info).name: dequantise_output(info, execution.tensors[info.name]) for info in job.outputs}
         return [outputs[name] for name in names]
 
-    def _load(self, model: Path, machine: str | Machine | None, keep_tensors: bool, options: Options) -> Job:
+    def _load(self, model: Path, design: Design | None, keep_tensors: bool, options: Options) -> Job:
         """Return what to run: of a compiled model, or of an ONNX file compiled now."""
         if model.is_dir():
             job = job_of_artefact(load_artefact(model))
-            if machine is not None and _machine(machine) != job.machine:
+            if design is not None and not design.machine.same_as(job.machine):
                 raise InputError(f"Machine of the compiled model {str(model)!r} must be its own, {job.machine.name}, "
                                  f"not another: compile the model again for that one")
             if options != BEST:
                 raise InputError(f"Options of the compiled model {str(model)!r} must be its own, not {options}: "
                                  f"compile the model again with these")
             return job
-        size = _machine(machine or DEFAULT_MACHINE)
+        size = (design or design_of(DEFAULT_MACHINE)).machine
         compiled = compile_file(model, size, keep_tensors=keep_tensors, options=options)
         self._explanation = explain(compiled)
         if self._engine == "fast":
@@ -204,10 +213,8 @@ class InferenceSession:
         return job_of_artefact(emit_artefact(compiled, model, folder / model.stem))
 
 
-def _machine(machine: str | Machine) -> Machine:
+def _design(machine: str | Machine | Design | None) -> Design | None:
+    """Return the design that a caller has given, in whatever form."""
     if isinstance(machine, Machine):
-        return machine
-    try:
-        return preset(machine)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+        return Design(machine=machine)
+    return design_of(machine) if isinstance(machine, str) else machine

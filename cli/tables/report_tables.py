@@ -101,6 +101,8 @@ def summary(report: Report) -> Iterable[str]:
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
     memory = report.memory
     yield f"instructions: {counts}"
+    yield (f"time at {report.clock_mhz:g} MHz: {_digits(report.milliseconds)} ms, "
+           f"{_digits(1e3 / report.milliseconds)} inferences per second, {_digits(report.milliwatts)} mW")
     yield energy_text(report.energy, f"{report.technology}, main memory {report.dram}")
     changed = sum(report.toggles.values())
     yield (f"register toggles: {changed:,} in the coprocessor, "

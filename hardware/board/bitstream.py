@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.hardware.board.design import CLOCK_HZ, TOP, BoardDesign, contents, sources
+from tilewright.hardware.board.board_design import CLOCK_HZ, TOP, BoardDesign, contents, sources
 from tilewright.hardware.board.ram_contents import exchange, random_contents
 from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish, tool
 from tilewright.hardware.synthesis.place import nextpnr, timing_of, used
-from tilewright.hardware.synthesis.sources import Design, ecp5_design, ports_only
+from tilewright.hardware.synthesis.sources import SynthesisSources, ecp5_design, ports_only
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath
 from tilewright.hardware.synthesis.targets import ECP5_SYNTHESIS
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
@@ -126,7 +126,7 @@ def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> ToolStep:
                     {_NETLIST: netlist, _PINS.name: _PINS}, (_CONFIG, _REPORT))
 
 
-def _system(design: BoardDesign) -> Design:
+def _system(design: BoardDesign) -> SynthesisSources:
     """Return all sources, and the commands that read them."""
     paths: dict[str, str | Path] = {path.name: path for path in sources()}
     coprocessor = plain_names(coprocessor_verilog(design.machine))
@@ -134,7 +134,7 @@ def _system(design: BoardDesign) -> Design:
     read = (f"read_slang -j 1 --top {TOP} {parameters} {' '.join(paths)} ports.v\n"
             f"read_verilog coprocessor.v\n")
     files = {**paths, "coprocessor.v": coprocessor, "ports.v": ports_only(coprocessor, "coprocessor")}
-    return Design(f"board with {design.machine.name}", TOP, files, read)
+    return SynthesisSources(f"board with {design.machine.name}", TOP, files, read)
 
 
 def _random_contents(design: BoardDesign) -> tuple[bytes, bytes]:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tilewright.errors import SimulationError
-from tilewright.hardware.board.design import INCLUDES, TOP, BoardDesign, board_sources, sources
+from tilewright.hardware.board.board_design import INCLUDES, TOP, BoardDesign, board_sources, sources
 from tilewright.sim.verilator.build import COMPILER_FLAGS, FLAGS, BuildError
 from tilewright.sim.verilog.core_sources import VERILATOR_HINTS, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
@@ -45,7 +45,7 @@ def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes],
     ----------
     design
     files
-        Contents of its memories, from `hardware.board.design.contents`.
+        Contents of its memories, from `hardware.board.board_design.contents`.
     frames
         Bytes to send; each goes when the answer to the one before has come. No bytes: the reset button is pressed.
     cycles_per_bit

@@ -16,8 +16,8 @@ from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.board_image import RAM_BYTES, BoardError, BoardProgram, compile_for_board
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.errors import InputError, ToolError
+from tilewright.hardware.board.board_design import CYCLES_PER_BIT, BoardDesign, contents, design_for
 from tilewright.hardware.board.board_simulation import Line, build_board_simulator, talk
-from tilewright.hardware.board.design import CYCLES_PER_BIT, BoardDesign, contents, design_for
 from tilewright.isa.machine import Machine
 from tilewright.models import data
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
@@ -153,7 +153,7 @@ def recognise_digits(model: Path, machine: Machine, digits: int, steps: Steps, *
         How many, from the test images that come with Tilewright.
     steps
     cycles_per_bit
-        Of the serial line; a real one has `hardware.board.design.CYCLES_PER_BIT`, and most of the time goes into it.
+        Of the serial line; a real one has `board_design.CYCLES_PER_BIT`, and most of the time goes into it.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from tilewright.sim.verilog.core_sources import core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.plain_names import plain_names
 
-__all__ = ["VERILOG", "Design", "ecp5_design", "machine_design", "ports_only", "verilog_design"]
+__all__ = ["VERILOG", "SynthesisSources", "ecp5_design", "machine_design", "ports_only", "verilog_design"]
 
 _HERE = Path(__file__).parent
 
@@ -28,7 +28,7 @@ _ECP5_REGISTERS = "ecp5_register_file"
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class SynthesisSources:
     """A design to synthesise: its sources, and the commands that read them.
 
     Attributes
@@ -57,12 +57,12 @@ class Design:
         return SourceLines(VERILOG, str(self.files[VERILOG]))
 
 
-def verilog_design(name: str, text: str, top: str) -> Design:
+def verilog_design(name: str, text: str, top: str) -> SynthesisSources:
     """Return the design that is one text of Verilog."""
-    return Design(name, top, {VERILOG: plain_names(text)}, f"read_verilog {VERILOG}\n")
+    return SynthesisSources(name, top, {VERILOG: plain_names(text)}, f"read_verilog {VERILOG}\n")
 
 
-def machine_design(machine: Machine, *, with_core: bool) -> Design:
+def machine_design(machine: Machine, *, with_core: bool) -> SynthesisSources:
     """Return the coprocessor of ``machine`` behind its CV-X-IF adapter, or core and coprocessor.
 
     The core's memories are outside.
@@ -74,7 +74,7 @@ def machine_design(machine: Machine, *, with_core: bool) -> Design:
     read = (f"read_slang -j 1 --top tilewright_soc -G BUS_BYTES={machine.bus_bytes} "
             f"{' '.join(path.name for path in sources)} ports.v\n")
     ports = ports_only(str(alone.files[VERILOG]), alone.top)
-    return Design(f"{machine.name} with CV32E40X", "tilewright_soc",
+    return SynthesisSources(f"{machine.name} with CV32E40X", "tilewright_soc",
                   {**alone.files, **{path.name: path for path in sources}, "ports.v": ports}, read + alone.read)
 
 
@@ -88,7 +88,7 @@ def ports_only(text: str, module: str) -> str:
     return "\n".join(["(* blackbox *)", header, *ports, "endmodule", ""])
 
 
-def ecp5_design(design: Design) -> Design:
+def ecp5_design(design: SynthesisSources) -> SynthesisSources:
     """Return the design with multipliers in the DSP blocks of an ECP5, with the blocks' own registers.
 
     A core's registers go to LUT RAM.
@@ -100,4 +100,4 @@ def ecp5_design(design: Design) -> Design:
     if f"{_CORE_REGISTERS}.sv" in design.files:
         text = (_HERE / f"{_ECP5_REGISTERS}.sv").read_text(encoding="utf-8")
         registers[f"{_CORE_REGISTERS}.sv"] = text.replace(f"module {_ECP5_REGISTERS}", f"module {_CORE_REGISTERS}")
-    return Design(design.name, design.top, {**design.files, **files, **registers}, design.read + read)
+    return SynthesisSources(design.name, design.top, {**design.files, **files, **registers}, design.read + read)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tilewright.hardware.synthesis.cached_steps import LOG, FinishedStep, Show, SynthesisError, Tool, ToolStep, finish
-from tilewright.hardware.synthesis.sources import Design
+from tilewright.hardware.synthesis.sources import SynthesisSources
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.tools.debian import debian_tool
 
@@ -32,7 +32,7 @@ _SETUP = re.compile(r"^\s*(-?[\d.]+)\s+-?[\d.]+\s+library setup time", re.MULTIL
 _HOP = re.compile(r"^\s*-?[\d.]+\s+-?[\d.]+\s+[\^v] \S+/\S+ \(\w+\)", re.MULTILINE)
 
 
-def static_timing(design: Design, netlist: Path, library: Path, block: Callable[[str], str], show: Show
+def static_timing(design: SynthesisSources, netlist: Path, library: Path, block: Callable[[str], str], show: Show
                   ) -> tuple[FinishedStep, Timing]:
     """Return the finished step, and what it found; ``block`` tells the block of a cell.
 

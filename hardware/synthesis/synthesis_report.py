@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.hardware.synthesis.area_blocks import AREA_BLOCKS
 from tilewright.hardware.synthesis.cached_steps import FinishedStep
-from tilewright.hardware.synthesis.sources import Design
+from tilewright.hardware.synthesis.sources import SynthesisSources
 from tilewright.hardware.synthesis.targets import Target
 
 __all__ = ["AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "StepTime", "SynthesisReport", "SynthesisRequest", "Timing"]
@@ -26,7 +26,7 @@ MEMORY = "memory"
 class SynthesisRequest:
     """A design to synthesise, the machine and the core in it, nextpnr's seed and goal, and whether to place."""
 
-    design: Design
+    design: SynthesisSources
     machine: str
     with_core: bool = False
     seed: int = 1

@@ -93,8 +93,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None, *,
-                   steps: Steps) -> LayerComparison:
-    """Compile a model with every tensor kept, run it three ways, and compare.
+                   steps: Steps, memory: MemoryTiming | None = None) -> LayerComparison:
+    """Compile a model with every tensor kept, run it three ways, and compare; ``memory`` None is the default timing.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
         ours = run_network(network, tensors)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         job = _job(compiled, model, engine, Path(folder))
-        execution = execute(job, engine, tensors, job.lasting, MemoryTiming.default(machine), steps=steps)
+        execution = execute(job, engine, tensors, job.lasting, memory or MemoryTiming.default(machine), steps=steps)
         found = side_by_side(network, job, expected.tensors, ours, execution.tensors)
         writer = None
         if found.divergence is not None:

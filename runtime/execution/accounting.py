@@ -12,6 +12,7 @@ from tilewright.isa.counters import COUNTERS
 from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Program
+from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job, JobLayer
 from tilewright.runtime.execution.records import STALLS, Counts, differences
@@ -57,8 +58,9 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
         model=job.name, machine=job.machine.name, engine=engine, memory=memory, multipliers=job.machine.multipliers,
         cycles=execution.cycles, instructions=mnemonics | {"riscv": execution.instructions},
         energy=sum_energies(energies), technology=pricing.describe(technology), technology_name=technology.name,
-        dram=pricing.dram, clock_mhz=technology.clock_mhz, clocks_gated=pricing.gated,
+        dram=pricing.dram, clock_mhz=clock.mhz, clocks_gated=pricing.gated,
         toggles=add_counts(toggles), toggles_counted=bool(execution.toggles),
+        design=Design(machine=job.machine, memory=memory, pricing=pricing).to_json(),
         wall_seconds=execution.wall_seconds, simulated_cycles_per_second=execution.cycles_per_second, layers=layers)
 
 

@@ -108,6 +108,8 @@ class Report:
         At which the cycles leak.
     clocks_gated : bool
         Whether blocks without work are charged for their clock.
+    design : dict
+        Machine, memory, clock and energy, as a design file states them, every value filled in.
     toggles : dict of str to int
         Register bits of each block of the coprocessor that changed.
     toggles_counted : bool
@@ -141,6 +143,7 @@ class Report:
     dram: str = ""
     clock_mhz: float = 0.0
     clocks_gated: bool = False
+    design: dict[str, Any] = field(default_factory=dict)
     toggles: dict[str, int] = field(default_factory=dict)
     toggles_counted: bool = False
     imported: "ImportedPower | None" = None
@@ -167,6 +170,16 @@ class Report:
         return self.macs / (self.multipliers * self.cycles)
 
     @property
+    def milliseconds(self) -> float:
+        """Time of one inference at the clock of the report."""
+        return self.cycles / (1e3 * self.clock_mhz)
+
+    @property
+    def milliwatts(self) -> float:
+        """Power while inferences follow each other without a pause: energy over time."""
+        return self.energy.total_uj / self.milliseconds
+
+    @property
     def tail_cycles(self) -> int:
         """Cycles after the last layer's record."""
         return self.cycles - sum(layer.cycles for layer in self.layers)
@@ -178,7 +191,11 @@ class Report:
             "machine": self.machine,
             "engine": self.engine,
             "memory": {"latency_cycles": self.memory.latency_cycles, "bytes_per_cycle": self.memory.bytes_per_cycle},
+            "design": dict(self.design),
             "cycles": self.cycles,
+            "milliseconds": self.milliseconds,
+            "inferences_per_second": 1e3 / self.milliseconds,
+            "milliwatts": self.milliwatts,
             "macs": self.macs,
             "multipliers": self.multipliers,
             "macs_per_multiplier_cycle": self.macs_per_multiplier_cycle,

@@ -44,12 +44,15 @@ class RangeRequest:
     fresh : bool
         Simulate again what an earlier run has finished.
     pricing : Pricing
+    memory : MemoryTiming or None
+        Of main memory; None for the machine's default.
     """
 
     layers: str | None = None
     jobs: int | None = None
     fresh: bool = False
     pricing: Pricing = DEFAULT
+    memory: MemoryTiming | None = None
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -119,7 +122,7 @@ def _run(planned: _Planned, source: ModelSource, input_file: Path | None, reques
     tensors = {info.name: quantise_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
     with steps.step("Computing what the layers read"):
         values = run_network(network, tensors)
-    runner = RangeRunner(network=network, machine=machine, timing=MemoryTiming.default(machine),
+    runner = RangeRunner(network=network, machine=machine, timing=request.memory or MemoryTiming.default(machine),
                          options=planned.options, values=values, predicted=predicted,
                          runs=StoredRuns(cache_folder() / "runs"), fresh=request.fresh,
                          pricing=request.pricing)

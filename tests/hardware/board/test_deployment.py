@@ -16,8 +16,8 @@ from tests.support.bench import ROOT
 from tests.support.onnx_models import ModelBuilder
 from tilewright.errors import ToolError
 from tilewright.hardware.board import deployment as boards
+from tilewright.hardware.board.board_design import CYCLES_PER_BIT
 from tilewright.hardware.board.deployment import Board, answer_of, board_with, frame, frame_of, output_of
-from tilewright.hardware.board.design import CYCLES_PER_BIT
 from tilewright.isa.machine import preset
 from tilewright.models import builtin, data
 from tilewright.runtime.oracle.onnx_runtime import session

@@ -15,7 +15,7 @@ from tilewright.hardware.synthesis.area_blocks import (
 )
 from tilewright.hardware.synthesis.attribution import area_blocks_of
 from tilewright.hardware.synthesis.flow import synthesise
-from tilewright.hardware.synthesis.sources import Design, ports_only, verilog_design
+from tilewright.hardware.synthesis.sources import SynthesisSources, ports_only, verilog_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
 from tilewright.tools.debian import debian_data
 
@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_told_with_figures(cache):
         f"  reg [7:0] a{n}, b{n}; reg [15:0] p{n};\n  always @(posedge clk) begin a{n} <= a{n} + {2 * n + 1}; "
         f"b{n} <= b{n} + {n + 3}; p{n} <= a{n} * b{n}; end\n  assign q[{8 * n} +: 8] = p{n}[15:8];\n"
         for n in range(9)) + "endmodule\n"
-    design = Design("nine", "coprocessor", {"design.v": wide}, "read_verilog design.v\n")
+    design = SynthesisSources("nine", "coprocessor", {"design.v": wide}, "read_verilog design.v\n")
     report = synthesise(SynthesisRequest(design, "nano"), "ice40up5k", quiet)
     assert not report.fits
     assert report.device is None

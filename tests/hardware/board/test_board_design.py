@@ -12,7 +12,7 @@ import pytest
 from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.board_image import compile_for_board
 from tilewright.hardware.board.bitstream import build_bitstream
-from tilewright.hardware.board.design import CYCLES_PER_BIT, RTL, TOP, contents, design_for, sources
+from tilewright.hardware.board.board_design import CYCLES_PER_BIT, RTL, TOP, contents, design_for, sources
 from tilewright.hardware.board.ram_contents import ContentsError, exchange, random_contents
 from tilewright.isa.machine import preset
 from tilewright.models import builtin

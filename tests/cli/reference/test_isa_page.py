@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.cli.isa_page import manual
+from tilewright.cli.reference.isa_page import manual
 from tilewright.isa.encoding import INSTRUCTIONS
 
-PAGE = Path(__file__).parents[2] / "docs" / "isa.md"
+PAGE = Path(__file__).parents[3] / "docs" / "isa.md"
 VARIANTS = [pytest.param(instruction, variant, id=f"{instruction.mnemonic}.{variant.name}")
             for instruction in INSTRUCTIONS for variant in instruction.variants]
 

@@ -1,0 +1,87 @@
+"""The command ``machine``: the parameters of a design, their limits, and what follows from them."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.cli.arguments import (
+    ClockText,
+    EnergyOptions,
+    JsonFile,
+    MemoryText,
+    TimingOptions,
+    design_named,
+    with_groups,
+    write_json,
+)
+from tilewright.isa.machine import DEFAULT_MACHINE, LIMITS, Machine
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tilewright.runtime.design.design import Design
+
+__all__ = ["derived", "machine", "register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright machine base,lanes=8,clusters=2 --clock 80MHz --json design.json")(machine)
+
+
+@with_groups
+def machine(design: Annotated[str, typer.Argument(
+                metavar="DESIGN", help="A preset, a design file (.toml), or either with changes.")] = DEFAULT_MACHINE,
+            memory: MemoryText = None, clock: ClockText = None, json_file: JsonFile = None,
+            *, energy: EnergyOptions) -> None:
+    """Show the parameters of a design, their limits, and what follows from them."""
+    found = energy.priced(TimingOptions(memory=memory, clock=clock).timed(design_named(design)))
+    from tilewright.cli.tables.text import console
+
+    console().print(_table(found))
+    for line in _lines(found):
+        console().print(line, highlight=False, markup=False, soft_wrap=True)
+    if json_file is not None:
+        write_json(json_file, found.to_json() | {"limits": {key: list(each) for key, each in LIMITS.items()},
+                                                 "derived": derived(found.machine)})
+
+
+def derived(machine: Machine) -> dict[str, Any]:
+    """Return what follows from a machine's parameters alone."""
+    return {"multipliers": machine.multipliers, "peak_macs_per_cycle": peak_macs(machine),
+            "buffer_bytes": machine.activation_bytes + machine.weight_bytes * 9 // 8 + machine.result_bytes,
+            "kernels": machine.kernels}
+
+
+def peak_macs(machine: Machine) -> dict[str, float]:
+    """Return multiply-accumulates per cycle by instruction: ``conv23`` does 36 with 16 multiplications."""
+    return {"conv": machine.multipliers, "conv23": machine.multipliers * 36 / 16}
+
+
+def _table(design: "Design") -> "Table":
+    from rich.table import Table
+
+    table = Table(title=f"Design {design.machine.name}")
+    for head in ("parameter", "value", "from", "to"):
+        table.add_column(head, justify="left" if head == "parameter" else "right")
+    for key, value in asdict(design.machine).items():
+        if key in LIMITS:
+            table.add_row(f"machine.{key}", f"{value:,}", *(f"{limit:,}" for limit in LIMITS[key]))
+    table.add_row("memory.latency_cycles", f"{design.timing.latency_cycles:,}", "1", "")
+    table.add_row("memory.bytes_per_cycle", f"{design.timing.bytes_per_cycle:,}", "1", "")
+    return table
+
+
+def _lines(design: "Design") -> list[str]:
+    size, pricing = design.machine, design.pricing
+    found = derived(size)
+    technology = pricing.load()
+    peak = ", ".join(f"{count:g} by {name}" for name, count in found["peak_macs_per_cycle"].items())
+    return [
+        "Every parameter of the machine is a power of two: addresses and lanes are fields of bits.",
+        f"multipliers: {found['multipliers']}; multiply-accumulates per cycle, at most: {peak}",
+        f"buffers: {found['buffer_bytes']:,} bytes; {found['kernels']:,} kernels 3x3 fit the weight memories",
+        (f"clock: {pricing.clock(technology).mhz:g} MHz; energy in {pricing.describe(technology)}, "
+         f"main memory {pricing.dram}"),
+    ]

@@ -1,0 +1,42 @@
+"""A design: the machine, the timing of its memory, its clock, and the prices of its technology."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.machine import Machine, MemoryTiming
+
+__all__ = ["Design"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """Everything about the hardware that a run's cycles, time and energy depend on.
+
+    Attributes
+    ----------
+    machine : Machine
+    memory : MemoryTiming or None
+        Of main memory; None for the default: ``LATENCY_CYCLES``, then one bus word per cycle.
+    pricing : Pricing
+        Technology, DRAM part, clock gates and clock.
+    """
+
+    machine: Machine
+    memory: MemoryTiming | None = None
+    pricing: Pricing = DEFAULT
+
+    @property
+    def timing(self) -> MemoryTiming:
+        """The timing of main memory, the default one if none is stated."""
+        return self.memory or MemoryTiming.default(self.machine)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the design as a design file states it, every value filled in."""
+        technology = self.pricing.load()
+        return {"name": self.machine.name,
+                "machine": {key: value for key, value in asdict(self.machine).items() if key != "name"},
+                "memory": asdict(self.timing),
+                "clock": {"mhz": self.pricing.clock(technology).mhz},
+                "energy": {"technology": self.pricing.technology, "dram": self.pricing.dram,
+                           "gated": self.pricing.gated}}

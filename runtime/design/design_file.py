@@ -1,0 +1,198 @@
+"""Design files: machine, memory, clock and energy in TOML.
+
+::
+
+    name = "camera"
+
+    [machine]               # every key of `isa.machine.Machine`; what is left out is the preset's
+    preset = "base"
+    lanes = 8
+    clusters = 2
+    activation_bytes = "64 KiB"
+
+    [memory]                # left out: 20 cycles, then one bus word per cycle
+    latency_cycles = 60
+    bytes_per_cycle = 16
+
+    [clock]                 # left out: the technology's
+    mhz = 80
+
+    [energy]
+    technology = "sky130"   # a name, or a TOML file beside this one
+    dram = "lpddr4"
+    gated = false
+"""
+
+import re
+import tomllib
+from dataclasses import asdict, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, ValidationError, create_model
+
+from tilewright.energy.estimate import DRAM
+from tilewright.energy.pricing import TECHNOLOGY, Pricing
+from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, preset
+from tilewright.runtime.design.design import Design
+from tilewright.runtime.design.design_error import DesignError
+
+__all__ = ["MOST_BYTES", "MOST_MHZ", "machine_of", "read_design"]
+
+MOST_BYTES = 1 << 20
+"""Of a design file: a longer one is none."""
+
+MOST_MHZ = 10_000.0
+"""Of a clock."""
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._,=+-]{0,79}$"
+_SIZE = re.compile(r"(\d{1,12})\s*(KiB|MiB)?")
+_UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20}
+
+
+def _size(value: Any) -> Any:
+    """Return a number of bytes that is written with its unit as an integer; anything else as it is."""
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return int(match[1]) * _UNITS[match[2]] if match else value
+
+
+_Count = Annotated[StrictInt, BeforeValidator(_size)]
+
+
+class _Section(BaseModel):
+    """A table of the file; a key that it does not have is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+_PARAMETERS: dict[str, Any] = {field.name: (_Count | None, None) for field in fields(Machine) if field.name != "name"}
+
+_MachineSection = create_model("_MachineSection", __base__=_Section, preset=(str, DEFAULT_MACHINE), **_PARAMETERS)
+
+
+class _MemorySection(_Section):
+    latency_cycles: StrictInt | None = None
+    bytes_per_cycle: StrictInt | None = None
+
+
+class _ClockSection(_Section):
+    mhz: Annotated[float, Field(gt=0, le=MOST_MHZ, strict=True)] | None = None
+
+
+class _EnergySection(_Section):
+    technology: str = TECHNOLOGY
+    dram: str = DRAM
+    gated: StrictBool = False
+
+
+class _File(_Section):
+    name: Annotated[str, Field(pattern=_NAME)] | None = None
+    machine: _MachineSection = Field(default_factory=_MachineSection)  # type: ignore[valid-type]
+    memory: _MemorySection = Field(default_factory=_MemorySection)
+    clock: _ClockSection = Field(default_factory=_ClockSection)
+    energy: _EnergySection = Field(default_factory=_EnergySection)
+
+
+def read_design(path: Path) -> Design:
+    """Read a design file.
+
+    Raises
+    ------
+    DesignError
+        If it cannot be read, has a key it must not have, or states a design that cannot be; the message names the
+        file, the key, what was expected and what was given.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise DesignError(f"Design file {str(path)!r} must have at most {MOST_BYTES} bytes, "
+                              f"not {path.stat().st_size}")
+        text = path.read_text(encoding="utf-8")
+        found = _File.model_validate(tomllib.loads(text))
+    except OSError as error:
+        raise DesignError(f"Design file {str(path)!r} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DesignError(f"Design file {str(path)!r} must be TOML: {error}") from error
+    except ValidationError as error:
+        raise DesignError(f"Design file {str(path)!r}: {_sentence(error)}") from error
+    try:
+        return _design(found, path)
+    except ValueError as error:
+        raise DesignError(f"Design file {str(path)!r}: {error}") from error
+
+
+def _design(found: _File, path: Path) -> Design:
+    section: BaseModel = found.machine
+    stated = section.model_dump(exclude_none=True)
+    machine = machine_of(preset(stated.pop("preset")), stated, found.name or path.stem)
+    default = MemoryTiming.default(machine)
+    timing = {**asdict(default), **found.memory.model_dump(exclude_none=True)}
+    technology = found.energy.technology
+    if technology.endswith(".toml"):
+        technology = str(path.parent / technology)
+    pricing = Pricing(technology=technology, dram=found.energy.dram, gated=found.energy.gated,
+                      clock_mhz=found.clock.mhz)
+    pricing.load()
+    return Design(machine=machine, memory=MemoryTiming(**timing), pricing=pricing)
+
+
+def machine_of(base: Machine, changes: dict[str, int], name: str) -> Machine:
+    """Return ``base`` with ``changes`` by parameter, called ``name``.
+
+    A post-processing unit is never wider than the array: if ``post_lanes`` is not stated, it is made to fit ``lanes``,
+    and so are ``clusters``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such machine.
+    """
+    values = asdict(base)
+    if "lanes" in changes and type(changes["lanes"]) is int and changes["lanes"] > 0:
+        lanes = changes["lanes"]
+        tiles = changes.get("tiles", values["tiles"])
+        values["post_lanes"] = min(values["post_lanes"], lanes)
+        values["clusters"] = max(min(values["clusters"], lanes), lanes // tiles if tiles > 0 else 1)
+    return Machine(**{**values, **changes, "name": name})
+
+
+def _sentence(error: ValidationError) -> str:
+    """Return what is wrong with the first wrong key, and how many more are wrong."""
+    errors = error.errors(include_url=False)
+    first, more = errors[0], len({each["loc"][:2] for each in errors}) - 1
+    key = ".".join(str(each) for each in first["loc"] if not str(each).startswith(("constrained", "function", "int")))
+    given = first["input"]
+    kind = first["type"]
+    if kind == "extra_forbidden":
+        said = f"key {key} is not one of {_listed(first['loc'][:-1])}{_meant(key, first['loc'])}"
+    elif kind == "model_type" or kind == "model_attributes_type":
+        said = f"key {key} must be a table, not {given!r}"
+    elif kind == "string_pattern_mismatch":
+        said = f"key {key} must be a name of at most 80 letters, digits, dots and hyphens, not {given!r}"
+    else:
+        said = f"key {key} must be {_EXPECTED.get(kind, first['msg'][0].lower() + first['msg'][1:])}, not {given!r}"
+    return said + (f" (and {more} more)" if more > 0 else "")
+
+
+_EXPECTED = {
+    "int_type": "an integer, or text such as '64 KiB'", "string_type": "text", "bool_type": "true or false",
+    "float_type": "a number", "float_parsing": "a number", "greater_than": "a number above 0",
+    "less_than_equal": f"a number of at most {MOST_MHZ:g}",
+}
+
+
+def _keys(place: tuple[int | str, ...]) -> list[str]:
+    """Return the keys of the table at ``place``."""
+    model: Any = _File
+    for key in place:
+        model = model.model_fields[str(key)].annotation
+    return list(model.model_fields)
+
+
+def _listed(place: tuple[int | str, ...]) -> str:
+    return ", ".join(_keys(place))
+
+
+def _meant(key: str, place: tuple[int | str, ...]) -> str:
+    close = get_close_matches(key.rpartition(".")[2], _keys(place[:-1]), 1)
+    return f"; {close[0]} is near" if close else ""

@@ -1,0 +1,110 @@
+"""Designs as flags: a preset, a file, or either with changes; memory and clock beside it.
+
+::
+
+    base                                      a preset
+    camera.toml                               a design file
+    base,lanes=8,clusters=2,bus_bytes=16      either with changes
+    latency=60,bytes=16                       the timing of main memory
+    80MHz                                     the clock
+"""
+
+import re
+from dataclasses import asdict, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine, MemoryTiming
+from tilewright.runtime.design.design import Design
+from tilewright.runtime.design.design_error import DesignError
+from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, read_design
+
+__all__ = ["clock_of", "design_of", "memory_of"]
+
+_NUMBER = re.compile(r"(\d{1,12})\s*([KM]iB)?")
+_CLOCK = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(k|M|G)?(?:Hz)?", re.IGNORECASE)
+_MEGAHERTZ = {"k": 1e-3, "m": 1.0, "g": 1e3}
+_MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle"}
+
+
+def design_of(text: str) -> Design:
+    """Return the design that ``text``, the value of ``--machine``, stands for.
+
+    Raises
+    ------
+    DesignError
+        If there is none; the message names what was given and what is allowed.
+    """
+    first, *rest = [part.strip() for part in text.split(",")]
+    if "=" in first:
+        first, rest = DEFAULT_MACHINE, [first, *rest]
+    if first in PRESETS:
+        design = Design(machine=PRESETS[first])
+    elif first.endswith(".toml"):
+        design = read_design(Path(first))
+    else:
+        raise DesignError(f"Machine must be one of {', '.join(PRESETS)}, a design file (.toml), or one of these with "
+                          f"changes, such as base,lanes=8, not {first!r}")
+    if not rest:
+        return design
+    return replace(design, machine=_changed(design.machine, first, rest))
+
+
+def _changed(machine: Machine, base: str, changes: list[str]) -> Machine:
+    names = [field.name for field in fields(Machine) if field.name != "name"]
+    values = _pairs("Machine", changes, {name: name for name in names})
+    try:
+        return machine_of(machine, values, ",".join((base, *changes)))
+    except ValueError as error:
+        raise DesignError(str(error)) from error
+
+
+def memory_of(text: str, machine: Machine) -> MemoryTiming:
+    """Return the timing of main memory that ``text`` states; what it leaves out is the machine's default.
+
+    Raises
+    ------
+    DesignError
+        If it is not of the form ``latency=CYCLES,bytes=PER_CYCLE``.
+    """
+    values = _pairs("Memory", text.split(","), _MEMORY_KEYS)
+    try:
+        return MemoryTiming(**{**asdict(MemoryTiming.default(machine)), **values})
+    except ValueError as error:
+        raise DesignError(str(error)) from error
+
+
+def clock_of(text: str) -> float:
+    """Return the megahertz that ``text`` states, such as ``80MHz``, ``80`` or ``1.2GHz``.
+
+    Raises
+    ------
+    DesignError
+        If it states none, or none that a clock can have.
+    """
+    match = _CLOCK.fullmatch(text.strip())
+    mhz = float(match[1]) * _MEGAHERTZ[(match[2] or "M").lower()] if match else 0.0
+    if not 0 < mhz <= MOST_MHZ:
+        raise DesignError(f"Clock must be a frequency above 0 and of at most {MOST_MHZ:g} MHz, such as 80MHz, "
+                          f"not {text!r}")
+    return mhz
+
+
+def _pairs(what: str, parts: list[str], keys: dict[str, str]) -> dict[str, int]:
+    """Return the values of ``key=number`` by what the keys stand for."""
+    found: dict[str, int] = {}
+    for part in parts:
+        key, equals, number = (each.strip() for each in part.partition("="))
+        if not equals:
+            raise DesignError(f"{what} must be changed as key=number, such as {next(iter(keys))}=8, not {part!r}")
+        if key not in keys:
+            near = get_close_matches(key, keys, 1)
+            raise DesignError(f"{what} has no {key!r}, but {', '.join(keys)}"
+                              f"{f'; {near[0]} is near' if near else ''}")
+        match = _NUMBER.fullmatch(number)
+        if match is None:
+            raise DesignError(f"{what} {key} must be an integer, such as 8 or 64KiB, not {number!r}")
+        if keys[key] in found:
+            raise DesignError(f"{what} {key} must be given once, not again as {part!r}")
+        found[keys[key]] = int(match[1]) * {None: 1, "KiB": 1 << 10, "MiB": 1 << 20}[match[2]]
+    return found
