@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.compiler.graph.integer_operators import IntegerOperator
-from tilewright.compiler.network.layers import Pads, Pair, Shape
+from tilewright.compiler.network.layers import ByteSteps, Pads, Pair, Shape
 
 __all__ = [
-    "FlatView", "IntegerMove", "QAlias", "QConcat", "QInterleave", "QPad", "QReshape", "QSlice", "QUpsample",
-    "ShapedView", "SqueezedView", "UnsqueezedView", "View",
+    "FlatView", "IntegerMove", "QAlias", "QAssemble", "QConcat", "QInterleave", "QPad", "QPiece", "QReshape", "QSlice",
+    "QUpsample", "ShapedView", "SqueezedView", "UnsqueezedView", "View",
 ]
 
 
@@ -56,6 +56,20 @@ class QInterleave(IntegerMove):
     """Phases, row by row, of an image: as many as the product of ``steps`` (rows, columns)."""
 
     steps: Pair
+
+
+@dataclass(frozen=True)
+class QPiece(IntegerMove):
+    """An image whose pixels lie at ``steps`` among the bytes of x, which itself has any shape."""
+
+    steps: ByteSteps
+
+
+@dataclass(frozen=True)
+class QAssemble(IntegerMove):
+    """Any shape, whose bytes are those of images whose pixels lie at ``steps``, those of each."""
+
+    steps: tuple[ByteSteps, ...]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxDequantizeLinear,
     OnnxDiv,
     OnnxDropout,
+    OnnxExpand,
     OnnxFlatten,
+    OnnxGather,
     OnnxGelu,
     OnnxGemm,
     OnnxGlobalAveragePool,
@@ -26,7 +28,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxLeakyRelu,
     OnnxMatMul,
     OnnxMaxPool,
-    OnnxMoving,
     OnnxMul,
     OnnxOperator,
     OnnxPad,
@@ -42,6 +43,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxSpaceToDepth,
     OnnxSqueeze,
     OnnxSub,
+    OnnxTile,
     OnnxTranspose,
     OnnxUnary,
     OnnxUnsqueeze,
@@ -82,14 +84,14 @@ _BINARY: dict[str, type[OnnxOperator]] = {
 
 _CLASSES: dict[str, type[OnnxOperator]] = {
     **_UNARY, **_BINARY, **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), OnnxReduction),
-    **dict.fromkeys(("Gather", "Expand", "Tile"), OnnxMoving),
     **_by_name(
         OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMean,
-        OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze,
-        OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice, OnnxResize, OnnxUpsample,
-        OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxQuantizeLinear, OnnxDequantizeLinear,
-        OnnxQLinearConv, OnnxQLinearMatMul, OnnxQGemm, OnnxQLinearAdd, OnnxQLinearMul, OnnxQLinearAveragePool,
-        OnnxQLinearGlobalAveragePool, OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)}
+        OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze,
+        OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice,
+        OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxGather,
+        OnnxExpand, OnnxTile, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxQLinearConv, OnnxQLinearMatMul,
+        OnnxQGemm, OnnxQLinearAdd, OnnxQLinearMul, OnnxQLinearAveragePool, OnnxQLinearGlobalAveragePool,
+        OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)}
 
 UNARY = frozenset(_UNARY)
 """Names of the operators that compute each element of their first input by itself."""

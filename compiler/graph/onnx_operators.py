@@ -13,12 +13,13 @@ from tilewright.compiler.graph.node import GraphOperator
 
 __all__ = [
     "Attribute", "OnnxAdd", "OnnxArithmetic", "OnnxAveragePool", "OnnxBatchNormalization", "OnnxBinary", "OnnxCast",
-    "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear", "OnnxDiv",
-    "OnnxDropout", "OnnxFlatten", "OnnxGelu", "OnnxGemm", "OnnxGemmLike", "OnnxGlobalAveragePool", "OnnxGlobalMaxPool",
-    "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPad",
-    "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMean", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize",
-    "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub", "OnnxTranspose", "OnnxUnary",
-    "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed", "type_name",
+    "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear",
+    "OnnxDiv", "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm", "OnnxGemmLike",
+    "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMaxPool",
+    "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPad", "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMean",
+    "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth",
+    "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView",
+    "OnnxWhere", "OnnxWindowed", "type_name",
 ]
 
 _T = TypeVar("_T")
@@ -311,6 +312,20 @@ class OnnxDepthToSpace(OnnxMoving):
 
 class OnnxSpaceToDepth(OnnxMoving):
     """Blocks of pixels as blocks of channels."""
+
+
+class OnnxGather(OnnxMoving):
+    """Elements of x at the indices that are the second input, along ``axis``."""
+
+    axis = Attribute(0)
+
+
+class OnnxExpand(OnnxMoving):
+    """x repeated along axes of one element, to the shape that is the second input."""
+
+
+class OnnxTile(OnnxMoving):
+    """x several times along each axis; how often is the second input."""
 
 
 class OnnxQuantizeLinear(OnnxOperator):

@@ -17,13 +17,13 @@ __all__ = ["permuted"]
 def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
     """Return ``graph`` with nodes ``old`` replaced by what makes channel i of ``y`` of channel ``order[i]`` of ``x``.
 
-    Both tensors have the same type but for their names; ``old`` alone read one another.
+    Both tensors have the same type but for their names and channels; ``old`` alone read one another.
     """
     source = graph.producer(x)
     if source is not None and isinstance(source.operator, QConv) and source.operator.groups == 1 \
             and graph.only_reader(x) is old[0]:
         return _folded(graph, source, old, y, order, names)
-    weights = np.zeros((order.size, order.size, 1, 1), np.int8)
+    weights = np.zeros((order.size, (graph.tensors[x].shape or ())[1], 1, 1), np.int8)
     weights[np.arange(order.size), order] = 1
     constants: dict[str, np.ndarray] = {f"{y}:weights": weights, f"{y}:scale": np.ones(1, np.float32)}
     new = Node(QConv(window=ExactWindow()), (x, *constants, ""), y, names)

@@ -25,8 +25,20 @@ from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
 __all__ = [
-    "AnyLayer", "CoreLayer", "Kind", "Layer", "MaxPooling", "Network", "Pads", "Pair", "Place", "Requantisation",
-    "Residual", "Shape", "TensorInfo",
+    "AnyLayer",
+    "ByteSteps",
+    "CoreLayer",
+    "Kind",
+    "Layer",
+    "MaxPooling",
+    "Network",
+    "Pads",
+    "Pair",
+    "Place",
+    "Requantisation",
+    "Residual",
+    "Shape",
+    "TensorInfo",
 ]
 
 Shape = tuple[int, int, int]
@@ -198,6 +210,15 @@ class Place:
     offset: int
     row_step: int
     pixel_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSteps:
+    """Where an image lies among the bytes of a tensor without gaps: its first, from row to row, and pixel to pixel."""
+
+    offset: int
+    row: int
+    pixel: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

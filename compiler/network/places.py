@@ -1,81 +1,52 @@
 """Tensors inside tensors: concatenation, slicing and nearest upsampling become addresses, and cost no copy.
 
-A :class:`Movement` says that one tensor is made of, or is part of, another. :func:`place_tensors` gives each part its
-place in the whole, so that whoever computes it writes it where it belongs:
+A movement (``compiler/network/movements.py``) says that one tensor is made of, or is part of, another.
+:func:`place_tensors` gives each part its place in the whole, so that whoever computes it writes it where it belongs:
 
     concat     the inputs lie in the output, one behind the other along an axis
     slice      the output lies in the input
     upsample   the input is stored once for every pixel it becomes, each time to another phase of the output
     view       input and output are the same bytes
+    piece      the output lies among the bytes of the input
+    assembly   the inputs lie among the bytes of the output
 
 A tensor has one home. Where it belongs to a second place, the layer that computes it stores it there too
 (``Layer.also``); where no layer of the datapath computes it (an input of the model, a result of the host core, the
 whole of other parts) a layer that copies it does.
 """
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilewright.compiler.network.layers import CoreLayer, Layer, Pads, Pair, Place, Requantisation, Shape, TensorInfo
+from tilewright.compiler.network.layers import (
+    ByteSteps,
+    CoreLayer,
+    Layer,
+    Pads,
+    Pair,
+    Place,
+    Requantisation,
+    Shape,
+    TensorInfo,
+)
+from tilewright.compiler.network.movements import (
+    AssemblyMove,
+    ConcatMove,
+    Movement,
+    PieceMove,
+    SliceMove,
+    UpsampleMove,
+    ViewMove,
+)
 from tilewright.compiler.network.strided_views import reshaped_place, whole_place
 
-__all__ = [
-    "ConcatMove", "Movement", "Placed", "PlacementStep", "SliceMove", "TensorPart", "UpsampleMove", "ViewMove",
-    "copy_layer", "place_tensors",
-]
+__all__ = ["Placed", "PlacementStep", "TensorPart", "copy_layer", "place_tensors"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcatMove:
-    """``output`` is ``inputs`` one behind the other along ``axis`` of (channels, height, width), all of one scale."""
-
-    name: str
-    onnx_nodes: tuple[str, ...]
-    inputs: tuple[str, ...]
-    output: str
-    axis: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceMove:
-    """``output`` is the part of ``input`` from (channel, row, column) ``starts``, every ``steps`` rows and columns.
-
-    Its size is that of the tensor ``output``; its channels follow one another.
-    """
-
-    name: str
-    onnx_nodes: tuple[str, ...]
-    input: str
-    output: str
-    starts: Shape
-    steps: Pair = (1, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpsampleMove:
-    """``output`` is ``input`` with every pixel repeated ``factors`` times downwards and to the right."""
-
-    name: str
-    onnx_nodes: tuple[str, ...]
-    input: str
-    output: str
-    factors: Pair
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewMove:
-    """``output`` is the bytes of ``input``, in the order in which these lie in memory, counted in another shape."""
-
-    name: str
-    onnx_nodes: tuple[str, ...]
-    input: str
-    output: str
-
-
-Movement = ConcatMove | SliceMove | UpsampleMove | ViewMove
 PlacementStep = Layer | CoreLayer | Movement
 
 
@@ -156,6 +127,17 @@ class _AllOf:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Among:
+    """At ``steps`` among the bytes of ``whole``, which has no gaps."""
+
+    whole: str
+    steps: ByteSteps
+
+
+_Home = TensorPart | _AllOf | _Among
+
+
 class _Placement:
     """Layers and homes found so far.
 
@@ -168,7 +150,7 @@ class _Placement:
         self.layers: list[Layer | CoreLayer] = []
         self.makers: dict[str, int] = {}
         self.fixed = set(inputs)
-        self.homes: dict[str, TensorPart | _AllOf] = {}
+        self.homes: dict[str, _Home] = {}
         self.inner: dict[str, list[str]] = {}
         self.auxiliary: set[str] = set()
         for info in tensors.values():
@@ -177,23 +159,29 @@ class _Placement:
 
     def add(self, step: PlacementStep) -> None:
         """Take over a layer, or turn a movement into homes."""
-        if isinstance(step, Layer):
-            self.makers[step.output] = len(self.layers)
-            self.layers.append(step)
-        elif isinstance(step, CoreLayer):
-            info = self.tensors[step.output]
-            image = info.dims is None or (len(info.dims) == 4 and info.dims[0] == 1)
-            if info.dtype != "int8" or not (image or info.shape[1:] == (1, 1)):
-                self.fixed.add(step.output)
-            self.layers.append(step)
-        elif isinstance(step, SliceMove):
-            self.settle(step.output, TensorPart(step.input, step.starts, step.steps))
-        elif isinstance(step, ViewMove):
-            self.view(step)
-        elif isinstance(step, ConcatMove):
-            self.join(step)
-        else:
-            self.repeat(step)
+        match step:
+            case Layer():
+                self.makers[step.output] = len(self.layers)
+                self.layers.append(step)
+            case CoreLayer():
+                info = self.tensors[step.output]
+                image = info.dims is None or (len(info.dims) == 4 and info.dims[0] == 1)
+                if info.dtype != "int8" or not (image or info.shape[1:] == (1, 1)):
+                    self.fixed.add(step.output)
+                self.layers.append(step)
+            case SliceMove():
+                self.settle(step.output, TensorPart(step.input, step.starts, step.steps))
+            case ViewMove():
+                self.settle_in(step, _AllOf)
+            case PieceMove(steps=steps):
+                self.settle_in(step, lambda source: _Among(source, steps))
+            case AssemblyMove():
+                for name, steps in zip(step.inputs, step.steps, strict=True):
+                    self.put(step, name, [_Among(step.output, steps)], move=True)
+            case ConcatMove():
+                self.join(step)
+            case UpsampleMove():
+                self.repeat(step)
 
     def join(self, step: ConcatMove) -> None:
         """Put tensors one behind the other."""
@@ -212,23 +200,23 @@ class _Placement:
         alone = step.input in self.makers and self.readers[step.input] == 1
         self.put(step, step.input, phases, move=alone)
 
-    def settle(self, name: str, home: TensorPart | _AllOf) -> None:
+    def settle(self, name: str, home: _Home) -> None:
         """Give a tensor its home."""
         self.homes[name] = home
         self.inner.setdefault(home.source if isinstance(home, _AllOf) else home.whole, []).append(name)
 
-    def view(self, step: ViewMove) -> None:
-        """Take over another shape of the same bytes; of a copy where gaps are in the way."""
+    def settle_in(self, step: ViewMove | PieceMove, home: Callable[[str], _Home]) -> None:
+        """Give what is all or part of a tensor its home in that; in a copy of it where gaps are in the way."""
         source = self.tensors[step.input]
-        self.settle(step.output, _AllOf(source.name))
+        self.settle(step.output, home(source.name))
         if self.place_of(step.output) is None:
             packed = self.copy_of(source.name, None)
             self.layers.append(copy_layer(f"{step.name}, copy of {source.name}", step.onnx_nodes, source, packed))
             self.makers[packed] = len(self.layers) - 1
             self.inner[source.name].remove(step.output)
-            self.settle(step.output, _AllOf(packed))
+            self.settle(step.output, home(packed))
 
-    def put(self, step: Movement, name: str, parts: list[TensorPart], *, move: bool) -> None:
+    def put(self, step: Movement, name: str, parts: Sequence[TensorPart | _Among], *, move: bool) -> None:
         """See to it that tensor ``name`` comes to lie at all of ``parts``; it may ``move`` to the first."""
         if move and self.moved(name, parts[0]):
             parts = parts[1:]
@@ -247,7 +235,7 @@ class _Placement:
             layer = copy_layer(f"{step.name}, copy of {name}", step.onnx_nodes, self.tensors[name], copies[0])
             self.layers.append(replace(layer, also=tuple(copies[1:])))
 
-    def moved(self, name: str, part: TensorPart) -> bool:
+    def moved(self, name: str, part: TensorPart | _Among) -> bool:
         """Give ``name``, and what it is a view of, its home at ``part``; tell whether that is possible."""
         origin = self.origin(name)
         if origin in self.homes or origin in self.fixed:
@@ -281,7 +269,7 @@ class _Placement:
         del self.homes[seen], self.tensors[seen]
         return None
 
-    def copy_of(self, name: str, part: TensorPart | None) -> str:
+    def copy_of(self, name: str, part: TensorPart | _Among | None) -> str:
         """Return a new tensor like ``name``, with its home at ``part`` if there is one."""
         plain = f"{name} in {part.whole}" if part is not None else f"{name}, packed"
         new, count = plain, 1
@@ -305,6 +293,11 @@ class _Placement:
         outer = self.place_of(home.whole)
         if outer is None:
             return None
+        if isinstance(home, _Among):
+            steps, whole = home.steps, self.tensors[home.whole].shape
+            vector = reshaped_place(outer, whole, (math.prod(whole), 1, 1))
+            return vector and Place(parent=outer.parent, offset=outer.offset + steps.offset, row_step=steps.row,
+                                    pixel_step=steps.pixel)
         c, y, x = home.start
         return Place(parent=outer.parent, offset=outer.offset + y * outer.row_step + x * outer.pixel_step + c,
                      row_step=home.steps[0] * outer.row_step, pixel_step=home.steps[1] * outer.pixel_step)
@@ -331,7 +324,7 @@ def _readers(steps: Sequence[PlacementStep], outputs: Collection[str]) -> Counte
     for step in steps:
         if isinstance(step, Layer):
             readers.update(step.reads)
-        elif isinstance(step, (CoreLayer, ConcatMove)):
+        elif isinstance(step, (CoreLayer, ConcatMove, AssemblyMove)):
             readers.update(step.inputs)
         else:
             readers.update((step.input,))

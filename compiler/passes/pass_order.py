@@ -13,6 +13,7 @@ from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToK
 from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
 from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
 from tilewright.compiler.passes.canonicalise.place_depth_to_space import PlaceDepthToSpace
+from tilewright.compiler.passes.canonicalise.place_movements import PlaceMovements
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
 from tilewright.compiler.passes.canonicalise.split_average import SplitAverage
 from tilewright.compiler.passes.canonicalise.split_weights import SplitWeights
@@ -27,6 +28,8 @@ from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
+from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
+from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
 from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
 from tilewright.compiler.passes.recognise.quantise_between import QuantiseBetween
@@ -39,12 +42,13 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
     SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
-    QuantiseBetween(), RecogniseTables(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    RaiseQuantisation(), SinkDequantisation(), QuantiseBetween(), RecogniseTables(), RecogniseQOperators(),
+    RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
     ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(), MergeMoves(),
-    PlaceDepthToSpace(), LeaveToCore())
+    PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 _FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())

@@ -11,15 +11,8 @@ import numpy as np
 from tests.support.random_layers import Shape, build_layer
 from tests.support.transposed import sums_by_definition
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network, Requantisation, TensorInfo
-from tilewright.compiler.network.places import (
-    ConcatMove,
-    PlacementStep,
-    SliceMove,
-    UpsampleMove,
-    ViewMove,
-    copy_layer,
-    place_tensors,
-)
+from tilewright.compiler.network.movements import ConcatMove, SliceMove, UpsampleMove, ViewMove
+from tilewright.compiler.network.places import PlacementStep, copy_layer, place_tensors
 from tilewright.compiler.network.reference import requantise, run_layer
 from tilewright.compiler.network.transposed import TransposedConvolution, transposed_shape
 

@@ -20,7 +20,17 @@ from tilewright.compiler.graph.integer_operators import (
     Quantize,
     TakesTable,
 )
-from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QConcat, QInterleave, QPad, QSlice, QUpsample
+from tilewright.compiler.graph.move_operators import (
+    IntegerMove,
+    QAlias,
+    QAssemble,
+    QConcat,
+    QInterleave,
+    QPad,
+    QPiece,
+    QSlice,
+    QUpsample,
+)
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.network.layers import (
@@ -33,16 +43,15 @@ from tilewright.compiler.network.layers import (
     Shape,
     TensorInfo,
 )
-from tilewright.compiler.network.places import (
+from tilewright.compiler.network.movements import (
+    AssemblyMove,
     ConcatMove,
-    PlacementStep,
+    PieceMove,
     SliceMove,
-    TensorPart,
     UpsampleMove,
     ViewMove,
-    copy_layer,
-    place_tensors,
 )
+from tilewright.compiler.network.places import PlacementStep, TensorPart, copy_layer, place_tensors
 from tilewright.compiler.network.transposed import TransposedConvolution
 from tilewright.compiler.passes.lower.average_scale import average_scale
 from tilewright.compiler.passes.lower.build_core import (
@@ -116,7 +125,7 @@ class _Build:
         self.parts: dict[str, TensorInfo] = {}
         self.flat = frozenset(name for node in graph.nodes if isinstance(node.operator, QAlias)
                               for name in node.operator.flat)
-        self.aliased = frozenset(name for node in graph.nodes if isinstance(node.operator, QAlias)
+        self.aliased = frozenset(name for node in graph.nodes if isinstance(node.operator, QAlias | QPiece | QAssemble)
                                  for name in (*node.inputs, node.output))
 
     def info(self, name: str) -> TensorInfo:
@@ -185,6 +194,10 @@ class _Build:
                 return [SliceMove(**about, input=node.inputs[0], starts=starts, steps=steps)]
             case QAlias():
                 return [ViewMove(**about, input=node.inputs[0])]
+            case QPiece(piece):
+                return [PieceMove(**about, input=node.inputs[0], steps=piece)]
+            case QAssemble(places):
+                return [AssemblyMove(**about, inputs=node.inputs, steps=places)]
             case QUpsample(factors):
                 return [UpsampleMove(**about, input=node.inputs[0], factors=factors)]
             case QPad(pads, value):

@@ -25,7 +25,7 @@ from tilewright.compiler.graph.integer_operators import (
     Windowed,
 )
 from tilewright.compiler.graph.move_nodes import move_shape
-from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QReshape, View
+from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QAssemble, QPiece, QReshape, View
 from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
@@ -88,7 +88,7 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Gr
     shape = tensors[node.inputs[0]].shape
     if shape is None:
         raise BadModelError(f"Shape of tensor {node.inputs[0]!r} must be known, and nothing tells it")
-    if isinstance(operator, QAlias):
+    if isinstance(operator, QAlias | QPiece | QAssemble):
         return node, tensors[node.output].shape or ()
     if not isinstance(operator, QReshape | Quantize | Dequantize) and (len(shape) not in (2, 4) or shape[0] != 1):
         raise _refusal(node, f"its input has the shape {list(shape)}",

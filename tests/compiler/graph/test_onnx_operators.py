@@ -8,8 +8,8 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
     OnnxClip,
     OnnxConv,
+    OnnxGather,
     OnnxGelu,
-    OnnxMoving,
     OnnxOperator,
     OnnxReduction,
     OnnxUnary,
@@ -18,7 +18,7 @@ from tilewright.compiler.graph.onnx_operators import (
 
 @pytest.mark.parametrize(("name", "kind"), [
     ("Conv", OnnxConv), ("Clip", OnnxClip), ("Sigmoid", OnnxUnary), ("Pow", OnnxBinary), ("ReduceSum", OnnxReduction),
-    ("Gather", OnnxMoving), ("LSTM", OnnxOperator), ("Unary", OnnxOperator)])
+    ("Gather", OnnxGather), ("LSTM", OnnxOperator), ("Unary", OnnxOperator)])
 def test_every_operator_has_a_class_and_keeps_its_name(name, kind):
     operator = onnx_operator(name, {"a": 1})
     assert (type(operator), operator.name, operator.attributes) == (kind, name, {"a": 1})

@@ -55,8 +55,8 @@ def test_an_average_of_a_large_image():
 def test_a_product_with_a_large_image():
     model = ModelBuilder("qdq", seed=4)
     x = model.conv(model.input((1, 1, 65, 65)), 2, kernel=1)
-    network = assert_exact(model.finish(model.gemm(model.flatten(x), 3)))
-    assert core_ops(network) == ["Reshape"]
+    network = assert_layers(model.finish(model.gemm(model.flatten(x), 3)))
+    assert core_ops(network) == []
 
 
 def test_a_global_maximum_is_the_datapaths():

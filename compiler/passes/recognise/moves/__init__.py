@@ -1,0 +1,1 @@
+"""Movements of floats between integers become movements of integers."""

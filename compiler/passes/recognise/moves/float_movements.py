@@ -1,0 +1,52 @@
+"""Which of ONNX's operators only move elements, and what is moved."""
+
+import math
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxConcat,
+    OnnxDepthToSpace,
+    OnnxDequantizeLinear,
+    OnnxExpand,
+    OnnxGather,
+    OnnxQuantizeLinear,
+    OnnxSlice,
+    OnnxSpaceToDepth,
+    OnnxTile,
+    OnnxTranspose,
+    OnnxView,
+)
+
+__all__ = ["elements", "is_movement", "moved_inputs", "one_scale"]
+
+_Moving = (OnnxConcat | OnnxDepthToSpace | OnnxExpand | OnnxGather | OnnxSlice | OnnxSpaceToDepth | OnnxTile
+           | OnnxTranspose | OnnxView)
+
+
+def is_movement(graph: Graph, node: Node) -> bool:
+    """Tell whether ``node`` gives each element as it is, to places that do not depend on what the model is given."""
+    data = moved_inputs(node)
+    return isinstance(node.operator, _Moving) and graph.all_constant(
+        name for name in node.inputs if name not in data) and not any(name in graph.constants for name in data)
+
+
+def moved_inputs(node: Node) -> tuple[str, ...]:
+    """Return the tensors that a movement moves."""
+    return node.inputs if isinstance(node.operator, OnnxConcat) else node.inputs[:1]
+
+
+def one_scale(graph: Graph, node: Node) -> bool:
+    """Tell whether a QuantizeLinear or DequantizeLinear has constants for scale and zero point, one of each."""
+    if not isinstance(node.operator, OnnxQuantizeLinear | OnnxDequantizeLinear):
+        return False
+    if isinstance(node.operator, OnnxDequantizeLinear) and node.operator.block_size:
+        return False
+    names = [name for name in node.inputs[1:] if name]
+    return bool(names) and all(name in graph.constants and graph.constants[name].size == 1 for name in names)
+
+
+def elements(graph: Graph, name: str) -> int:
+    """Return how many elements a tensor has; 0 if nothing tells."""
+    shape = graph.tensors[name].shape
+    return 0 if shape is None else math.prod(shape)

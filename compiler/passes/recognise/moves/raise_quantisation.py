@@ -1,0 +1,114 @@
+"""Quantise before moving: ``Q(Transpose(x))`` becomes ``Transpose(Q(x))``, and ``Q(DQ(x))`` of one scale is x.
+
+What only moves elements commutes with quantisation. Concat(DQ(a), DQ(b)) of different scales becomes a Concat of
+tables that way; an input of the model that is sliced, or cut into phases, is quantised once, by the host.
+"""
+
+from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxAdd,
+    OnnxClip,
+    OnnxConv,
+    OnnxConvTranspose,
+    OnnxDequantizeLinear,
+    OnnxGemm,
+    OnnxMatMul,
+    OnnxQuantizeLinear,
+    OnnxRelu,
+    OnnxView,
+)
+from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.function_tables import same_parameters
+from tilewright.compiler.passes.recognise.moves.float_movements import elements, is_movement, moved_inputs, one_scale
+
+__all__ = ["RaiseQuantisation"]
+
+_Computing = OnnxConv | OnnxConvTranspose | OnnxGemm | OnnxMatMul | OnnxAdd
+
+
+class RaiseQuantisation(Pass):
+    """Replace ``Q(f(x, …))`` by ``f(Q(x), …)`` where f moves x, and x is of integers, or is not more than f(x)."""
+
+    def apply(self, graph: Graph) -> Graph:
+        waiting = [node.output for node in reversed(graph.nodes) if isinstance(node.operator, OnnxQuantizeLinear)]
+        made: dict[object, str] = {}
+        while waiting:
+            quantise = graph.producer(waiting.pop())
+            if quantise is None or not one_scale(graph, quantise):
+                continue
+            move = graph.producer(quantise.inputs[0])
+            if move is not None and _can_rise(graph, move):
+                graph, new = _raised(graph, quantise, move, made)
+                waiting += new
+        return graph.without_unread() if made else graph
+
+
+def _can_rise(graph: Graph, move: Node) -> bool:
+    """Tell whether all that read a movement quantise it, so that it need not be made of floats too."""
+    if not is_movement(graph, move) or graph.tensors[move.output].shape is None or move.output in graph.outputs:
+        return False
+    if not all(isinstance(reader.operator, OnnxQuantizeLinear) for reader in graph.readers(move.output)):
+        return False
+    return all(_is_source(graph, name, elements(graph, move.output), isinstance(move.operator, OnnxView))
+               for name in moved_inputs(move))
+
+
+def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
+    """Tell whether ``name`` had better be quantised: where integers are near, or where that is no more work."""
+    if name in graph.inputs:
+        return graph.tensors[name].dtype == "float32"
+    source = graph.producer(name)
+    if source is None or not graph.tensors[name].shape:
+        return False
+    if isinstance(source.operator, OnnxDequantizeLinear):
+        return one_scale(graph, source) and source.inputs[0] not in graph.constants
+    if is_movement(graph, source):
+        return all(_is_source(graph, each, max(size, elements(graph, name)), view) for each in moved_inputs(source))
+    # Views behind what computes are another pass's: QuantiseBetween.
+    alone = all(isinstance(reader.operator, OnnxQuantizeLinear) or is_movement(graph, reader)
+                for reader in graph.readers(name))
+    return not view and alone and name not in graph.outputs and elements(graph, name) <= size
+
+
+def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -> tuple[Graph, list[str]]:
+    """Return the graph with the movement behind the quantisation, and the outputs of what quantises now."""
+    kind = graph.tensors[quantise.output]
+    values = tuple((graph.constants[name].dtype.name, graph.constants[name].tobytes())
+                   for name in quantise.inputs[1:] if name)
+    inputs: list[str] = []
+    fresh: list[str] = []
+    for name in moved_inputs(move):
+        source = graph.producer(name)
+        if source is not None and isinstance(source.operator, OnnxDequantizeLinear) \
+                and same_parameters(graph, source.inputs[1:], quantise.inputs[1:]):
+            inputs.append(source.inputs[0])
+            continue
+        key = (name, values)
+        if key not in made:
+            made[key] = f"{name}:quantised {len(made)}"
+            fresh.append(made[key])
+            graph = graph.with_tensors(Tensor(made[key], graph.tensors[name].shape, kind.dtype))
+            before = Node(quantise.operator, (name, *quantise.inputs[1:]), made[key])
+            graph = _inserted(graph, name, before, move)
+        inputs.append(made[key])
+    rest = move.inputs[len(inputs):]
+    last = move.with_(inputs=(*inputs, *rest), output=quantise.output)
+    graph = graph.replaced((quantise,), last)
+    # Later ones want to know who reads what is left.
+    return graph if graph.is_read(move.output) else graph.removed(move), fresh
+
+
+def _inserted(graph: Graph, name: str, quantise: Node, move: Node) -> Graph:
+    """Return the graph with ``quantise`` right behind what makes ``name``, which is rounded now if it computes."""
+    source = graph.producer(name)
+    if source is None:
+        first = graph.readers(name)[0]
+        return graph.replaced((first,), quantise, first)
+    new = source
+    if isinstance(source.operator, _Computing):
+        new = source.with_operator(rounded=True)
+    elif isinstance(source.operator, OnnxRelu | OnnxClip) and (before := graph.producer(source.inputs[0])) is not None \
+            and isinstance(before.operator, _Computing):
+        graph = graph.replaced((before,), before.with_operator(rounded=True))
+    return graph.replaced((source,), new, quantise)
