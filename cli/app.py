@@ -19,6 +19,7 @@ from tilewright.cli import (
     compile_model,
     demo,
     doctor,
+    evaluate_accuracy,
     run_model,
     show_machine,
     synth,
@@ -34,9 +35,9 @@ app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enabl
 
 # In the order in which --help lists them.
 for _register in (run_model.register_run, compile_model.register, run_model.register_simulate, check.register,
-                  compare.register, synth.register, verilog.register, board.register, calibrate.register,
-                  benchmarks.register_baseline, isa.register, show_machine.register, doctor.register,
-                  benchmarks.register_bench, demo.register):
+                  compare.register, evaluate_accuracy.register, synth.register, verilog.register, board.register,
+                  calibrate.register, benchmarks.register_baseline, isa.register, show_machine.register,
+                  doctor.register, benchmarks.register_bench, demo.register):
     _register(app)
 
 

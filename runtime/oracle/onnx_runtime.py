@@ -63,11 +63,11 @@ def settings() -> str:
 
 
 def session(model: str | Path | bytes, kernels: Kernels | None = None, level: Level = Level.ORT_ENABLE_ALL,
-            ) -> onnxruntime.InferenceSession:
+            threads: int = 0) -> onnxruntime.InferenceSession:
     """Return ONNX Runtime's session of a model, int8 allowed in integer kernels; untouched if those are exact.
 
     Without that entry about half of an int8 QDQ network silently runs in float32 on x86. ``kernels`` are this
-    processor's if not given.
+    processor's if not given, and ``threads`` as many as it likes if 0.
 
     Raises
     ------
@@ -76,13 +76,13 @@ def session(model: str | Path | bytes, kernels: Kernels | None = None, level: Le
     """
     kernels = kernels or kernels_here()
     if not kernels.saturate:
-        return _session(model, level)
+        return _session(model, level, threads=threads)
     fused = _fused(model, min(level, Level.ORT_ENABLE_EXTENDED, key=int), kernels)
     if not multiplies(fused) and not multiplies_constants(_read(model, external=False)):
-        return _session(model, level)
+        return _session(model, level, threads=threads)
     if untrusted := _made_exact(fused, kernels):
         raise SaturationError(untrusted)
-    return _session(fused.SerializeToString(), level)
+    return _session(fused.SerializeToString(), level, threads=threads)
 
 
 def run_reference(model: str | Path | bytes, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -170,8 +170,10 @@ class FloatReference:
         return dict(zip(self.names, self._session.run(list(self.names), dict(inputs)), strict=True))
 
 
-def _session(model: str | Path | bytes, level: Level, written: str = "") -> onnxruntime.InferenceSession:
+def _session(model: str | Path | bytes, level: Level, written: str = "",
+             threads: int = 0) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.graph_optimization_level = level
     # Only errors: writing a fused model always warns that it may not fit another machine.

@@ -16,6 +16,7 @@ BLOCKS = re.findall(r"^```(python|sh)\n(.*?)^```$", PAGE.read_text(), re.MULTILI
 SHOWN = {
     "check": ("it can be compiled", "it fits"),
     "compare": ("the engine equals the integer reference in every one", "top-1 agrees"),
+    "evaluate": ("ONNX Runtime's",),
     "run": ("compared with ONNX Runtime", "energy: "), "compile": ("out/mynet",),
     "simulate": ("compared with ONNX Runtime",),
 }
@@ -23,8 +24,8 @@ SHOWN = {
 
 def test_the_page_has_all_steps():
     commands = [shlex.split(line)[1] for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
-    assert commands == ["check", "compare", "run", "check", "run", "compile", "simulate"]
-    assert [kind for kind, _ in BLOCKS].count("python") == 3
+    assert commands == ["check", "compare", "evaluate", "run", "check", "run", "compile", "simulate"]
+    assert [kind for kind, _ in BLOCKS].count("python") == 4
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ FLOORS = (
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
-    "runtime/compare", "runtime/ranges", "runtime/check",
+    "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware",
     "energy/calibrate", "bench", "cli/tables", "cli/reference", "cli",
 )

@@ -1,0 +1,130 @@
+"""The command ``evaluate``: accuracy over a data set; see `runtime.accuracy.evaluation`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.cli.arguments import (
+    CompilerOptions,
+    JsonFile,
+    MachineName,
+    Model,
+    QuantiseOptions,
+    machine_named,
+    with_groups,
+    write_json,
+)
+from tilewright.cli.refusals import FAILED
+from tilewright.errors import InputError
+from tilewright.isa.machine import DEFAULT_MACHINE
+from tilewright.tools.files import require_place
+
+if TYPE_CHECKING:
+    from tilewright.runtime.accuracy.data_set import DataFiles
+    from tilewright.runtime.model_source import ModelSource
+
+__all__ = ["Answering", "Axes", "DataOptions", "WorkOptions", "evaluate", "register"]
+
+
+class Answering(StrEnum):
+    """Values of ``--engine``: those of `runtime.accuracy.answers.ValueEngine`, which takes time to import."""
+
+    values = "values"
+    fast = "fast"
+    rtl = "rtl"
+
+
+class Axes(StrEnum):
+    """Values of ``--layout``: those of `runtime.accuracy.data_set.ImageAxes`."""
+
+    model = "model"
+    nhwc = "nhwc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """The data set, and what of the model is held to it."""
+
+    input_file: Annotated[Path | None, typer.Option(
+        "--input", metavar="FILE", show_default=False,
+        help="Images: .npz with an array per input, its first axis counting images, or .npy for a single input; "
+             "without it the digits that come with a built-in model.")] = None
+    labels: Annotated[Path | None, typer.Option(
+        "--labels", metavar="FILE", show_default=False,
+        help="The right class of each image: .npy; without it the array 'labels' of --input, if it has one.")] = None
+    layout: Annotated[Axes, typer.Option(
+        "--layout", help="Order of the stored images' axes: the model's, or channels last.")] = Axes.model
+    output: Annotated[str | None, typer.Option(
+        "--output", metavar="NAME", show_default=False,
+        help="The output that holds the classes' scores; without it the first.")] = None
+    limit: Annotated[int | None, typer.Option(
+        "--limit", metavar="N", show_default=False, help="Evaluate only the first N images.")] = None
+
+    def files(self, source: "ModelSource") -> "DataFiles":
+        """Return the files of the data set, or those that come with a built-in model."""
+        from tilewright.runtime.accuracy.data_set import DataFiles, ImageAxes
+        from tilewright.runtime.accuracy.evaluation import default_files
+
+        if self.input_file is not None:
+            return DataFiles(images=self.input_file, labels=self.labels, layout=ImageAxes(self.layout.value))
+        if self.labels is not None:
+            raise InputError("Option --labels needs --input, the images that they are of")
+        return default_files(source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOptions:
+    """How the answers are computed."""
+
+    engine: Annotated[Answering, typer.Option(
+        "--engine", help="What computes the hardware's scores: their values alone, or the program, with cycles.",
+    )] = Answering.values
+    machine: MachineName = DEFAULT_MACHINE
+    float_model: Annotated[Path | None, typer.Option(
+        "--float-model", metavar="FILE", show_default=False,
+        help="The float model that a quantised MODEL was made of, to compare it with.")] = None
+    jobs: Annotated[int | None, typer.Option(
+        "--jobs", metavar="N", show_default=False, help="Processes; without it one for each processor.")] = None
+    fresh: Annotated[bool, typer.Option(
+        "--fresh", help="Evaluate again the images that an earlier evaluation has finished.")] = False
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright evaluate net.onnx --calibrate samples.npz --input images.npz "
+                       "--labels labels.npy")(evaluate)
+
+
+@with_groups
+def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: CompilerOptions, quantise: QuantiseOptions,
+             json_file: JsonFile = None) -> None:
+    """Measure MODEL's accuracy over a data set: float, quantised, in hardware, and the images on which they differ.
+
+    Answers are kept as they come, so an interrupted evaluation goes on where it was. The exit status is 1 if the
+    hardware's scores are not ONNX Runtime's.
+    """
+    machine = machine_named(work.machine)
+    require_place(json_file)
+    source = quantise.model(model)
+    from tilewright.cli.tables.accuracy_tables import print_accuracy
+    from tilewright.cli.tables.text import console
+    from tilewright.runtime.accuracy.answers import ValueEngine
+    from tilewright.runtime.accuracy.evaluation import EvaluationRequest, default_jobs
+    from tilewright.runtime.accuracy.evaluation import evaluate as evaluate_model
+    from tilewright.tools.progress import Steps
+
+    if work.float_model is not None and source.quantised is not None:
+        raise InputError(f"Option --float-model needs a MODEL that comes quantised, and {model} was quantised here")
+    request = EvaluationRequest(
+        files=data.files(source), machine=machine, engine=ValueEngine(work.engine.value), options=compiler.options(),
+        float_model=work.float_model, output=data.output, limit=data.limit,
+        jobs=default_jobs() if work.jobs is None else work.jobs, fresh=work.fresh)
+    report = evaluate_model(source, request, Steps())
+    print_accuracy(report, console())
+    if json_file is not None:
+        write_json(json_file, report.to_json())
+    if report.matches is False:
+        raise typer.Exit(FAILED)
