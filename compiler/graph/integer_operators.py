@@ -11,12 +11,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tilewright.compiler.graph.node import GraphOperator
+from tilewright.compiler.network.interpolation import AxisPhase
 from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
-    "QConv", "QConvTranspose", "QDense", "QMaxPool", "QPass", "QTable", "Quantize", "TakesTable", "WindowAsRead",
-    "Windowed",
+    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QTable", "Quantize", "TakesTable",
+    "WindowAsRead", "Windowed",
 ]
 
 
@@ -169,6 +170,27 @@ class QConvTranspose(TakesTable):
     groups: int = 1
 
     ONNX_NAME = "ConvTranspose"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QInterpolate(TakesTable):
+    """Linear or cubic resize of x by the phases of its rows and columns; every column of x is there ``copies`` times.
+
+    ``direct`` tells that ONNX Runtime weighs the integers themselves, of one quantisation before and behind, and cuts
+    the fraction off.
+    """
+
+    rows: tuple[AxisPhase, ...]
+    columns: tuple[AxisPhase, ...]
+    copies: int = 1
+    direct: bool = False
+
+    ONNX_NAME = "Resize"
+
+    @property
+    def size(self) -> Pair:
+        """Rows and columns of the result."""
+        return sum(each.count for each in self.rows), sum(each.count for each in self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)

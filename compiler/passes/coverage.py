@@ -92,6 +92,12 @@ DATAPATH: tuple[Coverage, ...] = (
                     "constant; inputs of another scale pass a table first"),
     Coverage(operators=("Resize",), runs_on=("placement",),
              limits="mode nearest, each pixel repeated equally often"),
+    Coverage(operators=("Resize",), runs_on=("conv",),
+             limits="modes linear and cubic of height and width by constant scales or sizes, one convolution per phase "
+                    "of the ratio: up to 256, or where rows and columns are resized apart (linear) as many together; "
+                    "no antialias, exclude_outside, tf_crop_and_resize",
+             exactness=f"{_FLOAT}, or cuts integers off towards 0; exact where factors and scales are powers of two, "
+                       "and of uint8 in the integer form where factors are"),
     Coverage(operators=tuple(map(type_name, (OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze))),
              runs_on=("nothing",),
              limits="before a fully connected layer, between shapes of one layout in memory, or at the border"),

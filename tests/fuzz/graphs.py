@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
+from tests.fuzz.resizes import random_resize
 from tests.support.onnx_models import ModelBuilder, Value
 
 MAX_ELEMENTS = 4096
@@ -314,22 +315,10 @@ class _Growth:
             names.append(model.constant(self.dtype(x.zero_point if not value else 9) if integer else np.float32(value)))
         return self._moved_float("Pad", x, shape, tuple(names), mode=mode)
 
-    def upsample(self, x: Value) -> Value | None:
-        """Enlarge by whole factors: nearest, or linear."""
-        choices = self.choices
-        factors = choices.pick(((2, 2), (3, 1), (1, 2), (2, 3)))
-        shape = (*x.shape[:2], x.shape[2] * factors[0], x.shape[3] * factors[1])
-        if math.prod(shape) > MAX_ELEMENTS:
-            return None
-        scales = self.model.constant(np.array([1, 1, *factors], np.float32))
-        attrs: dict[str, object] = choices.pick((
-            {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
-            {"mode": "nearest"},
-            {"mode": "linear", "coordinate_transformation_mode": "half_pixel"},
-            {"mode": "linear", "coordinate_transformation_mode": "align_corners"}))
-        if attrs["mode"] == "linear" and self.form == "qoperator":
-            attrs = {"mode": "nearest"}
-        return self._moved_float("Resize", x, shape, ("", scales), **attrs)
+    def resize(self, x: Value) -> Value | None:
+        """Resize height and width."""
+        found = random_resize(self.choices, self.model, self.form, x.shape, MAX_ELEMENTS)
+        return None if found is None else self._moved_float("Resize", x, *found[:2], **found[2])
 
     def split(self, x: Value) -> list[Value] | None:
         """Cut the channels in two."""
@@ -481,7 +470,7 @@ def _one(add: Callable[[_Growth, Value], Value | None]) -> Step:
 
 _STEPS: tuple[Step, ...] = (
     *[_one(_Growth.conv)] * 8, *[_one(_Growth.pool)] * 3, *[_one(_Growth.add)] * 3, *[_one(_Growth.concat)] * 2,
-    *[_one(_Growth.unary)] * 4, _one(_Growth.clip), _one(_Growth.gate), _one(_Growth.pad), _one(_Growth.upsample),
+    *[_one(_Growth.unary)] * 4, _one(_Growth.clip), _one(_Growth.gate), _one(_Growth.pad), _one(_Growth.resize),
     _Growth.split, _one(_Growth.slice), _one(_Growth.combine), _one(_Growth.transposed_conv), _one(_Growth.shuffle),
     _one(_Growth.mean), _one(_Growth.normalise), _one(_Growth.flatten))
 

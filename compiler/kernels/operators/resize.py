@@ -1,6 +1,6 @@
 """Resize and Upsample: nearest neighbours as a table per axis, linear and cubic as weighted sums of neighbours.
 
-The coordinates are float32, computed as ONNX Runtime computes them (``upsamplebase.h``), when the model is compiled.
+The coordinates are worked out when the model is compiled.
 """
 
 import itertools
@@ -14,6 +14,7 @@ from tilewright.compiler.kernels.language.c_expression import c_constant
 from tilewright.compiler.kernels.language.c_loops import Dims, loops, offset_text
 from tilewright.compiler.kernels.language.checked import Refused, attribute, axis_of, integers, opset, required
 from tilewright.compiler.kernels.language.core_cycles import ROW, SINGLE, START, access_cycles
+from tilewright.compiler.kernels.language.neighbours import COORDINATES, cubic, linear, originals
 from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, StridedCopy
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -23,7 +24,6 @@ __all__ = ["KERNELS", "Resize"]
 _TAPS = {"linear": 2, "cubic": 4}
 """Neighbours per axis."""
 
-_COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 _REFUSED = (("antialias", 0), ("exclude_outside", 0), ("keep_aspect_ratio_policy", "stretch"))
 """Attributes of which only the default is known."""
@@ -45,8 +45,8 @@ class Resize(CopyKernel):
         for name, default in _REFUSED:
             if attribute(call, name, default) != default:
                 raise Refused(f"{self.op} must have {name} {default!r}, not {call.attrs[name]!r}")
-        if _coordinates(call) not in _COORDINATES or _nearest(call) not in _NEAREST:
-            raise Refused(f"{self.op} must have a coordinate mode of {', '.join(_COORDINATES)}, "
+        if _coordinates(call) not in COORDINATES or _nearest(call) not in _NEAREST:
+            raise Refused(f"{self.op} must have a coordinate mode of {', '.join(COORDINATES)}, "
                           f"not {_coordinates(call)}")
         scales = self._scales(call)
         dims = [math.floor(np.float32(dim) * scale) for dim, scale in zip(source.dims, scales, strict=True)]
@@ -62,7 +62,7 @@ class Resize(CopyKernel):
         for axis, (dim, size, scale) in enumerate(zip(source.dims, target.dims, self._scales(call), strict=True)):
             if dim != size or scale != 1:
                 nearest = [_neighbour(_nearest(call), float(x), float(scale)) for x in
-                           _originals(_coordinates(call), dim, size, scale)]
+                           originals(_coordinates(call), dim, size, scale)]
                 tables[axis] = tuple(source.strides[axis] * min(max(each, 0), dim - 1) for each in nearest)
         return [StridedCopy(0, target.dims, target.strides, source.strides, tables=tables)]
 
@@ -167,8 +167,8 @@ class Resize(CopyKernel):
         for axis, (dim, size, scale) in enumerate(zip(source.dims, target.dims, self._scales(call), strict=True)):
             if dim == size and scale == 1:
                 continue
-            x = _originals(_coordinates(call), dim, size, scale)
-            places, weights = _linear(x, dim) if _mode(call) == "linear" else _cubic(
+            x = originals(_coordinates(call), dim, size, scale)
+            places, weights = linear(x, dim) if _mode(call) == "linear" else cubic(
                 x, np.float32(attribute(call, "cubic_coeff_a", -0.75)))
             taps[axis] = np.clip(places, 0, dim - 1), weights.astype(np.float32)
         if not taps:
@@ -200,23 +200,6 @@ def _nearest(call: Call) -> str:
     return str(attribute(call, "nearest_mode", "simple" if _is_old(call) else "round_prefer_floor"))
 
 
-def _originals(mode: str, dim: int, size: int, scale: np.float32) -> np.ndarray:
-    """Return where each of ``size`` elements lies in the ``dim`` of the source, float32."""
-    x = np.arange(size, dtype=np.float32)
-    half = np.float32(0.5)
-    match mode:
-        case "asymmetric":
-            return x / scale
-        case "align_corners":
-            return x * np.float32(dim - 1) / np.float32(size - 1) if size > 1 else np.zeros_like(x)
-        case "pytorch_half_pixel" if size == 1:
-            return np.zeros_like(x)
-        case "half_pixel_symmetric":
-            adjustment = np.float32(size) / (scale * np.float32(dim))
-            return np.float32(dim) / 2 * (1 - adjustment) + (x + half) / scale - half
-    return (x + half) / scale - half
-
-
 def _neighbour(mode: str, x: float, scale: float) -> int:
     """Return the index nearest to ``x``."""
     match mode:
@@ -229,24 +212,6 @@ def _neighbour(mode: str, x: float, scale: float) -> int:
         case "round_prefer_floor":
             return math.ceil(x - 0.5)
     return math.ceil(x) if scale < 1 else int(x)
-
-
-def _linear(x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    inside = np.clip(x, 0, np.float32(dim - 1))
-    low = np.minimum(inside.astype(np.int64), dim - 1)
-    high = np.minimum(low + 1, dim - 1)
-    upper = inside - low.astype(np.float32)
-    return np.stack([low, high]), np.stack([1 - upper, upper])
-
-
-def _cubic(x: np.ndarray, a: np.float32) -> tuple[np.ndarray, np.ndarray]:
-    """Return R. Keys's cubic convolution ("Cubic Convolution Interpolation for Digital Image Processing", 1981)."""
-    low = np.floor(x)
-    s = x - low
-    weights = [((a * (s + 1) - 5 * a) * (s + 1) + 8 * a) * (s + 1) - 4 * a, ((a + 2) * s - (a + 3)) * s * s + 1,
-               ((a + 2) * (1 - s) - (a + 3)) * (1 - s) * (1 - s) + 1,
-               ((a * (2 - s) - 5 * a) * (2 - s) + 8 * a) * (2 - s) - 4 * a]
-    return np.stack([low.astype(np.int64) + k for k in (-1, 0, 1, 2)]), np.stack(weights)
 
 
 KERNELS = (Resize("Resize"), Resize("Upsample"))

@@ -16,6 +16,7 @@ from tilewright.compiler.graph.integer_operators import (
     QAverage,
     QConv,
     QConvTranspose,
+    QInterpolate,
     QPass,
     Quantize,
     TakesTable,
@@ -33,6 +34,7 @@ from tilewright.compiler.graph.move_operators import (
 )
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.scales import tensor_info
+from tilewright.compiler.network.interpolation import Interpolation
 from tilewright.compiler.network.layers import (
     AnyLayer,
     CoreLayer,
@@ -184,6 +186,8 @@ class _Build:
         match node.operator:
             case QConvTranspose() as operator:
                 return self.transposed(node, operator, name)
+            case QInterpolate() as operator:
+                return self.interpolated(node, operator, name)
             case QInterleave(steps):
                 return self.interleaved(node, steps, name)
             case OneLayer() as operator:
@@ -239,6 +243,19 @@ class _Build:
         layers, parts = convolution.layers()
         self.parts |= parts
         return list(layers)
+
+    def interpolated(self, node: Node, operator: QInterpolate, name: str) -> list[PlacementStep]:
+        """Return the layers of a resize, and the slices that they read; what they write are parts of its result."""
+        x, own = self.info(node.inputs[0]), self.own_output(node, operator)
+        scale = np.full(1, x.scale / own.scale, np.float32)
+        _check_scales(node, scale)
+        steps, tensors = Interpolation(
+            name=name, onnx_nodes=node.onnx_nodes, source=x, output=self.info(node.output), rows=operator.rows,
+            columns=operator.columns, copies=operator.copies, down=operator.direct and x.unsigned,
+            requantisation=Requantisation(scale=scale, zero_point=own.zero_point, low=operator.low, high=operator.high),
+            table=operator.table, exact=operator.exact).steps()
+        self.parts |= tensors
+        return steps
 
     def layer(self, node: Node, operator: OneLayer, name: str) -> Layer:
         """Return a layer of the datapath."""

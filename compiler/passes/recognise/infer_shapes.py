@@ -19,6 +19,7 @@ from tilewright.compiler.graph.integer_operators import (
     QConv,
     QConvTranspose,
     QDense,
+    QInterpolate,
     QMaxPool,
     Quantize,
     WindowAsRead,
@@ -99,6 +100,8 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Gr
                                     tensors[node.output].shape)
         case QConvTranspose():
             return node, transposed_result(graph, node, operator, shape)
+        case QInterpolate() as interpolate:
+            return node, (*shape[:2], *interpolate.size)
         case QConv() | QAverage() | QMaxPool():
             return _window(graph, node, operator, shape)
         case QDense():

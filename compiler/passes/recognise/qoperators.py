@@ -33,6 +33,7 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.passes.recognise.expand_qlinear import expanded
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
+from tilewright.compiler.passes.recognise.interpolate import interpolated
 
 __all__ = ["RecogniseQOperators"]
 
@@ -55,6 +56,9 @@ class RecogniseQOperators(Pass):
                     graph = _with_integers(*_recognised(graph, node, operator), node)
                 except UnsupportedNodeError as error:
                     graph = _left(graph, node, operator, error.reason)
+            elif isinstance(operator, OnnxResize) and operator.mode != "nearest" \
+                    and graph.tensors[node.inputs[0]].dtype in quantisation.INTEGERS:
+                graph = _resized(graph, node, operator)
             elif isinstance(operator, _OnIntegers) and graph.tensors[node.inputs[0]].dtype in quantisation.INTEGERS:
                 try:
                     graph = _with_integers(*_recognised_on_integers(graph, node), node)
@@ -158,6 +162,15 @@ def _left(graph: Graph, node: Node, operator: OnnxQLinear, reason: str) -> Graph
     except UnsupportedNodeError as error:
         reason = error.reason
     return graph.replaced((node,), node.with_(reason=reason))
+
+
+def _resized(graph: Graph, node: Node, operator: OnnxResize) -> Graph:
+    """Return the graph with a Resize that weighs integers on the datapath, or on the core in floats."""
+    try:
+        graph, nodes = interpolated(graph, node, operator, graph.tensors[node.inputs[0]], graph.tensors[node.output])
+    except UnsupportedNodeError as error:
+        return _interpolated(graph, node, error.reason)
+    return graph.replaced((node,), *nodes)
 
 
 def _interpolated(graph: Graph, node: Node, reason: str) -> Graph:

@@ -7,8 +7,9 @@ import numpy as np
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.integer_nodes import moved_type
-from tilewright.compiler.graph.integer_operators import QClamp, QMaxPool
+from tilewright.compiler.graph.integer_operators import QClamp, QInterpolate, QMaxPool
 from tilewright.compiler.graph.move_operators import IntegerMove, QConcat, QReshape
+from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxMoving
 from tilewright.compiler.graph.rewrite import Pass
 
@@ -25,16 +26,22 @@ class SpreadQuantisation(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        moves = [(source, node.output) for node in graph.nodes if isinstance(node.operator, _MOVING | OnnxMoving)
+        moves = [(source, node.output) for node in graph.nodes
+                 if _moves(node) or isinstance(node.operator, OnnxMoving)
                  for source in (node.inputs if isinstance(node.operator, QConcat | OnnxConcat) else node.inputs[:1])
                  if graph.tensors[node.output].dtype in quantisation.INTEGERS]
         graph = _spread(graph, moves)
         for node in graph.nodes:
-            if isinstance(node.operator, _MOVING) and not (tensor := graph.tensors[node.inputs[0]]).quantised:
+            if _moves(node) and not (tensor := graph.tensors[node.inputs[0]]).quantised:
                 # Nothing tells what these integers stand for, so they stand for themselves.
                 graph = graph.with_tensors(replace(tensor, scale=np.float32(1), zero_point=0))
                 graph = _spread(graph, moves)
         return graph
+
+
+def _moves(node: Node) -> bool:
+    operator = node.operator
+    return isinstance(operator, _MOVING) or (isinstance(operator, QInterpolate) and operator.direct)
 
 
 def _spread(graph: Graph, moves: list[tuple[str, str]]) -> Graph:

@@ -282,11 +282,11 @@ def test_an_input_is_quantised_before_it_is_cut(same):
     assert {info.onnx_name for info in network.inputs} == {"image"}
 
 
-def test_interpolation_of_integers_is_the_cores():
-    model = ModelBuilder("qoperator", seed=19, dtype=np.uint8, zero_point=130)
-    x = model.conv(model.input((1, 3, 6, 6)), 4)
-    scales = model.constant(np.array([1, 1, 2, 2], np.float32))
-    y = model.moved("Resize", x, (1, 4, 8, 8), extra=("", scales), mode="linear")
+def test_interpolation_with_too_many_phases_is_the_cores():
+    model = ModelBuilder("qoperator", seed=19, dtype=np.int8)
+    x = model.conv(model.input((1, 3, 3, 7)), 4, kernel=1)
+    sizes = model.constant(np.array([1, 4, 17, 27]))
+    y = model.moved("Resize", x, (1, 4, 17, 27), extra=("", "", sizes), mode="linear")
     network = assert_layers(model.finish(y), levels=2)
     assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == [
         "DequantizeLinear", "Resize", "QuantizeLinear"]

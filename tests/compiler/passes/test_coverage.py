@@ -136,6 +136,9 @@ def example(op, line):
         y = split(model)
     elif line.runs_on == ("placement",):
         y = moved(model, op)
+    elif op == "Resize":
+        sizes = model.constant(np.array([1, 4, 12, 16]))
+        y = between(model, op, "", "", sizes, shape=(1, 4, 12, 16), scale=0.02, mode="linear")
     elif "Flatten" in line.operators:
         y = viewed(model, op)
     elif op == "Transpose":

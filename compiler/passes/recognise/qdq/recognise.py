@@ -30,9 +30,11 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxOperator,
     OnnxQuantizeLinear,
     OnnxReduceMean,
+    OnnxResize,
 )
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
+from tilewright.compiler.passes.recognise.interpolate import interpolated
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
@@ -118,6 +120,8 @@ def _with_borders(graph: Graph) -> Graph:
 def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     """Return the graph with all types and constants, and what stands for a group: an operator and what is around it."""
     operator = group.node.operator
+    if isinstance(operator, OnnxResize) and operator.mode != "nearest":
+        return clamped_behind(group, *_resized(group, operator))
     if isinstance(operator, OnnxMove | Shuffle):
         return clamped_behind(group, *(moved(group) if isinstance(operator, OnnxMove) else shuffled(group)))
     if isinstance(operator, _Affine) and (found := scaled(group)) is not None:
@@ -135,6 +139,15 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         return reshape_behind(graph, node, shape)
     # Of ceil_mode, ONNX's own inference has another idea than all that compute it.
     return graph.with_tensors(replace(graph.tensors[node.output], shape=shape)), (node,)
+
+
+def _resized(group: QdqGroup, operator: OnnxResize) -> tuple[Graph, tuple[Node, ...]]:
+    """Return the graph with the types of a linear or cubic Resize, and the integer operators that stand for it."""
+    x = group.data_input(group.node.inputs[0])
+    if x.dtype != group.kind.dtype:
+        raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+    graph = quantisation.with_types(group.graph, x, group.kind)
+    return interpolated(graph, group.node, operator, x, group.kind)
 
 
 def _integer(group: QdqGroup) -> tuple[Graph, Node]:
