@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo quick test test-full lint structure cocotb backend-test fuzz docs area clean board calibrate
+.PHONY: help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs area clean board calibrate
 
 BIN := .venv/bin
 
@@ -14,7 +14,7 @@ INSTALLED := .venv/.installed
 QUICK := structure isa compiler/onnx compiler/graph compiler/passes compiler/plan compiler/c \
     sim/values sim/timing rtl/stream rtl/bus runtime/oracle runtime/execution runtime/check runtime/quantise \
     energy/calibrate cli/tables
-# The tests also build the large networks, with torch; the demo does without.
+# Training needs torch, and so do the tests of its exporters, which are skipped without it.
 TORCH := .venv/.torch
 
 # The first Python that is new enough; set PYTHON to choose another.
@@ -43,11 +43,13 @@ demo: setup  ## LeNet-5 end to end: compile, run in RTL, compare with ONNX Runti
 quick: lint  ## lint, and the tests that answer within two minutes: the inner loop
 	@$(BIN)/pytest -q -n 2 -m "not slow" $(addprefix tests/,$(QUICK))
 
-test: lint $(TORCH)  ## lint, types and every test that takes seconds
+test: lint  ## lint, types and every test that takes seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-test-full: lint $(TORCH)  ## the same and the tests that take minutes
+test-full: lint  ## the same and the tests that take minutes
 	@$(BIN)/pytest -q -n 2
+
+torch: $(TORCH)  ## torch into .venv, for training and for the tests of its exporters: nothing else needs it
 
 lint: setup  ## ruff, mypy and the limits of the structure
 	@$(BIN)/ruff check .
@@ -106,4 +108,4 @@ $(INSTALLED): pyproject.toml
 	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev)
 
 $(TORCH): $(INSTALLED)
-	$(call install,torch for the large networks,dev$(comma)models)
+	$(call install,torch and scikit-learn (up to 6 GB),dev$(comma)train)

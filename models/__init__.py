@@ -2,7 +2,7 @@
 
 The small models are committed as ONNX files with their trained weights: finding one needs only the standard
 library; torch and scikit-learn are needed to train again, never to use them. The large ones are built with seeded
-weights on first use, which needs torch, and kept in a folder of the caller's; finding one there needs no torch.
+weights on first use, which takes NumPy and ONNX Runtime, and kept in a folder of the caller's.
 """
 
 import filecmp
@@ -69,7 +69,7 @@ def large_file(name: str, folder: Path) -> Path:
     """
     if name not in LARGE:
         raise ValueError(f"Large model must be one of {', '.join(LARGE)}, not {name!r}")
-    modules = ("large", "images", _FAMILIES[name.rpartition("-")[0]], "export")
+    modules = ("large", "images", _FAMILIES[name.rpartition("-")[0]], "seeded_graph", "batch_statistics", "export")
     recipe = b"".join((FOLDER / f"{module}.py").read_bytes() for module in modules)
     return folder / hashlib.sha256(recipe).hexdigest()[:12] / f"{name}.onnx"
 

@@ -10,10 +10,10 @@ not decoded.
     detector-96    3×96×96      29,827,584     359,398
 """
 
-import torch
-from torch import Tensor, nn
+from tilewright.models.export import INPUT
+from tilewright.models.seeded_graph import SeededGraph
 
-__all__ = ["ANCHORS", "CLASSES", "SLOPE", "WIDTHS", "Detector", "DetectorBlock", "convolution", "outputs"]
+__all__ = ["ANCHORS", "CLASSES", "SLOPE", "WIDTHS", "detector", "detector_block"]
 
 WIDTHS = (16, 32, 64, 128)
 ANCHORS, CLASSES = 3, 20
@@ -21,50 +21,33 @@ SLOPE = 0.1
 """Of LeakyReLU below zero, as in YOLOv3."""
 
 
-class DetectorBlock(nn.Module):
-    """``x + body(x)``: half the channels by 1×1, all again by 3×3."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(convolution(channels, channels // 2, 1, nn.SiLU()),
-                                  convolution(channels // 2, channels, 3, nn.SiLU()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the block's output."""
-        return x + self.body(x)
+def detector_block(graph: SeededGraph, x: str, name: str) -> str:
+    """Add ``x + body(x)``: half the channels by 1×1, all again by 3×3."""
+    channels = graph.channels(x)
+    y = graph.silu(graph.convolution(x, f"{name}.half", channels // 2))
+    y = graph.silu(graph.convolution(y, f"{name}.whole", channels, 3))
+    return graph.add(x, y, f"{name}.add")
 
 
-class Detector(nn.Module):
-    """Maps an image to the outputs at a sixteenth and at an eighth of its side."""
+def detector(graph: SeededGraph) -> dict[str, str]:
+    """Add the detector and return its outputs, at a sixteenth and at an eighth of the image's side."""
+    x, stages = INPUT, []
+    for stage, width in enumerate(WIDTHS, start=1):
+        x = graph.silu(graph.convolution(x, f"down{stage}", width, 3, stride=2))
+        if stage > 1:
+            x = detector_block(graph, x, f"block{stage}")
+        stages.append(x)
+    early, late = stages[-2:]
+    fine, coarse = WIDTHS[2:]
 
-    def __init__(self) -> None:
-        super().__init__()
-        stages: list[nn.Module] = []
-        inputs = 3
-        for index, width in enumerate(WIDTHS):
-            down = convolution(inputs, width, 3, nn.SiLU(), stride=2)
-            stages.append(nn.Sequential(down, DetectorBlock(width)) if index else down)
-            inputs = width
-        self.early, self.late = nn.Sequential(*stages[:3]), stages[3]
-        fine, coarse = WIDTHS[2:]
-        self.neck = convolution(coarse, fine, 1, nn.LeakyReLU(SLOPE))
-        self.coarse = nn.Sequential(convolution(fine, coarse, 3, nn.LeakyReLU(SLOPE)), outputs(coarse))
-        self.up = nn.Sequential(convolution(fine, fine // 2, 1, nn.LeakyReLU(SLOPE)), nn.Upsample(scale_factor=2))
-        self.fine = nn.Sequential(convolution(fine // 2 + fine, fine, 3, nn.LeakyReLU(SLOPE)), outputs(fine))
+    def leaky(x: str, name: str, channels: int, kernel: int) -> str:
+        return graph.leaky_relu(graph.convolution(x, name, channels, kernel), SLOPE)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the coarse and the fine output, (n, 75, side / 16, side / 16) and (n, 75, side / 8, side / 8)."""
-        early = self.early(x)
-        neck = self.neck(self.late(early))
-        return self.coarse(neck), self.fine(torch.cat((self.up(neck), early), dim=1))
+    def anchors(x: str, name: str) -> str:
+        return graph.convolution(x, name, ANCHORS * (5 + CLASSES), normalised=False)
 
-
-def convolution(inputs: int, channels: int, kernel: int, activation: nn.Module, stride: int = 1) -> nn.Sequential:
-    """Return a convolution that keeps the size (before its stride), its batch normalisation and ``activation``."""
-    return nn.Sequential(nn.Conv2d(inputs, channels, kernel, stride, kernel // 2, bias=False),
-                         nn.BatchNorm2d(channels), activation)
-
-
-def outputs(inputs: int) -> nn.Conv2d:
-    """Return the convolution that makes the outputs of all anchors."""
-    return nn.Conv2d(inputs, ANCHORS * (5 + CLASSES), 1)
+    neck = leaky(late, "neck", fine, 1)
+    up = graph.upsample(leaky(neck, "up", fine // 2, 1))
+    joined = graph.concatenate(up, early, "joined")
+    return {"coarse": anchors(leaky(neck, "coarse_features", coarse, 3), "coarse_anchors"),
+            "fine": anchors(leaky(joined, "fine_features", fine, 3), "fine_anchors")}

@@ -1,4 +1,4 @@
-"""torch → ONNX → int8: one float network in, one quantised ONNX file out.
+"""Float ONNX → int8: one float network in, one quantised ONNX file out, by ONNX Runtime's quantiser.
 
 int8 activations with one scale per tensor, symmetric int8 weights with one scale per output channel: the form
 whose integer kernels in ONNX Runtime can be matched bit for bit (int32 sum, one float32 multiplication,
@@ -9,37 +9,20 @@ asymmetric: each ReLU becomes the lower clamp of the operator before it, so all 
 with zero points.
 """
 
-import io
 import tempfile
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
-import torch
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
-from torch import nn
 
-__all__ = ["INPUT", "OPSET", "OUTPUT", "logits", "quantize", "to_onnx"]
+__all__ = ["INPUT", "OPSET", "OUTPUT", "logits", "quantize"]
 
 OPSET = 17
 INPUT, OUTPUT = "image", "logits"
-
-
-def to_onnx(network: nn.Module, shape: tuple[int, ...], outputs: Sequence[str] = (OUTPUT,)) -> onnx.ModelProto:
-    """Export ``network`` for inputs of the fixed ``shape`` (1, channels, height, width), with names for its outputs.
-
-    The tracing exporter is used on purpose: the newer one writes the source path of every node into the file.
-    """
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        torch.onnx.export(network.eval(), (torch.zeros(shape),), buffer, dynamo=False, opset_version=OPSET,
-                          input_names=[INPUT], output_names=list(outputs))
-    return onnx.load_from_string(buffer.getvalue())
 
 
 def quantize(model: onnx.ModelProto | Path, calibration: np.ndarray, target: Path,

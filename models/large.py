@@ -2,7 +2,7 @@
 
 He initialisation keeps the variance from layer to layer; batch normalisation takes its mean and variance from a forward
 pass over the calibration images, as training would. So activations use their int8 range at every layer, and the
-arithmetic is put to the test although nothing was trained. Needs the extra ``models`` (torch).
+arithmetic is put to the test although nothing was trained.
 """
 
 import os
@@ -12,61 +12,42 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import torch
-from torch import nn
 
 from tilewright.models import detector, export, large_file, mobilenet, resnet, squeezenet, vgg16
+from tilewright.models.batch_statistics import set_statistics
 from tilewright.models.images import images
+from tilewright.models.seeded_graph import SeededGraph
 
-__all__ = [
-    "CALIBRATION_IMAGES", "NETWORKS", "OUTPUTS", "SEED", "build", "calibration_images", "float_model", "initialise",
-]
+__all__ = ["CALIBRATION_IMAGES", "NETWORKS", "SEED", "build", "calibration_images", "float_model"]
 
-NETWORKS: dict[str, tuple[Callable[[int], nn.Module], int]] = {
+NETWORKS: dict[str, tuple[Callable[[SeededGraph, int], str | dict[str, str]], int]] = {
     "vgg16-32": (vgg16.vgg16, 32),
     "vgg16-224": (vgg16.vgg16, 224),
-    "resnet18-32": (lambda side: resnet.resnet(18, side), 32),
-    "resnet18-224": (lambda side: resnet.resnet(18, side), 224),
-    "resnet50-224": (lambda side: resnet.resnet(50, side), 224),
-    "resnet50-64": (lambda side: resnet.resnet(50, side), 64),
-    "mobilenetv2-224": (lambda side: mobilenet.mobilenetv2(), 224),
-    "mobilenetv2-96": (lambda side: mobilenet.mobilenetv2(), 96),
-    "squeezenet-224": (lambda side: squeezenet.squeezenet(), 224),
-    "squeezenet-64": (lambda side: squeezenet.squeezenet(), 64),
-    "detector-224": (lambda side: detector.Detector(), 224),
-    "detector-96": (lambda side: detector.Detector(), 96),
+    "resnet18-32": (lambda graph, side: resnet.resnet(graph, 18, side), 32),
+    "resnet18-224": (lambda graph, side: resnet.resnet(graph, 18, side), 224),
+    "resnet50-224": (lambda graph, side: resnet.resnet(graph, 50, side), 224),
+    "resnet50-64": (lambda graph, side: resnet.resnet(graph, 50, side), 64),
+    "mobilenetv2-224": (lambda graph, side: mobilenet.mobilenetv2(graph), 224),
+    "mobilenetv2-96": (lambda graph, side: mobilenet.mobilenetv2(graph), 96),
+    "squeezenet-224": (lambda graph, side: squeezenet.squeezenet(graph), 224),
+    "squeezenet-64": (lambda graph, side: squeezenet.squeezenet(graph), 64),
+    "detector-224": (lambda graph, side: detector.detector(graph), 224),
+    "detector-96": (lambda graph, side: detector.detector(graph), 96),
 }
-OUTPUTS = dict.fromkeys(("detector-224", "detector-96"), ("coarse", "fine"))
-"""Names of the outputs, where they are not the one that `models.export` names."""
+"""What adds each network to a graph and returns its output, or several by name; and the side of its image."""
 
 CALIBRATION_IMAGES = 8
 SEED = 0
 
 
-def initialise(network: nn.Module, calibration: np.ndarray) -> None:
-    """Give ``network`` He-normal weights, and its batch normalisations the statistics of ``calibration``."""
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
-            if module.bias is not None:
-                nn.init.normal_(module.bias, std=0.1)
-        elif isinstance(module, nn.BatchNorm2d):
-            nn.init.uniform_(module.weight, 0.5, 1.5)
-            nn.init.normal_(module.bias, std=0.2)
-            module.momentum = None  # plain average over the batches
-    network.train()
-    with torch.no_grad():
-        network(torch.from_numpy(calibration))
-    network.eval()
-
-
 def float_model(name: str) -> onnx.ModelProto:
     """Return network ``name``, seeded, as a float32 ONNX model."""
     constructor, side = NETWORKS[name]
-    torch.manual_seed(SEED)
-    network = constructor(side)
-    initialise(network, calibration_images(side))
-    return export.to_onnx(network, (1, 3, side, side), OUTPUTS.get(name, (export.OUTPUT,)))
+    graph = SeededGraph(SEED)
+    ends = constructor(graph, side)
+    model = graph.model(side, ends if isinstance(ends, dict) else {export.OUTPUT: ends})
+    set_statistics(model, calibration_images(side))
+    return model
 
 
 def calibration_images(side: int) -> np.ndarray:

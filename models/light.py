@@ -5,15 +5,14 @@ arithmetic. Here each is a constant drawn as in `models.large`: He-normal kernel
 and variance are those of a forward pass. They are float32, of opset 9, and take one image of 3×224×224.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.backend.test
-import onnxruntime
-from onnx import NodeProto, helper, numpy_helper
+from onnx import NodeProto, numpy_helper
 
+from tilewright.models.batch_statistics import set_statistics
 from tilewright.models.images import images
 
 __all__ = ["FOLDER", "LIGHT", "SIDE", "light"]
@@ -26,8 +25,6 @@ LIGHT = ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet5
 
 SIDE = 224
 """Of the image that the statistics are taken from: one, since Reshapes inside fix the batch."""
-
-_EPSILON = 1e-5
 
 
 def light(name: str, seed: int = 0) -> onnx.ModelProto:
@@ -42,7 +39,7 @@ def light(name: str, seed: int = 0) -> onnx.ModelProto:
         raise ValueError(f"Structure must be one of {', '.join(LIGHT)}, not {name!r}")
     model = onnx.load(FOLDER / f"light_{name}.onnx")
     _draw_weights(model, np.random.default_rng(seed))
-    _set_statistics(model, images(1, SIDE, seed))
+    set_statistics(model, images(1, SIDE, seed))
     onnx.checker.check_model(model, full_check=True)
     return model
 
@@ -81,47 +78,3 @@ def _draw(reader: NodeProto, slot: int, shape: tuple[int, ...], rng: np.random.G
         return rng.normal(0, np.sqrt(2 / terms), shape)
     scales = reader.op_type == "Mul" or (reader.op_type == "BatchNormalization" and slot in (1, 4))
     return rng.uniform(0.5, 1.5, shape) if scales else rng.normal(0, 0.2, shape)
-
-
-def _set_statistics(model: onnx.ModelProto, calibration: np.ndarray) -> None:
-    """Give each batch normalisation the mean and variance of its own input, in one forward pass as in training."""
-    normalisations = [node for node in model.graph.node if node.op_type == "BatchNormalization"]
-    if not normalisations:
-        return
-    training = onnx.ModelProto()
-    training.CopyFrom(model)
-    graph = training.graph
-    nodes = [each for node in model.graph.node
-             for each in (_normalise(node) if node.op_type == "BatchNormalization" else [node])]
-    wanted = [f"{node.output[0]} {what}" for node in normalisations for what in ("mean", "variance")]
-    for field, content in (
-            (graph.node, nodes),
-            (graph.output, [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in wanted])):
-        del field[:]
-        field.extend(content)
-    graph.initializer.append(numpy_helper.from_array(np.float32(_EPSILON), "epsilon"))
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # it warns of every mean and variance that is not used now
-    session = onnxruntime.InferenceSession(training.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    statistics = session.run(wanted, {graph.input[0].name: calibration})
-    places = {tensor.name: tensor for tensor in model.graph.initializer}
-    for name, values in zip((name for node in normalisations for name in node.input[3:5]), statistics, strict=True):
-        places[name].CopyFrom(numpy_helper.from_array(values.reshape(-1), name))
-
-
-def _normalise(node: NodeProto) -> Iterator[NodeProto]:
-    """Yield what a batch normalisation does in training; its statistics are ``<output> mean`` and ``… variance``."""
-    x, gain, shift = node.input[:3]
-    y = node.output[0]
-    spread = {"axes": [0, 2, 3], "keepdims": 1}
-    yield helper.make_node("ReduceMean", [x], [f"{y} mean"], **spread)
-    yield helper.make_node("Sub", [x, f"{y} mean"], [f"{y} centred"])
-    yield helper.make_node("Mul", [f"{y} centred"] * 2, [f"{y} square"])
-    yield helper.make_node("ReduceMean", [f"{y} square"], [f"{y} variance"], **spread)
-    yield helper.make_node("Add", [f"{y} variance", "epsilon"], [f"{y} above zero"])
-    yield helper.make_node("Sqrt", [f"{y} above zero"], [f"{y} deviation"])
-    yield helper.make_node("Div", [f"{y} centred", f"{y} deviation"], [f"{y} normal"])
-    yield helper.make_node("Unsqueeze", [gain], [f"{y} gain"], axes=[1, 2])
-    yield helper.make_node("Unsqueeze", [shift], [f"{y} shift"], axes=[1, 2])
-    yield helper.make_node("Mul", [f"{y} normal", f"{y} gain"], [f"{y} scaled"])
-    yield helper.make_node("Add", [f"{y} scaled", f"{y} shift"], [y])

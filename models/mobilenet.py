@@ -8,9 +8,10 @@ has images from 96×96 to 224×224.
     mobilenetv2-96   3×96×96      56,289,152     3,487,816
 """
 
-from torch import Tensor, nn
+from tilewright.models.export import INPUT
+from tilewright.models.seeded_graph import SeededGraph
 
-__all__ = ["CLASSES", "FEATURES", "STAGES", "STEM", "InvertedResidual", "convolution", "mobilenetv2"]
+__all__ = ["CLASSES", "FEATURES", "STAGES", "STEM", "inverted_residual", "mobilenetv2"]
 
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 """Expansion, output channels, blocks, and the stride of the first of them."""
@@ -18,34 +19,22 @@ STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3,
 STEM, FEATURES, CLASSES = 32, 1280, 1000
 
 
-class InvertedResidual(nn.Module):
-    """``body(x)``, plus ``x`` where shapes allow; ``expansion`` times as many channels inside."""
-
-    def __init__(self, inputs: int, outputs: int, stride: int, expansion: int) -> None:
-        super().__init__()
-        inner = inputs * expansion
-        expand = convolution(inputs, inner, 1) if expansion > 1 else []
-        self.body = nn.Sequential(*expand, *convolution(inner, inner, 3, stride, groups=inner),
-                                  *convolution(inner, outputs, 1)[:-1])
-        self.adds = stride == 1 and inputs == outputs
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the block's output."""
-        return x + self.body(x) if self.adds else self.body(x)
+def inverted_residual(graph: SeededGraph, x: str, name: str, outputs: int, stride: int, expansion: int) -> str:
+    """Add ``body(x)``, plus ``x`` where shapes allow; ``expansion`` times as many channels inside."""
+    inputs = graph.channels(x)
+    inner, y = inputs * expansion, x
+    if expansion > 1:
+        y = graph.relu6(graph.convolution(y, f"{name}.expand", inner))
+    y = graph.relu6(graph.convolution(y, f"{name}.depthwise", inner, 3, stride=stride, groups=inner))
+    y = graph.convolution(y, f"{name}.project", outputs)
+    return graph.add(x, y, f"{name}.add") if stride == 1 and inputs == outputs else y
 
 
-def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> list[nn.Module]:
-    """Return a convolution that keeps the size (before its stride), its batch normalisation and ReLU6."""
-    return [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
-            nn.BatchNorm2d(outputs), nn.ReLU6()]
-
-
-def mobilenetv2() -> nn.Sequential:
-    """Build MobileNetV2 with untrained weights; it takes images of any side from 32."""
-    layers, inputs = convolution(3, STEM, 3, 2), STEM
-    for expansion, outputs, count, stride in STAGES:
-        for index in range(count):
-            layers.append(InvertedResidual(inputs, outputs, 1 if index else stride, expansion))
-            inputs = outputs
-    return nn.Sequential(*layers, *convolution(inputs, FEATURES, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(FEATURES, CLASSES))
+def mobilenetv2(graph: SeededGraph) -> str:
+    """Add MobileNetV2, which takes images of any side from 32, and return its logits."""
+    x = graph.relu6(graph.convolution(INPUT, "stem", STEM, 3, stride=2))
+    for stage, (expansion, outputs, count, stride) in enumerate(STAGES, start=1):
+        for index in range(1, count + 1):
+            x = inverted_residual(graph, x, f"stage{stage}.{index}", outputs, stride if index == 1 else 1, expansion)
+    x = graph.relu6(graph.convolution(x, "features", FEATURES))
+    return graph.linear(graph.average(x), "fc", CLASSES)

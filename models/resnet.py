@@ -11,41 +11,31 @@ classes; those of 64×64 the published stem and 1,000 classes, as for ImageNet i
     resnet50-64    3×64×64      335,691,776      25,530,472
 """
 
-from torch import Tensor, nn
+from tilewright.models.export import INPUT
+from tilewright.models.seeded_graph import SeededGraph
 
-__all__ = ["WIDTHS", "ResidualBlock", "convolution", "resnet"]
+__all__ = ["WIDTHS", "residual_block", "resnet"]
 
 WIDTHS = (64, 128, 256, 512)
 
 
-class ResidualBlock(nn.Module):
-    """``relu(body(x) + shortcut(x))``; the shortcut is a 1×1 convolution where shapes change."""
-
-    def __init__(self, inputs: int, width: int, stride: int, *, bottleneck: bool) -> None:
-        super().__init__()
-        outputs = 4 * width if bottleneck else width
-        if bottleneck:
-            self.body = nn.Sequential(*convolution(inputs, width, 1), nn.ReLU(), *convolution(width, width, 3, stride),
-                                      nn.ReLU(), *convolution(width, outputs, 1))
-        else:
-            self.body = nn.Sequential(*convolution(inputs, width, 3, stride), nn.ReLU(),
-                                      *convolution(width, outputs, 3))
-        same = stride == 1 and inputs == outputs
-        self.shortcut = nn.Identity() if same else nn.Sequential(*convolution(inputs, outputs, 1, stride))
-        self.relu = nn.ReLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the block's output."""
-        return self.relu(self.body(x) + self.shortcut(x))
+def residual_block(graph: SeededGraph, x: str, name: str, width: int, stride: int, *, bottleneck: bool) -> str:
+    """Add ``relu(body(x) + shortcut(x))``; the shortcut is a 1×1 convolution where shapes change."""
+    outputs = 4 * width if bottleneck else width
+    if bottleneck:
+        y = graph.relu(graph.convolution(x, f"{name}.conv1", width))
+        y = graph.relu(graph.convolution(y, f"{name}.conv2", width, 3, stride=stride))
+        y = graph.convolution(y, f"{name}.conv3", outputs)
+    else:
+        y = graph.relu(graph.convolution(x, f"{name}.conv1", width, 3, stride=stride))
+        y = graph.convolution(y, f"{name}.conv2", outputs, 3)
+    if stride > 1 or graph.channels(x) != outputs:
+        x = graph.convolution(x, f"{name}.shortcut", outputs, stride=stride)
+    return graph.relu(graph.add(y, x, f"{name}.add"))
 
 
-def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> tuple[nn.Module, nn.Module]:
-    """Return a convolution that keeps the size (before its stride) and its batch normalisation."""
-    return (nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs))
-
-
-def resnet(depth: int, side: int) -> nn.Sequential:
-    """Build ResNet ``depth`` (18 or 50) for 3 x ``side`` x ``side`` images (32, 64 or 224), with untrained weights.
+def resnet(graph: SeededGraph, depth: int, side: int) -> str:
+    """Add ResNet ``depth`` (18 or 50) for images of ``side`` x ``side`` (32, 64 or 224), and return its logits.
 
     Raises
     ------
@@ -55,16 +45,12 @@ def resnet(depth: int, side: int) -> nn.Sequential:
     blocks = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
     if depth not in blocks or side not in (32, 64, 224):
         raise ValueError(f"ResNet must have depth 18 or 50 and a side of 32, 64 or 224, not {(depth, side)!r}")
-    bottleneck = depth == 50
     if side == 32:
-        stem = [*convolution(3, 64, 3), nn.ReLU()]
+        x = graph.relu(graph.convolution(INPUT, "stem", 64, 3))
     else:
-        stem = [*convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    body, inputs = [], 64
-    for stage, (width, count) in enumerate(zip(WIDTHS, blocks[depth], strict=True)):
-        for index in range(count):
-            stride = 2 if stage and not index else 1
-            body.append(ResidualBlock(inputs, width, stride, bottleneck=bottleneck))
-            inputs = 4 * width if bottleneck else width
-    return nn.Sequential(*stem, *body, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(inputs, 10 if side == 32 else 1000))
+        x = graph.max_pool(graph.relu(graph.convolution(INPUT, "stem", 64, 7, stride=2)), 3, 2, padding=1)
+    for stage, (width, count) in enumerate(zip(WIDTHS, blocks[depth], strict=True), start=1):
+        for index in range(1, count + 1):
+            stride = 2 if stage > 1 and index == 1 else 1
+            x = residual_block(graph, x, f"stage{stage}.{index}", width, stride, bottleneck=depth == 50)
+    return graph.linear(graph.average(x), "fc", 10 if side == 32 else 1000)

@@ -8,10 +8,10 @@ Iandola et al., "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters an
     squeezenet-64   3×64×64      21,584,576     1,235,496
 """
 
-import torch
-from torch import Tensor, nn
+from tilewright.models.export import INPUT
+from tilewright.models.seeded_graph import SeededGraph
 
-__all__ = ["CLASSES", "STAGES", "STEM", "Fire", "squeezenet"]
+__all__ = ["CLASSES", "STAGES", "STEM", "fire", "squeezenet"]
 
 STAGES = (((16, 64), (16, 64)), ((32, 128), (32, 128)), ((48, 192), (48, 192), (64, 256), (64, 256)))
 """Squeezed channels and channels of each expansion, by fire module; a max pooling stands before each stage."""
@@ -19,28 +19,19 @@ STAGES = (((16, 64), (16, 64)), ((32, 128), (32, 128)), ((48, 192), (48, 192), (
 STEM, CLASSES = 64, 1000
 
 
-class Fire(nn.Module):
-    """Both expansions of the squeezed input, one behind the other."""
-
-    def __init__(self, inputs: int, squeezed: int, expanded: int) -> None:
-        super().__init__()
-        self.squeeze = nn.Sequential(nn.Conv2d(inputs, squeezed, 1), nn.ReLU())
-        self.points = nn.Sequential(nn.Conv2d(squeezed, expanded, 1), nn.ReLU())
-        self.squares = nn.Sequential(nn.Conv2d(squeezed, expanded, 3, padding=1), nn.ReLU())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the module's output."""
-        x = self.squeeze(x)
-        return torch.cat((self.points(x), self.squares(x)), dim=1)
+def fire(graph: SeededGraph, x: str, name: str, squeezed: int, expanded: int) -> str:
+    """Add both expansions of the squeezed input, one behind the other."""
+    x = graph.relu(graph.convolution(x, f"{name}.squeeze", squeezed, normalised=False))
+    points = graph.relu(graph.convolution(x, f"{name}.points", expanded, normalised=False))
+    squares = graph.relu(graph.convolution(x, f"{name}.squares", expanded, 3, normalised=False))
+    return graph.concatenate(points, squares, name)
 
 
-def squeezenet() -> nn.Sequential:
-    """Build SqueezeNet 1.1 with untrained weights; it takes images of any side from 17."""
-    layers: list[nn.Module] = [nn.Conv2d(3, STEM, 3, 2), nn.ReLU()]
-    inputs = STEM
-    for stage in STAGES:
-        layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
-        for squeezed, expanded in stage:
-            layers.append(Fire(inputs, squeezed, expanded))
-            inputs = 2 * expanded
-    return nn.Sequential(*layers, nn.Conv2d(inputs, CLASSES, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+def squeezenet(graph: SeededGraph) -> str:
+    """Add SqueezeNet 1.1, which takes images of any side from 17, and return its logits."""
+    x = graph.relu(graph.convolution(INPUT, "stem", STEM, 3, stride=2, padding=0, normalised=False))
+    for stage, modules in enumerate(STAGES, start=1):
+        x = graph.max_pool(x, 3, 2, ceil=True)
+        for index, (squeezed, expanded) in enumerate(modules, start=1):
+            x = fire(graph, x, f"fire{stage}_{index}", squeezed, expanded)
+    return graph.average(graph.relu(graph.convolution(x, "classifier", CLASSES, normalised=False)))

@@ -1,16 +1,18 @@
 """``python -m tilewright.models.train NAME …``: train on the digits, export, quantise, report accuracy.
 
 Seeded and single-threaded: two runs on one machine give the same files. The figures are those of the last
-epoch; nothing is selected by its test accuracy. It needs the extra ``models`` (torch, scikit-learn)
+epoch; nothing is selected by its test accuracy. It needs the extra ``train`` (torch, scikit-learn)
 and takes seconds.
 """
 
 import argparse
+import io
+import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
-from onnx import ModelProto
+from onnx import ModelProto, load_from_string
 from onnxruntime.quantization import QuantFormat
 from torch import nn
 from torch.nn import functional
@@ -20,7 +22,7 @@ from tilewright.models.data import Digits
 
 __all__ = [
     "BATCH", "CALIBRATION_IMAGES", "EPOCHS", "LEARNING_RATE", "NETWORKS", "QOPERATOR", "SHIFT", "WEIGHT_DECAY",
-    "accuracy", "build", "main", "outputs", "train",
+    "accuracy", "build", "main", "outputs", "to_onnx", "train",
 ]
 
 NETWORKS = {"lenet5": lenet5.lenet5, "lenet5_accel": lenet5.lenet5_accel}
@@ -54,6 +56,19 @@ def train(network: nn.Module, digits: Digits, rng: np.random.Generator) -> None:
     network.eval()
 
 
+def to_onnx(network: nn.Module, shape: tuple[int, ...]) -> ModelProto:
+    """Export ``network`` for inputs of the fixed ``shape`` (1, channels, height, width).
+
+    The tracing exporter is used on purpose: the newer one writes the source path of every node into the file.
+    """
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(network.eval(), (torch.zeros(shape),), buffer, dynamo=False, opset_version=export.OPSET,
+                          input_names=[export.INPUT], output_names=[export.OUTPUT])
+    return load_from_string(buffer.getvalue())
+
+
 def accuracy(model: Path | ModelProto, digits: Digits) -> float:
     """Return the share of ``digits`` that ``model`` classifies correctly."""
     return float(np.mean(export.logits(model, digits.images).argmax(axis=1) == digits.labels))
@@ -69,7 +84,7 @@ def build(name: str) -> None:
     network = NETWORKS[name]()
     train(network, training, np.random.default_rng(0))
 
-    model = export.to_onnx(network, (1, *test.images.shape[1:]))
+    model = to_onnx(network, (1, *test.images.shape[1:]))
     parameters = sum(p.numel() for p in network.parameters())
     print(f"{name}: {parameters} parameters, float32 accuracy {accuracy(model, test):.4f}")
     for target, form in outputs(name).items():

@@ -9,7 +9,8 @@ form for 32×32 images: batch normalisation behind every convolution, one fully 
     vgg16-32   3×32×32      313,201,664       14,719,818 (batch normalisation folded)
 """
 
-from torch import nn
+from tilewright.models.export import INPUT
+from tilewright.models.seeded_graph import SeededGraph
 
 __all__ = ["HIDDEN", "STAGES", "vgg16"]
 
@@ -17,8 +18,8 @@ STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 HIDDEN = 4096
 
 
-def vgg16(side: int) -> nn.Sequential:
-    """Build VGG16 for 3 x ``side`` x ``side`` images, 32 or 224, with untrained weights.
+def vgg16(graph: SeededGraph, side: int) -> str:
+    """Add VGG16 for images of ``side`` x ``side``, 32 or 224, and return its logits.
 
     Raises
     ------
@@ -27,17 +28,14 @@ def vgg16(side: int) -> nn.Sequential:
     """
     if side not in (32, 224):
         raise ValueError(f"Side of VGG16's input must be 32 or 224, not {side!r}")
-    small, layers, channels = side == 32, [], 3
-    for stage in STAGES:
-        for outputs in stage:
-            layers.append(nn.Conv2d(channels, outputs, 3, padding=1, bias=not small))
-            if small:
-                layers.append(nn.BatchNorm2d(outputs))
-            layers.append(nn.ReLU())
-            channels = outputs
-        layers.append(nn.MaxPool2d(2))
-    layers.append(nn.Flatten())
+    small, x = side == 32, INPUT
+    for stage, widths in enumerate(STAGES, start=1):
+        for index, outputs in enumerate(widths, start=1):
+            x = graph.relu(graph.convolution(x, f"conv{stage}_{index}", outputs, 3, normalised=small))
+        x = graph.max_pool(x, 2, 2)
+    x = graph.flatten(x)
     if small:
-        return nn.Sequential(*layers, nn.Linear(channels, 10))
-    return nn.Sequential(*layers, nn.Linear(channels * 7 * 7, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(),
-                         nn.Linear(HIDDEN, 1000))
+        return graph.linear(x, "fc", 10)
+    x = graph.relu(graph.linear(x, "fc6", HIDDEN, pixels=7 * 7))
+    x = graph.relu(graph.linear(x, "fc7", HIDDEN))
+    return graph.linear(x, "fc8", 1000)

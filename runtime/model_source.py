@@ -99,8 +99,7 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
     CompileError
         If the file is no valid model.
     InputError
-        If there is no such model, it must be built and torch is not installed, it cannot be quantised, or the options
-        do not go together or with the model.
+        If there is no such model, it cannot be quantised, or the options do not go together or with the model.
     """
     if calibrate is not None and keep_float:
         raise InputError("Options --calibrate and --float exclude each other: floats have no ranges")
@@ -130,11 +129,9 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
                              f"LC_ALL=C.UTF-8, or rename the file")
         return ModelSource.of(standard_file(Path(name), shapes))
     if not (built := large_file(name, model_folder())).is_file():
-        try:
-            from tilewright.models.large import build
-        except ModuleNotFoundError as error:
-            raise InputError(f"Model {name!r} is built on first use, which needs {error.name}: "
-                             f"pip install 'tilewright[models]'") from error
+        # Imported late: ONNX Runtime's quantiser takes a second.
+        from tilewright.models.large import build
+
         with steps.step(f"Building {name}, once"):
             built = build(name, model_folder())
     return ModelSource(built, ModelOrigin.LARGE)
