@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.energy.pricing import Pricing
     from tilewright.runtime.design.design import Design
+    from tilewright.runtime.execution.engines import EngineName as EngineWithValues
     from tilewright.runtime.model_source import ModelSource
 
 __all__ = [
@@ -86,6 +87,20 @@ class Engine(StrEnum):
 
     rtl = "rtl"
     fast = "fast"
+    cycles = "cycles"
+
+    @property
+    def with_values(self) -> "EngineWithValues":
+        """The engine, if it computes values.
+
+        Raises
+        ------
+        InputError
+            If it does not.
+        """
+        if self is Engine.cycles:
+            raise InputError("Engine must be rtl or fast for this command, not 'cycles', which computes no values")
+        return "rtl" if self is Engine.rtl else "fast"
 
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", show_default=False,
@@ -98,7 +113,8 @@ MemoryText = Annotated[str | None, typer.Option(
     help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle.")]
 ClockText = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", show_default="the technology's",
                                                help="Clock for milliseconds and milliwatts, such as 80MHz.")]
-EngineName = Annotated[Engine, typer.Option("--engine", help="The hardware in Verilator, or its model: same bits.")]
+EngineName = Annotated[Engine, typer.Option(
+    "--engine", help="The hardware in Verilator; its model, same bits; or cycles and energy alone, without values.")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,

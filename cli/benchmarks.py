@@ -121,7 +121,7 @@ def bench(cases: CaseOptions,
     if cases.quick and cases.only is not None:
         raise InputError("Options --quick and --only exclude each other: both choose the networks")
     names = cases.only.split(",") if cases.only is not None else QUICK if cases.quick else FULL
-    chosen = matrix(names, cases.machines.split(",") if cases.machines is not None else None, cases.engine.value)
+    chosen = matrix(names, cases.machines.split(",") if cases.machines is not None else None, cases.engine.with_values)
     given = {"--engine": None if cases.engine is Engine.rtl else cases.engine.value, "--only": cases.only,
              "--machines": cases.machines, "--rtl-cycles": rtl_cycles, "--energy": energy}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]

@@ -28,7 +28,7 @@ def compare(model: Model, target: EngineOptions, files: FileOptions, quantise: Q
     There it names the element, its address, and the instruction that wrote it. For a float model it also shows how far
     each int8 tensor is from its float original, and how often the answers agree.
     """
-    design = target.design()
+    design, engine = target.design(), target.engine.with_values
     require_place(files.json_file)
     source = quantise.model(model)
     from tilewright.cli.tables.comparison_tables import print_comparison
@@ -36,8 +36,7 @@ def compare(model: Model, target: EngineOptions, files: FileOptions, quantise: Q
     from tilewright.runtime.compare.layer_report import compare_layers
     from tilewright.tools.progress import Steps
 
-    comparison = compare_layers(source, design.machine, target.engine.value, files.input_file, memory=design.memory,
-                                steps=Steps())
+    comparison = compare_layers(source, design.machine, engine, files.input_file, memory=design.memory, steps=Steps())
     print_comparison(comparison, console())
     if files.json_file is not None:
         write_json(files.json_file, comparison.to_json())

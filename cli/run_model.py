@@ -48,23 +48,28 @@ def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptio
         ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
     by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity})
+    if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
+        raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
     design = energy.priced(target.design())
     require_place(files.json_file)
     power = energy.power()
     source = quantise.model(model)
     from tilewright.runtime.compared_run import run_model
+    from tilewright.runtime.predicted_run import predict_model
     from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_ranges
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
     options = compiler.options()
-    if by_ranges:
+    if target.engine is Engine.cycles:
+        compared = predict_model(source, design, options, Steps())
+    elif by_ranges:
         request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=design.pricing,
                                memory=design.memory)
         compared = run_ranges(source, design.machine, files.input_file, request, options=options, steps=Steps())
     else:
         how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
-        compared = run_model(source, design.machine, target.engine.value, files.input_file, options=options,
+        compared = run_model(source, design.machine, target.engine.with_values, files.input_file, options=options,
                              run=how)
     _show(compared, files.json_file, view, power)
 
@@ -83,6 +88,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     With --layers or --jobs, the layers are compiled again, with the same options, and each of their tensors is
     compared.
     """
+    values = engine.with_values
     by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
@@ -102,7 +108,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
         compared = run_artefact_ranges(directory, files.input_file, request, steps=Steps())
     else:
         how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
-        compared = run_artefact(directory, engine.value, files.input_file, wave=wave, run=how)
+        compared = run_artefact(directory, values, files.input_file, wave=wave, run=how)
     if output is not None:
         write_arrays(output, compared.outputs)
     _show(compared, files.json_file, ViewOptions(), power)

@@ -1,0 +1,40 @@
+"""Cycles, counters and energy of a job without its values: nothing is computed, and nothing compared.
+
+Of what energy depends on, the toggles of the array's operands alone depend on values; they are taken as those of
+typical data (``energy/activity.toml``).
+"""
+
+from tilewright.compiler.kernels.staging import call_cycles
+from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.machine import MemoryTiming
+from tilewright.runtime.execution.accounting import account
+from tilewright.runtime.execution.engines import Execution
+from tilewright.runtime.execution.job import Job
+from tilewright.runtime.execution.records import read_record
+from tilewright.runtime.execution.report import Report
+from tilewright.sim.cycle_engine import predict_run
+
+__all__ = ["CYCLES_ENGINE", "predict_report"]
+
+CYCLES_ENGINE = "cycles"
+"""Name of the engine in such a report."""
+
+
+def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricing = DEFAULT) -> Report:
+    """Return the report that engine ``fast`` would give, but for what depends on values.
+
+    Raises
+    ------
+    InputError
+        If there is no such technology.
+    ExecutionError
+        If the program waits for what nobody signals.
+    """
+    timing = memory or MemoryTiming.default(job.machine)
+    run = predict_run(job.machine, job.program, timing, call_cycles)
+    seconds = run.wall_seconds
+    execution = Execution(
+        cycles=run.cycles, instructions=run.instructions, tensors={},
+        records=tuple(read_record(run.records[layer.record]) for layer in job.layers),
+        wall_seconds=seconds, cycles_per_second=run.cycles / seconds)
+    return account(job, CYCLES_ENGINE, timing, execution, pricing)

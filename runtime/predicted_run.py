@@ -1,0 +1,37 @@
+"""Run a model without computing it: cycles, counters and energy of each layer, in the time that compiling takes."""
+
+from dataclasses import replace
+
+from tilewright.compiler.compile import compile_file
+from tilewright.compiler.explain import explain
+from tilewright.compiler.network.options import Options
+from tilewright.runtime.compared_run import ComparedRun
+from tilewright.runtime.design.design import Design
+from tilewright.runtime.execution.job import job_of_compiled
+from tilewright.runtime.execution.prediction import predict_report
+from tilewright.runtime.model_source import ModelSource
+from tilewright.runtime.oracle.comparison import Comparison
+from tilewright.tools.progress import Steps
+
+__all__ = ["predict_model"]
+
+
+def predict_model(source: ModelSource, design: Design, options: Options, steps: Steps) -> ComparedRun:
+    """Return the report of a model on a design; its tensors are not computed, so that none is compared.
+
+    The model is compiled as for engine ``fast``, with every tensor kept, so that the cycles are the same.
+
+    Raises
+    ------
+    CompileError
+        If the model is invalid or not supported.
+    """
+    with steps.step(f"Compiling {source.path.name}"):
+        compiled = compile_file(source.path, design.machine, keep_tensors=True, options=options)
+    job = job_of_compiled(compiled, source.path.stem)
+    with steps.step(f"Predicting the cycles of {source.path.stem}"):
+        report = predict_report(job, design.timing, design.pricing)
+    note = "no values were computed, and none compared; toggles of operands are those of typical data"
+    return ComparedRun(report=replace(report, notes=(*source.notes, note)), outputs={}, statistics=(),
+                       comparison=Comparison(compared=0, layers=len(job.layers), difference=None),
+                       explanation=explain(compiled))
