@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS, Machine
-from tilewright.models import BUILTIN, LARGE, NAMES
+from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED
 from tilewright.runtime.execution.engines import ENGINES, EngineName
 
 __all__ = [
@@ -19,6 +19,7 @@ QUICK = ("lenet5", "lenet5_accel", "vgg16-32", "resnet18-32")
 
 FULL = (
     *QUICK,
+    *PUBLISHED,
     "resnet50-64",
     "squeezenet-64",
     "mobilenetv2-96",
@@ -36,7 +37,8 @@ BASELINES = (*(name for name in FULL if name.startswith(("lenet5", "vgg16-", "re
 """Networks beside which both baselines are run unless all are asked for: the others' take many minutes each."""
 
 SIDES = dict.fromkeys(BUILTIN, "1×32×32") | {
-    name: "×".join(("3", *[name.rpartition("-")[2]] * 2)) for name in LARGE}
+    "mlperf-resnet8": "32×32×3", "mlperf-kws": "49×10×1", "mlperf-vww": "96×96×3", "mlperf-ad": "640",
+} | {name: "×".join(("3", *[name.rpartition("-")[2]] * 2)) for name in LARGE}
 """Input of each network: figures of different sizes are not comparable."""
 
 COMPARED = "base"

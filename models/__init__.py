@@ -1,15 +1,15 @@
 """Networks to compile, and the scripts that train, build and export them.
 
-The small models are committed as ONNX files with their trained weights: finding one needs only the standard
-library; torch and scikit-learn are needed to train again, never to use them. The large ones are built with seeded
-weights on first use, which takes NumPy and ONNX Runtime, and kept in a folder of the caller's.
+The small models, and those of MLPerf Tiny, are committed as ONNX files with their weights: finding one needs only
+the standard library; torch and scikit-learn are needed to train again, never to use them. The large ones are built
+with seeded weights on first use, which takes NumPy and ONNX Runtime, and kept in a folder of the caller's.
 """
 
 import filecmp
 import hashlib
 from pathlib import Path
 
-__all__ = ["BUILTIN", "FOLDER", "LARGE", "NAMES", "builtin", "is_large", "large_file"]
+__all__ = ["BUILTIN", "FOLDER", "LARGE", "NAMES", "PUBLISHED", "builtin", "is_large", "large_file"]
 
 FOLDER = Path(__file__).parent
 
@@ -18,7 +18,18 @@ BUILTIN = {
     "lenet5_accel": "LeNet-5 with each 5×5 as a pair of 3×3 for Winograd, 1×32×32; int8, QDQ",
     "lenet5_qoperator": "lenet5 as integer operators (QLinearConv, QGemm) with zero points; int8, QOperator",
 }
-"""Models that are committed."""
+"""Models that were trained here and are committed."""
+
+PUBLISHED = {
+    "mlperf-resnet8": "MLPerf Tiny's ResNet8 for CIFAR-10, 32×32×3; int8, QDQ",
+    "mlperf-kws": "MLPerf Tiny's keyword spotting, DS-CNN, 49×10×1; int8, QDQ",
+    "mlperf-vww": "MLPerf Tiny's visual wake words, MobileNetV1 of a quarter of the width, 96×96×3; int8, QDQ",
+    "mlperf-ad": "MLPerf Tiny's anomaly detection, a dense autoencoder of 640 values; int8, QDQ",
+}
+"""Models that others published, committed unchanged; the file NOTICE names their source and licence.
+
+Beside each lies the .tflite file that tf2onnx made it of.
+"""
 
 LARGE = {
     "vgg16-32": "VGG16, 3×32×32, ten classes; int8, QDQ",
@@ -40,20 +51,20 @@ _FAMILIES = {"vgg16": "vgg16", "resnet18": "resnet", "resnet50": "resnet", "mobi
              "squeezenet": "squeezenet", "detector": "detector"}
 """The module that builds a large model, by its name without the side."""
 
-NAMES = (*BUILTIN, *LARGE)
+NAMES = (*BUILTIN, *PUBLISHED, *LARGE)
 """All models that have a name."""
 
 
 def builtin(name: str) -> Path:
-    """Return the ONNX file of the committed model ``name``, a key of ``BUILTIN``.
+    """Return the ONNX file of the committed model ``name``, a key of ``BUILTIN`` or ``PUBLISHED``.
 
     Raises
     ------
     ValueError
         If there is no built-in model of that name.
     """
-    if name not in BUILTIN:
-        raise ValueError(f"Built-in model must be one of {', '.join(BUILTIN)}, not {name!r}")
+    if name not in (names := (*BUILTIN, *PUBLISHED)):
+        raise ValueError(f"Built-in model must be one of {', '.join(names)}, not {name!r}")
     return FOLDER / f"{name}.onnx"
 
 

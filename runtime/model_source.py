@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import InputError
-from tilewright.models import BUILTIN, LARGE, NAMES, builtin, is_large, large_file
+from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
 from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, facts_of, quantised_here
 from tilewright.runtime.standard_file import Shapes, standard_file
@@ -28,7 +28,7 @@ class ModelOrigin(Enum):
     """Built on first use, with seeded weights."""
 
     FILE = auto()
-    """A user's file, as it is."""
+    """A user's file, or one that others published, as it is."""
 
     QUANTISED = auto()
     """Quantised here from a user's float model."""
@@ -121,6 +121,8 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
     """Return a built-in model, a large one, built now if need be, or the file of this name."""
     if name in BUILTIN:
         return ModelSource(builtin(name), ModelOrigin.BUILT_IN)
+    if name in PUBLISHED:
+        return ModelSource(builtin(name))
     if name not in LARGE:
         if not Path(name).is_file():
             raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}")

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.support.wording import raised_by
-from tilewright.models import BUILTIN, LARGE, builtin, large_file
+from tilewright.models import BUILTIN, LARGE, PUBLISHED, builtin, large_file
 
 SENTENCES = {
-    f"ValueError: Built-in model must be one of {', '.join(BUILTIN)}, not 'lenet6'": lambda folder: builtin("lenet6"),
+    f"ValueError: Built-in model must be one of {', '.join((*BUILTIN, *PUBLISHED))}, not 'lenet6'":
+        lambda folder: builtin("lenet6"),
     f"ValueError: Large model must be one of {', '.join(LARGE)}, not 'vgg19'":
         lambda folder: large_file("vgg19", folder),
 }
