@@ -55,14 +55,14 @@ class Coverage:
 
 DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("Conv", "QLinearConv"), runs_on=("conv23", "conv"),
-             limits=f"images of two dimensions; {_WINDOW}; any strides, dilations and groups; weights constant and in "
-                    f"int8 less their zero point, a scale per tensor or output channel; {_ONE_TYPE}",
+             limits=f"images of one or two dimensions; {_WINDOW}; any strides, dilations and groups; weights constant "
+                    f"and in int8 less their zero point, a scale per tensor or output channel; {_ONE_TYPE}",
              exactness=f"exact; where a Relu or Clip behind it does more than saturate, {_FLOAT}"),
     Coverage(operators=("ConvTranspose",), runs_on=("conv23", "conv"),
              limits=f"as Conv, one convolution per phase of the strides; {_WINDOW} each", exactness=_FLOAT),
     Coverage(operators=("Gemm", "MatMul", "QLinearMatMul", "QGemm"), runs_on=("conv",),
-             limits="one row times a constant matrix, with one constant row as bias, also by an Add "
-                    "behind a MatMul; transA 0; weights as of Conv",
+             limits="one row or more times a constant matrix, with one constant row as bias, also by an Add behind "
+                    "a MatMul; alpha and beta 1 of several rows; weights as of Conv",
              exactness=f"exact; where alpha or beta is not 1, or an Add behind a MatMul adds one number, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
              limits=f"two tensors of one shape; {_ONE_TYPE}"),

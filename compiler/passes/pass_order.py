@@ -21,6 +21,7 @@ from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
+from tilewright.compiler.passes.images.as_images import AsImages
 from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.recognise.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
@@ -41,7 +42,7 @@ from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuant
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
+    AsImages(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
     RaiseQuantisation(), SinkDequantisation(), QuantiseBetween(), RecogniseTables(), RecogniseQOperators(),
     RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""

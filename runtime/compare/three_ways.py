@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
 from tilewright.compiler.network.reference import run_core_layer, run_layer
@@ -148,7 +149,8 @@ def element_address(job: Job, tensor: str, index: tuple[int, ...]) -> int:
 
 def _theirs(network: Network, onnx_runtime: _Arrays, reference: _Arrays) -> dict[str, np.ndarray]:
     """Return ONNX Runtime's tensors as we have them; what it shows only as part of a larger tensor is cut from that."""
-    theirs = {name: _as_ours(array, reference[name]) for name, array in onnx_runtime.items() if name in reference}
+    shown = {**onnx_runtime, **images_of(onnx_runtime, network.tensors)}
+    theirs = {name: _as_ours(array, reference[name]) for name, array in shown.items() if name in reference}
     # An output of the model may be another tensor under a new shape.
     theirs |= {info.name: _as_ours(onnx_runtime[str(info.onnx_name)], reference[info.name]) for info in network.outputs
                if info.name not in theirs and is_raw(info)}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.operands import from_memory, to_memory
@@ -13,7 +14,7 @@ __all__ = ["inexact_tensors", "with_parts"]
 
 
 def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
-    """Return ``reference`` and, cut from its tensors, those of ``tensors`` that lie in one of them.
+    """Return ``reference`` and, cut from its tensors, those of ``tensors`` that lie in one of them, or are its images.
 
     Parameters
     ----------
@@ -22,7 +23,7 @@ def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor
     tensors : mapping of str to TensorInfo
         Of the network; those inside others are int8 and become so.
     """
-    found = dict(reference)
+    found = dict(reference) | images_of(reference, tensors)
     for name, info in tensors.items():
         if info.place is not None and name not in reference and info.place.parent in reference:
             whole = tensors[info.place.parent]

@@ -16,14 +16,19 @@ import numpy as np
 
 from tests.fuzz.choices import Choices, Source, shrink
 from tests.fuzz.graphs import FuzzGraph, random_graph
+from tests.fuzz.lines import line_graph
 from tests.fuzz.oracle import Verdict, judge
 from tests.fuzz.quantised import through_quantiser
 from tilewright.isa.machine import preset
 
 CORPUS = Path(__file__).parent / "corpus"
 
-FORMS = ("qdq", "qdq", "qoperator", "qdq", "qoperator", "float", "qdq", "qoperator", "qdq", "qdq", "static", "qdq")
-"""Of graph number n, by n modulo their count; ``static``: a float graph through onnxruntime.quantization."""
+FORMS = ("qdq", "qdq", "qoperator", "qdq", "qoperator", "float", "qdq", "qoperator", "qdq", "qdq", "static", "qdq",
+         "lines qdq", "lines qoperator")
+"""Of graph number n, by n modulo their count.
+
+``static``: a float graph through onnxruntime.quantization; ``lines``: over one dimension, or over rows.
+"""
 
 MACHINES = ("base", "base", "nano", "base", "large", "base", "base")
 _PRIME = 1_000_003
@@ -36,8 +41,15 @@ def form_of(number: int) -> str:
 
 def graph_of(source: Source, form: str) -> FuzzGraph:
     """Return the graph of `tests.fuzz.choices.Choices`'s ``source``; its form may be ``static``."""
-    choices = Choices(source)
-    return through_quantiser(choices) if form == "static" else random_graph(choices, form)
+    return _drawn(Choices(source), form)
+
+
+def _drawn(choices: Choices, form: str) -> FuzzGraph:
+    if form == "static":
+        return through_quantiser(choices)
+    if form.startswith("lines"):
+        return line_graph(choices, form.removeprefix("lines "))
+    return random_graph(choices, form)
 
 
 def run_one(seed: int, number: int, engine: str, save: bool = True) -> Verdict:
@@ -76,10 +88,7 @@ def _save_smaller(source: int, form: str, number: int, engine: str, machine: str
 
 def _choices_of(source: int, form: str) -> list[int]:
     choices = Choices(source)
-    if form == "static":
-        through_quantiser(choices)
-    else:
-        random_graph(choices, form)
+    _drawn(choices, form)
     return choices.taken
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fuzz.choices import Choices, shrink
 from tests.fuzz.graphs import random_graph
 from tests.fuzz.oracle import judge
-from tests.fuzz.run import CORPUS, form_of, graph_of, run_one
+from tests.fuzz.run import CORPUS, FORMS, form_of, graph_of, run_one
 from tilewright.isa.machine import preset
 
 # Seeds of their own, so that runs by hand with others show more.
@@ -32,7 +32,8 @@ def test_random_graphs_equal_onnx_runtime(batch):
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), form=st.sampled_from(("qdq", "qoperator", "float")), machine=st.sampled_from(("base", "nano")))
+@given(data=st.data(), form=st.sampled_from(("qdq", "qoperator", "float", "lines qdq")),
+       machine=st.sampled_from(("base", "nano")))
 def test_graphs_that_hypothesis_draws_equal_onnx_runtime(data, form, machine):
     """It likes the odd ones, and makes one that fails as small as can be."""
     graph = graph_of(lambda count: data.draw(st.integers(0, count - 1)), form)
@@ -54,11 +55,11 @@ def test_what_once_differed_equals_onnx_runtime(path):
     assert form == "refused" or verdict.engine > 0
 
 
-@pytest.mark.parametrize("form", ["qdq", "qoperator", "float", "static"])
+@pytest.mark.parametrize("form", ["qdq", "qoperator", "float", "static", "lines qdq", "lines qoperator"])
 def test_a_graph_is_a_function_of_its_choices(form):
     graph = graph_of(5, form)
     assert graph.model == graph_of(5, form).model
-    assert form_of(0) == form_of(12) == "qdq"
+    assert form_of(0) == form_of(len(FORMS)) == "qdq"
 
 
 def test_a_replay_gives_the_same_graph():

@@ -13,7 +13,7 @@ FLOORS = (
     "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
     "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators", "compiler/kernels",
-    "compiler/network", "compiler/graph", "compiler/onnx",
+    "compiler/network", "compiler/graph", "compiler/onnx", "compiler/passes/images",
     "compiler/passes/recognise", "compiler/passes/recognise/moves", "compiler/passes/recognise/qdq",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
     "compiler/plan", "compiler/schedule", "compiler/emit", "compiler",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
@@ -66,6 +67,7 @@ def assert_layers(model: bytes | Path, samples: int = 2, levels: int = 1, rtol: 
     for _ in range(samples):
         inputs = random_inputs(network, rng)
         expected = reference.run(inputs)
+        expected |= images_of(expected, network.tensors)
         given = {info.name: _given(info, inputs[info.onnx_name]) for info in network.inputs}
         tensors = run_network(network, given)
         for name in tensors.keys() & expected.keys():

@@ -67,8 +67,7 @@ def _check_batches(graph: Graph) -> None:
     integers = any(isinstance(node.operator, IntegerOperator) for node in graph.nodes)
     for name in graph.inputs:
         shape = graph.tensors[name].shape or ()
-        quantised = any(isinstance(node.operator, Quantize) for node in graph.readers(name))
-        if ((len(shape) == 4 and integers) or (len(shape) == 2 and quantised)) and shape[0] != 1:
+        if len(shape) == 4 and integers and shape[0] != 1:
             raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
                                         "run larger batches one by one")
 

@@ -224,6 +224,7 @@ def _raised(graph: Graph) -> Graph:
     nodes: list[Node] = []
     tensors = dict(graph.tensors)
     makers: dict[str, Node] = {node.output: node for node in graph.nodes}
+    raised: dict[tuple[str, _Perm], str] = {}
     for node in graph.nodes:
         source = makers.get(node.inputs[0]) if isinstance(node.operator, OnnxTranspose) else None
         scalar = source is not None and isinstance(source.operator, OnnxDequantizeLinear) and all(
@@ -231,10 +232,13 @@ def _raised(graph: Graph) -> Graph:
         if source is None or not scalar or source.inputs[0] in graph.constants:
             nodes.append(node)
             continue
-        inner = f"{node.output}:integer"
-        tensors[inner] = Tensor(inner, tensors[node.output].shape, tensors[source.inputs[0]].dtype)
-        nodes += [node.with_(inputs=source.inputs[:1], output=inner),
-                  source.with_(inputs=(inner, *source.inputs[1:]), output=node.output)]
+        assert isinstance(node.operator, OnnxTranspose)
+        same = source.inputs[0], _perm(node.operator)
+        if same not in raised:
+            raised[same] = inner = f"{node.output}:integer"
+            tensors[inner] = Tensor(inner, tensors[node.output].shape, tensors[source.inputs[0]].dtype)
+            nodes.append(node.with_(inputs=source.inputs[:1], output=inner))
+        nodes.append(source.with_(inputs=(raised[same], *source.inputs[1:]), output=node.output))
     return graph.with_(nodes=nodes, tensors=tensors).without_unread()
 
 

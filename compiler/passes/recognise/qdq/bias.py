@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.onnx_operators import OnnxGemm, OnnxMatMul
+from tilewright.compiler.graph.onnx_operators import OnnxGemm, OnnxMatMul, OnnxOperator
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
 __all__ = ["Bias", "constant_bias"]
@@ -53,8 +53,9 @@ def constant_bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_sc
         if values.dtype != np.float32:
             raise group.refusal("its bias is neither int32 nor float32", "quantise the bias to int32")
     shape, values = values.shape, _one_row(group, values)
-    if isinstance(operator, OnnxMatMul) and values.size == 1 and (not shape or _columns(group, graph) != 1):
-        exact = False   # The Add behind a MatMul is not fused with it.
+    if (isinstance(operator, OnnxMatMul) and values.size == 1 and (not shape or _columns(group, graph) != 1)) \
+            or (isinstance(operator, OnnxOperator) and operator.rounded):
+        exact = False   # ONNX Runtime does not fuse the Add behind such a MatMul with it.
     if exact and alpha == beta == 1.0 and source is not None:
         return Bias(values.astype(np.int32))
     numbers = values.astype(np.float64)

@@ -1,0 +1,193 @@
+"""Tensors of two and three dimensions between operators of the datapath become images of four.
+
+Convolutions and pooling over one dimension are those over images of one row (``LINE``), and products of several rows
+with a constant matrix are 1x1 convolutions over an image with a pixel per row (``ROWS``). What computes each element
+by itself, and what joins, cuts and pads, is rewritten with them, up to the first and last operator that cannot be; only
+there are views and transpositions, which later passes make a matter of addresses.
+"""
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxBinary,
+    OnnxConcat,
+    OnnxDequantizeLinear,
+    OnnxDropout,
+    OnnxIdentity,
+    OnnxOperator,
+    OnnxPad,
+    OnnxQuantizeLinear,
+    OnnxReduceMean,
+    OnnxResize,
+    OnnxSlice,
+    OnnxTranspose,
+    OnnxUnary,
+    OnnxView,
+)
+from tilewright.compiler.graph.qlinear_operators import (
+    OnnxQLinear,
+    OnnxQLinearAdd,
+    OnnxQLinearConcat,
+    OnnxQLinearLeakyRelu,
+    OnnxQLinearMul,
+    OnnxQLinearSigmoid,
+)
+from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.network.image_forms import LINE, ROWS, Form
+from tilewright.compiler.passes.images.constant_changes import Broadcast
+from tilewright.compiler.passes.images.image_moves import moved
+from tilewright.compiler.passes.images.line_windows import windowed
+from tilewright.compiler.passes.images.row_products import convolved, product_of
+from tilewright.compiler.passes.images.state import ImageState
+
+__all__ = ["AsImages"]
+
+_Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
+_QLinearElementwise = OnnxQLinearAdd | OnnxQLinearMul | OnnxQLinearSigmoid | OnnxQLinearLeakyRelu
+_Elementwise = OnnxUnary | OnnxBinary | OnnxIdentity | OnnxDropout | _Quantisation | _QLinearElementwise
+_Moves = OnnxConcat | OnnxQLinearConcat | OnnxSlice | OnnxPad | OnnxResize | OnnxReduceMean
+_MAX_STEPS = 12
+"""Operators between a product and the integers that it is of."""
+
+
+class AsImages(Pass):
+    """Rewrite quantised operators over one dimension, and over rows, with everything between them."""
+
+    def apply(self, graph: Graph) -> Graph:
+        wanted = _wanted(graph)
+        if not wanted:
+            return graph
+        state = ImageState(graph)
+        for node in graph.nodes:
+            if node.output not in state.absorbed and not _rewritten(state, node, wanted):
+                state.add_plain(node)
+        return state.finished()
+
+
+def _wanted(graph: Graph) -> dict[str, Form]:
+    """Return the tensors that are to be images, because of what reads them."""
+    state = ImageState(graph)
+    wanted: dict[str, Form] = {}
+    for node in reversed(graph.nodes):
+        form = wanted.get(node.output)
+        if (seed := _seed(state, node)) is not None:
+            form = seed
+        elif form is not None and isinstance(node.operator, OnnxTranspose) and node.operator.perm == (0, 2, 1):
+            form = _other(form)
+        elif form is None or not isinstance(node.operator, _Elementwise | _Moves) \
+                or isinstance(node.operator, OnnxReduceMean):
+            continue
+        for name in _data(node):
+            if name not in graph.constants and not state.fixed(name) and form.suits(state.shape(name)):
+                wanted.setdefault(name, form)
+    return wanted
+
+
+def _seed(state: ImageState, node: Node) -> Form | None:
+    """Return the form that a node wants its operand in; None if it does not care."""
+    product = product_of(state, node)
+    form = product.form if product is not None else LINE if windowed(state, node) is not None else None
+    return form if form is not None and _is_quantised(state.graph, node) else None
+
+
+def _is_quantised(graph: Graph, node: Node) -> bool:
+    """Tell whether a node computes on integers, or on what has been such."""
+    name = node.inputs[0]
+    for _ in range(_MAX_STEPS):
+        source = graph.producer(name)
+        if isinstance(node.operator, OnnxQLinear) or graph.tensors[name].dtype in ("int8", "uint8"):
+            return True
+        if source is None:
+            return False
+        if isinstance(source.operator, OnnxDequantizeLinear):
+            return True
+        name = source.inputs[0]
+    return False
+
+
+def _data(node: Node) -> tuple[str, ...]:
+    """Return the operands of a node, without parameters."""
+    match node.operator:
+        case OnnxQLinearAdd() | OnnxQLinearMul():
+            return node.inputs[0], node.inputs[3]
+        case OnnxBinary() | OnnxConcat():
+            return node.inputs
+        case OnnxQLinearConcat():
+            return node.inputs[2::3]
+        case _:
+            return node.inputs[:1]
+
+
+def _rewritten(state: ImageState, node: Node, wanted: dict[str, Form]) -> bool:
+    """Add what stands for a node on images, and tell whether there is such."""
+    if _seed(state, node) is not None:
+        product, window = product_of(state, node), windowed(state, node)
+        if product is not None:
+            convolved(state, node, product)
+            return True
+        if window is not None:
+            window(state, node)
+            return True
+    operator, forms = node.operator, [form for name in _data(node) if (form := state.form(name)) is not None]
+    if isinstance(operator, _Elementwise):
+        form = forms[0] if forms else wanted.get(node.output)
+        return form is not None and _elementwise(state, node, form)
+    if isinstance(operator, OnnxView) and forms:
+        shape = state.shape(node.output)
+        if shape is None or state.shape(node.inputs[0]) is None:
+            return False
+        state.reshaped(node, shape)
+        return True
+    behind = wanted.get(node.output)
+    if isinstance(operator, OnnxTranspose):
+        form = forms[0] if forms else None if behind is None else _other(behind)
+        return form is not None and _exchanged(state, node, form)
+    form = forms[0] if forms else behind
+    return isinstance(operator, _Moves) and form is not None and moved(state, node, _data(node), form)
+
+
+def _other(form: Form) -> Form:
+    """Return the form of what a transposition makes of an image in ``form``."""
+    return ROWS if form == LINE else LINE
+
+
+def _exchanged(state: ImageState, node: Node, form: Form) -> bool:
+    """Stand for a transposition between (1, channels, length) and (1, length, channels) by the same image."""
+    assert isinstance(node.operator, OnnxTranspose)
+    shape, other = state.shape(node.inputs[0]), _other(form)
+    if node.operator.perm != (0, 2, 1) or shape is None or shape[0] != 1 or not form.suits(shape) \
+            or not other.suits(state.shape(node.output)):
+        return False
+    state.add(node, OnnxIdentity(), (state.image(node.inputs[0], form),), other)
+    return True
+
+
+def _elementwise(state: ImageState, node: Node, form: Form) -> bool:
+    """Add a node that computes each element by itself, on images in ``form``."""
+    data, shape = _data(node), state.shape(node.output)
+    computed = [name for name in data if name not in state.graph.constants and not state.fixed(name)]
+    rank = len(shape) if shape is not None else max((len(state.shape(name) or ()) for name in computed), default=0)
+    if not computed or (shape is not None and not form.suits(shape)):
+        return False
+    for name in computed:
+        known = state.shape(name)
+        if state.form(name) != form and (not form.suits(known) or len(known or ()) != rank):
+            return False
+    if isinstance(node.operator, _Quantisation) and any(
+            state.graph.constants[name].size != 1 for name in node.inputs[1:] if name in state.graph.constants):
+        return False
+    if any(state.shape(name) is None for name in data if name not in computed):
+        return False
+    inputs = tuple(_operand(state, name, form, rank) if name in data else name for name in node.inputs)
+    assert isinstance(node.operator, OnnxOperator)
+    state.add(node, node.operator, inputs, form)
+    return True
+
+
+def _operand(state: ImageState, name: str, form: Form, rank: int) -> str:
+    if name not in state.graph.constants and not state.fixed(name):
+        return state.image(name, form)
+    shape = state.shape(name) or ()
+    if all(extent == 1 for extent in shape) and len(shape) <= 1:
+        return name
+    return state.changed(name, f"{form.suffix}{rank}", Broadcast(form, rank))

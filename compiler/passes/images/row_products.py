@@ -1,0 +1,105 @@
+"""Products of rows with a constant matrix become 1x1 convolutions over an image with a pixel for every row."""
+
+from dataclasses import dataclass, replace
+
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxConv, OnnxGemm, OnnxMatMul
+from tilewright.compiler.graph.qlinear_operators import OnnxQGemm, OnnxQLinearConv, OnnxQLinearMatMul
+from tilewright.compiler.network.image_forms import COLUMNS, LINE, ROWS, Form
+from tilewright.compiler.passes.images.constant_changes import Flattened, MatrixWeights
+from tilewright.compiler.passes.images.state import ImageState
+
+__all__ = ["RowProduct", "convolved", "product_of"]
+
+_PRODUCTS = OnnxMatMul | OnnxGemm | OnnxQLinearMatMul | OnnxQGemm
+_WEIGHTS = {OnnxMatMul: 1, OnnxGemm: 1, OnnxQLinearMatMul: 3, OnnxQGemm: 3}
+_POINT = {"kernel_shape": (1, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class RowProduct:
+    """A product of several rows with the matrix ``weights``; ``form`` is that of its first operand."""
+
+    form: Form
+    weights: str
+    transposed: bool
+    outputs: int
+
+
+def product_of(state: ImageState, node: Node) -> RowProduct | None:
+    """Return what a node multiplies, if it is rows by a constant matrix that a convolution can stand for."""
+    operator = node.operator
+    if not isinstance(operator, _PRODUCTS):
+        return None
+    weights, shape = node.inputs[_WEIGHTS[type(operator)]], state.shape(node.inputs[0])
+    matrix = state.shape(weights)
+    if not state.fixed(weights) or matrix is None or len(matrix) != 2 or shape is None:
+        return None
+    gemm = operator if isinstance(operator, OnnxGemm | OnnxQGemm) else None
+    turned = gemm is not None and bool(gemm.transA)
+    transposed = gemm is not None and bool(gemm.transB)
+    if gemm is not None and (gemm.alpha != 1.0 or gemm.beta != 1.0 or not _one_row(state, node, gemm)):
+        return None
+    if isinstance(operator, OnnxQGemm) and (len(node.inputs) < 9 or not node.inputs[7]):
+        return None
+    form = COLUMNS if turned else ROWS
+    if not form.suits(shape) or (len(shape) == 2 and shape[0] == 1 and not turned):
+        return None
+    return RowProduct(form, weights, transposed, matrix[0 if transposed else 1])
+
+
+def _one_row(state: ImageState, node: Node, gemm: OnnxGemm | OnnxQGemm) -> bool:
+    """Tell whether the bias of a Gemm is one constant row."""
+    position = 6 if isinstance(gemm, OnnxQGemm) else 2
+    name = node.inputs[position] if len(node.inputs) > position else ""
+    return not name or _is_row(state, name)
+
+
+def _is_row(state: ImageState, name: str) -> bool:
+    shape = state.shape(name)
+    return state.fixed(name) and shape is not None and all(extent == 1 for extent in shape[:-1])
+
+
+def convolved(state: ImageState, node: Node, product: RowProduct) -> None:
+    """Add the convolution that stands for ``node``, and for the Add of a constant row behind a MatMul."""
+    x = state.image(node.inputs[0], product.form)
+    weights = state.changed(product.weights, f"{ROWS.suffix}{int(product.transposed)}",
+                            MatrixWeights(product.transposed))
+    match node.operator:
+        case OnnxQLinearMatMul():
+            state.add(node, OnnxQLinearConv(_POINT), (x, *node.inputs[1:3], weights, *node.inputs[4:8]), ROWS)
+        case OnnxQGemm():
+            i = node.inputs
+            bias = tuple(_bias(state, name, product.outputs) for name in i[6:7] if name)
+            state.add(node, OnnxQLinearConv(_POINT), (x, *i[1:3], weights, *i[4:6], *i[7:9], *bias), ROWS)
+        case OnnxGemm():
+            bias = tuple(_bias(state, name, product.outputs) for name in node.inputs[2:3] if name)
+            state.add(node, OnnxConv(_POINT, rounded=_rounded(state, node.inputs[2:3])), (x, weights, *bias), ROWS)
+        case _:
+            _with_addition(state, node, x, weights, product.outputs)
+
+
+def _with_addition(state: ImageState, node: Node, x: str, weights: str, outputs: int) -> None:
+    behind = state.graph.only_reader(node.output)
+    addend = "" if behind is None or not isinstance(behind.operator, OnnxAdd) else \
+        behind.inputs[1 if behind.inputs[0] == node.output else 0]
+    if behind is None or not addend or not _is_row(state, addend):
+        state.add(node, OnnxConv(_POINT), (x, weights), ROWS)
+        return
+    state.absorbed.add(behind.output)
+    shape, rank = state.shape(addend), len(state.shape(node.inputs[0]) or ())
+    # Only such sums ONNX Runtime fuses with the product.
+    fused = shape == (outputs,) or (shape == (1, outputs) and rank == 2)
+    conv = OnnxConv(_POINT, rounded=not fused)
+    state.add(replace(node, onnx_nodes=node.onnx_nodes + behind.onnx_nodes), conv,
+              (x, weights, _bias(state, addend, outputs)), ROWS, behind.output)
+
+
+def _rounded(state: ImageState, bias: tuple[str, ...]) -> bool:
+    """Tell whether ONNX Runtime adds the bias of a Gemm in float: a matrix of floats."""
+    return any(name in state.constants and state.constants[name].ndim != 1 for name in bias if name)
+
+
+def _bias(state: ImageState, name: str, count: int) -> str:
+    return state.changed(name, f"{LINE.suffix}{count}", Flattened(count))
+
