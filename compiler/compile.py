@@ -11,6 +11,7 @@ from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
+from tilewright.compiler.network.factor_images import with_factor_images
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
@@ -22,7 +23,7 @@ from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.schedule.chaining import AnyPlan, chain, on_chip_only
 from tilewright.compiler.schedule.loops import roll
 from tilewright.compiler.schedule.scheduler import CoreCall, schedule
-from tilewright.compiler.schedule.weight_image import pack_network
+from tilewright.compiler.schedule.weight_image import pack_network, with_computed
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
@@ -106,6 +107,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     image, blocks = pack_network(datapath, machine)
     image, offsets = pack_constants(image, core, network.constants)
     memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans))
+    blocks = with_computed(blocks, datapath, memory, machine)
     addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
     calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}
     flat = schedule(datapath, calls, blocks, memory, machine)
@@ -123,11 +125,14 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
 def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:
     """Return ``network`` with layers too wide for ``machine`` cut into parts, and how each is computed.
 
+    Before products by computed vectors stand the layers that write these as weights.
+
     Raises
     ------
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
+    network = with_factor_images(network, machine)
     try:
         return network, _plan_network(network, machine, options)
     except DoesNotFitError:

@@ -27,6 +27,7 @@ from tilewright.compiler.emit.baseline_constants import (
 )
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
+from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantisation, Residual, Shape
 from tilewright.compiler.network.layout import Layout, layout_of
@@ -148,7 +149,14 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     ------
     ValueError
         If a scale is outside what ``isa.numerics.pack_scale`` takes.
+    UnsupportedModelError
+        If a layer multiplies by a computed vector.
     """
+    for layer in network.layers:
+        if isinstance(layer, Layer) and layer.factor is not None:
+            raise UnsupportedModelError(
+                f"Layer {layer.name!r} must have constant weights in a baseline in C, not those that "
+                f"{layer.factor.tensor!r} is: take a model without squeeze and excitation")
     memory = _Memory()
     datapath = [layer for layer in network.layers if isinstance(layer, Layer)]
     constants = {layer.name: _Constants.put(memory, layer, xpulp=xpulp) for layer in datapath}

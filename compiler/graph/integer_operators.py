@@ -16,8 +16,8 @@ from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Res
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
-    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QTable", "Quantize", "TakesTable",
-    "WindowAsRead", "Windowed",
+    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QScale", "QTable", "Quantize",
+    "TakesTable", "WindowAsRead", "Windowed",
 ]
 
 
@@ -159,6 +159,14 @@ class QPass(OneLayer):
     """x itself: a layer for the bounds, the addition, the table or the pooling that nothing before it takes."""
 
     KIND = "pass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QScale(OneLayer):
+    """x times a computed vector, an element per channel."""
+
+    KIND = "conv"
+    ONNX_NAME = "Mul"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from tilewright.isa.program import DTYPES
 __all__ = [
     "AnyLayer",
     "ByteSteps",
+    "ChannelFactor",
     "CoreLayer",
     "Kind",
     "Layer",
@@ -98,6 +99,35 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelFactor:
+    """A vector that the network computes, and by which a layer multiplies its input channel by channel.
+
+    The layer is a depthwise convolution of one pixel whose weights are ``tensor``, int8 of (C, 1, 1), less its
+    ``zero_point``; ``negated`` are their negatives, so that two int8 halves always hold the nine bits.
+
+    ``weights`` and ``parameters`` name the tensors in which the same lie as ``ldw`` loads them for one machine
+    (``compiler.network.factor_images``), ``""`` as long as there are none; without zero point of the input, the
+    parameters are constants.
+    """
+
+    tensor: str
+    zero_point: int
+    negated: bool = False
+    weights: str = ""
+    parameters: str = ""
+
+    @property
+    def halves(self) -> int:
+        """How many int8 weights a factor takes."""
+        return 1 if self.zero_point == 0 else 2
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The tensors that are loaded in place of constant weights and parameters."""
+        return tuple(name for name in (self.weights, self.parameters) if name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPooling:
     """Maximum over a window; outside the image is -128, which never wins."""
 
@@ -117,7 +147,8 @@ class Layer:
     ``kind`` says what is summed: ``conv`` a convolution, with its ``weights``, int8 of shape
     (O, C // groups, kernel height, kernel width); ``average`` the window of each channel by itself, 1 / count being
     part of the scale; ``pass`` nothing, acc = x + bias, for max pooling, ReLU or addition on their own.
-    ``groups`` is C for the latter two, and their ``weights`` None.
+    ``groups`` is C for the latter two, and their ``weights`` None. So they are for a convolution with a ``factor``,
+    which takes its place and that of the bias; each half of it is a tap of the kernel, at one and the same pixel.
 
     ``bias``, int32 of shape (O,), holds the input's zero point already: x is the raw int8 value.
     ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.
@@ -142,6 +173,7 @@ class Layer:
     pad_value: int = 0
     requantisation: Requantisation
     residual: Residual | None = None
+    factor: ChannelFactor | None = None
     table: np.ndarray | None = None
     pool: MaxPooling | None = None
     also: tuple[str, ...] = ()
@@ -150,7 +182,8 @@ class Layer:
     @property
     def reads(self) -> tuple[str, ...]:
         """The tensors that the layer reads."""
-        return (self.input, self.residual.tensor) if self.residual else (self.input,)
+        factor = (self.factor.tensor, *self.factor.images) if self.factor else ()
+        return (self.input, self.residual.tensor, *factor) if self.residual else (self.input, *factor)
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -160,6 +193,8 @@ class Layer:
     @property
     def macs(self) -> int:
         """Multiply-accumulates of the ONNX operator, zeros of the padding included; 0 without weights."""
+        if self.factor is not None:
+            return math.prod(self.conv_shape)
         if self.weights is None:
             return 0
         return math.prod(self.conv_shape) * math.prod(self.weights.shape[1:])

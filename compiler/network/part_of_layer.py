@@ -66,6 +66,8 @@ def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
     tensors: dict[str, TensorInfo] = {}
     for index, part in enumerate(parts):
         residual = part.residual
+        if part.factor is not None:
+            raise ValueError(f"Layer {part.name!r} multiplies by a computed vector, and has no parts")
         read = {part.input: part.in_shape}
         if residual is not None:
             read.setdefault(residual.tensor, part.conv_shape)

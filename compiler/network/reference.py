@@ -5,6 +5,7 @@ products over 1023 terms are exact, and longer ones are cut into such pieces and
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +13,16 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tilewright.compiler.kernels.execute import run_call
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import CoreLayer, Layer, MaxPooling, Network, Pads, Requantisation, Residual
+from tilewright.compiler.network.layers import (
+    ChannelFactor,
+    CoreLayer,
+    Layer,
+    MaxPooling,
+    Network,
+    Pads,
+    Requantisation,
+    Residual,
+)
 from tilewright.compiler.network.operands import Values
 
 __all__ = ["accumulate", "requantise", "residual_table", "run_core_layer", "run_layer", "run_network"]
@@ -53,7 +63,8 @@ def run_network(network: Network, inputs: Mapping[str, np.ndarray]) -> dict[str,
             values[layer.output] = run_core_layer(layer, network, values)
             continue
         other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual is not None else None
-        result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other)
+        factor = values[layer.factor.tensor] if layer.factor is not None else None
+        result = run_layer(layer, values[layer.input].reshape(layer.in_shape), other, factor)
         for name in layer.writes:
             values[name] = result.reshape(network.tensors[name].array_shape)
     return values
@@ -68,7 +79,8 @@ def run_core_layer(layer: CoreLayer, network: Network, values: Mapping[str, np.n
     return run_call(call, arrays).reshape(network.tensors[layer.output].array_shape)
 
 
-def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:
+def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
+              factor: np.ndarray | None = None) -> np.ndarray:
     """Evaluate one layer.
 
     Parameters
@@ -78,12 +90,18 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -
         int8 of shape ``layer.in_shape``.
     residual : ndarray, optional
         int8 of shape ``layer.conv_shape``, if the layer adds one.
+    factor : ndarray, optional
+        int8 with an element per channel, if the layer multiplies by one.
 
     Returns
     -------
     ndarray
         int8 of shape ``layer.out_shape``.
     """
+    if layer.factor is not None:
+        if factor is None:
+            raise ValueError(f"Layer {layer.name!r} multiplies by {layer.factor.tensor!r}, which must be given")
+        layer = _with_weights(layer, layer.factor, factor)
     y = requantise(layer.requantisation, accumulate(layer, x))
     if layer.residual is not None:
         if residual is None:
@@ -94,6 +112,13 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None) -
     if layer.pool is not None:
         y = _max_pool(layer.pool, y)
     return y
+
+
+def _with_weights(layer: Layer, factor: ChannelFactor, values: np.ndarray) -> Layer:
+    """Return ``layer`` with the weights and the bias that these ``values`` of its factor are."""
+    weights = (values.reshape(-1, 1, 1, 1).astype(np.int16) - factor.zero_point) * (-1 if factor.negated else 1)
+    return replace(layer, factor=None, weights=weights, kernel=(1, 1), dilations=(1, 1),
+                   bias=-layer.pad_value * weights.reshape(-1).astype(np.int32))
 
 
 def accumulate(layer: Layer, x: np.ndarray) -> np.ndarray:

@@ -66,6 +66,10 @@ DATAPATH: tuple[Coverage, ...] = (
              exactness=f"exact; where alpha or beta is not 1, or an Add behind a MatMul adds one number, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
              limits=f"two tensors of one shape; {_ONE_TYPE}"),
+    Coverage(operators=("Mul", "QLinearMul"), runs_on=("conv",),
+             limits=f"a tensor by a computed one with an element per channel, as squeeze and excitation has it; "
+                    f"{_ONE_TYPE}",
+             exactness=f"exact where that is provable from the scales, which is almost always; else {_FLOAT}"),
     Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),
              limits="with constants, one or one per channel: folded into float weights beside it, else a depthwise "
                     "convolution 1x1 between its quantisations; on the core where one level of input is so many of "

@@ -47,7 +47,7 @@ def _fitting(layer: Layer, tensors: dict[str, TensorInfo], machine: Machine,
              options: Options) -> tuple[list[Layer], dict[str, TensorInfo]]:
     """Return the parts of a layer and the tensors that they read and write."""
     channels, lanes = layer.conv_shape[0], machine.lanes
-    if layer.groups == channels == layer.in_shape[0]:
+    if layer.groups == channels == layer.in_shape[0] and layer.factor is None:
         for count in range(2, -(-channels // lanes) + 1):
             # Whole lane groups, so that no part leaves lanes idle that the next could use.
             step = -(-channels // (count * lanes)) * lanes

@@ -63,7 +63,7 @@ class ProgramScheduler:
 
     Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
     fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``bare`` those that have no
-    padding yet.
+    padding yet. ``opened`` are the layers with computed weights whose first data are loaded: only then are those there.
     """
 
     machine: Machine
@@ -85,6 +85,7 @@ class ProgramScheduler:
     bare: list[int] = field(default_factory=list)
     pieces: deque[Piece] = field(default_factory=deque)
     strips: dict[int, int] = field(default_factory=dict)
+    opened: set[int] = field(default_factory=set)
     spent: int = 0
 
     def __post_init__(self) -> None:
@@ -120,6 +121,12 @@ class ProgramScheduler:
                 break
             self.spent = 0
             if following.layer in self.calls:
+                continue
+            if following.first and self.plans[following.layer].layer.factor is not None:
+                # Its weights are computed: the load of its data waits for them.
+                self.load_data(following)
+                self.opened.add(following.layer)
+                self.load_weights(following, following.layer)
                 continue
             self.load_weights(following, step.layer)
             free = self.free_bytes(step, following)
@@ -191,6 +198,8 @@ class ProgramScheduler:
             return False
         need = self.weights.needs[self.weights.loaded]
         plan, image = self.plans[need.layer], self.images[need.layer][need.block]
+        if plan.layer.factor is not None and need.layer not in self.opened:
+            return False
         region = self.weights.take(block_words(plan.blocks[need.block], plan.nest, self.machine), ahead=ahead)
         if region is None:
             return False
@@ -248,13 +257,21 @@ class ProgramScheduler:
             tensor = self.memory.tensors[plan.layer.input]
             size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
             region = self.required(self.inputs.take(size, around=True), "activation")
-            self.emit(step.layer, commands.load_part(plan, block, tensor, region) if plan.splits_input
-                      else commands.load_input(plan, tile, tensor, region))
+            drafts = commands.load_part(plan, block, tensor, region) if plan.splits_input \
+                else commands.load_input(plan, tile, tensor, region)
+            self.emit(step.layer, commands.behind(drafts, self.computed(step.layer)) if step.first else drafts)
         if plan.layer.residual and block.runs.stop == plan.nest.runs:
             region = self.required(self.results.allocate(result_bytes(tile, block.channels)), "result")
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
             self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
+
+    def computed(self, layer: int) -> list[tuple[int, int]]:
+        """Return where in memory the computed weights and parameters of a layer lie."""
+        factor = self.plans[layer].layer.factor
+        kinds = (("main", "parameters") if factor.parameters else ("main",)) if factor is not None else ()
+        spans = [getattr(image, kind) for image in self.images[layer] for kind in kinds]
+        return [(self.memory.weights + span.start, self.memory.weights + span.stop) for span in spans]
 
     def load_strip(self, step: TileStep, tensor: int) -> None:
         """Load those block rows of an input that stays which ``step`` is the first to need."""

@@ -4,8 +4,8 @@ Every function yields drafts: commands without semaphores, with the bytes they r
 compiler/schedule/synchronisation.py turns these into waits and signals.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
@@ -21,7 +21,7 @@ from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, 
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
 __all__ = [
-    "Draft", "ResultRuns", "chunks_of", "compute", "finish", "load_input", "load_part", "load_residual",
+    "Draft", "ResultRuns", "behind", "chunks_of", "compute", "finish", "load_input", "load_part", "load_residual",
     "load_weights", "store",
 ]
 
@@ -160,8 +160,21 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
         words = min(MAX_BURST_WORDS, -(-(source.stop - end) // bus))
         # How the parts share the region does not matter: whoever reads any of it waits for the last.
         yield Draft("ldw", kind, {"address": address + end, "base": word, "words": words},
-                    (Access(kind, base.start, base.stop, write=True),))
+                    (Access("memory", address + end, address + end + words * bus),
+                     Access(kind, base.start, base.stop, write=True)))
         word, end = word + words, end + words * bus
+
+
+def behind(drafts: Iterator[Draft], tensors: Sequence[tuple[int, int]]) -> Iterator[Draft]:
+    """Yield ``drafts``, the first load of data among them waiting for what writes ``tensors``, memory [start, stop).
+
+    Loads of weights have no semaphore for that, but come behind the load before them.
+    """
+    waits = tuple(Access("memory", start, stop) for start, stop in tensors)
+    for draft in drafts:
+        if waits and any(access.space == "memory" for access in draft.accesses):
+            draft, waits = replace(draft, accesses=(*draft.accesses, *waits)), ()
+        yield draft
 
 
 # ---- mac

@@ -1,20 +1,23 @@
 """Pack weights, biases and scales into the words of docs/datapath.md, block after block as they are loaded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
 from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
-__all__ = ["BlockImage", "Span", "kernel_runs", "pack_conv", "pack_conv23", "pack_network", "pack_parameters"]
+__all__ = [
+    "BlockImage", "Span", "kernel_runs", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
+]
 
 _Int8 = NDArray[np.int8]
 
@@ -60,7 +63,8 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     places = {}
     for layer, plan in plans.items():
         main, ninths = _pack_layer(plan, machine)
-        parameters = pack_parameters(plan.layer)
+        computed = plan.layer.factor is not None and bool(plan.layer.factor.parameters)
+        parameters = b"" if computed else pack_parameters(plan.layer)
         table = append(_pack_table(plan.layer))
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
@@ -71,10 +75,32 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     return b"".join(parts), places
 
 
+def with_computed(places: Mapping[int, tuple[BlockImage, ...]], plans: Mapping[int, LayerPlan], memory: MemoryPlan,
+                  machine: Machine) -> dict[int, tuple[BlockImage, ...]]:
+    """Return ``places`` with those of weights and parameters that are tensors: spans that may lie behind the image."""
+    found = dict(places)
+    for index, plan in plans.items():
+        factor = plan.layer.factor
+        if factor is None:
+            continue
+        size = TILE_BYTES * machine.lanes * plan.nest.steps
+        weights = memory.tensors[factor.weights] - memory.weights
+        images = []
+        for block, image in zip(plan.blocks, found[index], strict=True):
+            first = weights + block.first_group * size
+            image = replace(image, main=Span(first, first + block.groups * size))
+            if factor.parameters:
+                first = memory.tensors[factor.parameters] - memory.weights + 8 * block.first_channel
+                image = replace(image, parameters=Span(first, first + 8 * block.channels))
+            images.append(image)
+        found[index] = tuple(images)
+    return found
+
+
 def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
     """Return the main words and the ninth words of every block."""
     layer, nest = plan.layer, plan.nest
-    if nest.algorithm is Algorithm.POOL:
+    if nest.algorithm is Algorithm.POOL or layer.factor is not None:
         nothing = [b""] * len(plan.blocks)
         return nothing, nothing
     if nest.winograd:

@@ -132,6 +132,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
         return _refused(model, machine, list(map(_refusal, (error, *error.others))))
     if not network.layers:
         raise UnsupportedModelError(f"Model {model.name!r} must have a layer to compile, and has none")
+    about_model = model_warnings(network)
     try:
         network, plans = fit_network(network, machine)
         plans = chain(plans, network, machine, BEST)
@@ -144,7 +145,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
     total = sum(each.predicted_cycles for each in explained)
     layers = tuple(_checked(layer, each, total) for layer, each in zip(network.layers, explained, strict=True))
     noisy = source.ranges is not None and source.ranges.kind is RangesKind.NOISE
-    warnings = (*(source.notes if noisy else ()), *model_warnings(network))
+    warnings = (*(source.notes if noisy else ()), *about_model)
     return Check(model=model.stem, machine=machine.name, layers=layers, refusals=(), warnings=warnings,
                  memory=_memory(network, plans, machine, memory_limit))
 

@@ -235,10 +235,12 @@ class _Judge:
     def _alone(self, layer: AnyLayer) -> np.ndarray | None:
         """Return what the reference makes of ONNX Runtime's own inputs; None if that does not show them."""
         values = self._theirs
-        if not all(name in values or name in self._network.constants for name in layer.reads):
+        images = layer.factor.images if not isinstance(layer, CoreLayer) and layer.factor else ()
+        if not all(name in values or name in self._network.constants or name in images for name in layer.reads):
             return None
         if isinstance(layer, CoreLayer):
             return run_core_layer(layer, self._network, values)
         other = values[layer.residual.tensor].reshape(layer.conv_shape) if layer.residual else None
         shape = self._network.tensors[layer.output].array_shape
-        return run_layer(layer, values[layer.input].reshape(layer.in_shape), other).reshape(shape)
+        factor = values[layer.factor.tensor] if layer.factor else None
+        return run_layer(layer, values[layer.input].reshape(layer.in_shape), other, factor).reshape(shape)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_operators import OneLayer, QAdd, QPass
+from tilewright.compiler.graph.integer_operators import OneLayer, QAdd, QPass, QScale
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.scales import tensor_info
@@ -54,8 +54,9 @@ class FuseResidual(Pass):
 def _taker(graph: Graph, value: str) -> Node | None:
     """Return the operator that computes ``value`` and can take the addition on."""
     node = graph.producer(value)
-    if node is None or not isinstance(node.operator, OneLayer) or node.operator.residual is not None \
-            or graph.only_reader(value) is None:
+    # A product may come negated, which its table undoes behind the addition.
+    if node is None or not isinstance(node.operator, OneLayer) or isinstance(node.operator, QScale) \
+            or node.operator.residual is not None or graph.only_reader(value) is None:
         return None
     return node
 

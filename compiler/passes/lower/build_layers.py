@@ -18,6 +18,7 @@ from tilewright.compiler.graph.integer_operators import (
     QConvTranspose,
     QInterpolate,
     QPass,
+    QScale,
     Quantize,
     TakesTable,
 )
@@ -65,6 +66,7 @@ from tilewright.compiler.passes.lower.build_core import (
     flat_info,
     is_core,
 )
+from tilewright.compiler.passes.lower.build_product import product_layer
 from tilewright.isa.numerics import pack_scale, wrap
 
 __all__ = ["build_network"]
@@ -174,6 +176,8 @@ class _Build:
     def data_inputs(self, node: Node) -> tuple[str, ...]:
         """Return the tensors that a node reads, constants left out."""
         operator = node.operator
+        if isinstance(operator, QScale):
+            return node.inputs[:2]
         if isinstance(operator, OneLayer) and operator.residual is not None:
             return node.inputs[0], operator.residual.tensor
         if isinstance(operator, TakesTable):
@@ -190,6 +194,10 @@ class _Build:
                 return self.interpolated(node, operator, name)
             case QInterleave(steps):
                 return self.interleaved(node, steps, name)
+            case QScale() as operator:
+                names = *node.inputs[:2], operator.own_output or node.output, node.output
+                types = tuple(tensor_info(self.graph.tensors[each]) for each in names)
+                return [product_layer(node, operator, name, types)]
             case OneLayer() as operator:
                 return [self.layer(node, operator, name)]
             case QConcat(axis):

@@ -35,6 +35,7 @@ from tilewright.compiler.graph.onnx_operators import (
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.interpolate import interpolated
+from tilewright.compiler.passes.recognise.qdq.broadcasts import by_vector
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
@@ -126,8 +127,11 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         return clamped_behind(group, *(moved(group) if isinstance(operator, OnnxMove) else shuffled(group)))
     if isinstance(operator, _Affine) and (found := scaled(group)) is not None:
         return found
-    if isinstance(operator, OnnxMul) and group.clip is None:
-        return multiplied(group)
+    if isinstance(operator, OnnxMul):
+        if (found := by_vector(group)) is not None:
+            return found
+        if group.clip is None:
+            return multiplied(group)
     graph, node = _integer(group)
     if isinstance(operator, OnnxOperator) and operator.rounded:
         node = node.with_operator(exact=False)

@@ -1,0 +1,152 @@
+"""A computed vector as the weights and parameters that ``ldw`` loads, written by ordinary layers: docs/datapath.md.
+
+A product by a vector per channel is a depthwise convolution of one pixel (``Layer.factor``). What the weight memory
+wants, 16 bytes for each lane of which one is the weight, is a convolution too: from a pixel of the channels of a lane
+group to a pixel of all its words, zeros included. So no byte of it need be there before. Halves of nine bits are
+
+    floor(v / 2) = rne((2 v - 1) / 4)        ceil(v / 2) = rne((2 v + 1) / 4)
+
+and the bytes of the bias, - x_zero · v, are tables of the factor; scales stand beside them as constants.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.network.layers import (
+    AnyLayer,
+    ChannelFactor,
+    Layer,
+    Network,
+    Place,
+    Requantisation,
+    Shape,
+    TensorInfo,
+)
+from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.numerics import pack_scale
+
+__all__ = ["with_factor_images"]
+
+_PARAMETER_BYTES = 8
+_BIAS_BYTES = 4
+
+
+def with_factor_images(network: Network, machine: Machine) -> Network:
+    """Return ``network`` with layers before each product that write its weights and parameters for ``machine``."""
+    layers: list[AnyLayer] = []
+    tensors = dict(network.tensors)
+    for layer in network.layers:
+        if isinstance(layer, Layer) and layer.factor is not None and not layer.factor.images:
+            images = _ProductImages(layer, layer.factor, tensors[layer.factor.tensor], machine)
+            layer = images.written()
+            layers += images.layers
+            tensors |= {info.name: info for info in images.tensors}
+        layers.append(layer)
+    return replace(network, layers=tuple(layers), tensors=tensors) if len(layers) > len(network.layers) else network
+
+
+class _ProductImages:
+    """The layers and tensors that one product needs."""
+
+    def __init__(self, product: Layer, factor: ChannelFactor, vector: TensorInfo, machine: Machine) -> None:
+        self.product, self.factor, self.vector, self.machine = product, factor, vector, machine
+        self.layers: list[Layer] = []
+        self.tensors: list[TensorInfo] = []
+
+    def written(self) -> Layer:
+        """Write what is to be loaded; return the product with its names."""
+        factor = replace(self.factor, weights=self._weights())
+        if self.product.pad_value:
+            factor = replace(factor, parameters=self._parameters())
+        return replace(self.product, factor=factor)
+
+    def _weights(self) -> str:
+        """Write the words of every lane group, a row each."""
+        channels, lanes = self.product.in_shape[0], self.machine.lanes
+        size = TILE_BYTES * self.factor.halves * lanes
+        groups, left = divmod(channels, lanes)
+        image = self._tensor("weights", (size, groups + (left > 0), 1))
+        for first, rows, count in ((0, groups, lanes), (groups, 1, left)):
+            if rows and count:
+                part = self._part(image, f"{first}:{first + rows}", (size, rows, 1),
+                                  Place(parent=image.name, offset=first * size, row_step=size, pixel_step=size))
+                source = self._view((count, rows, 1), first * lanes)
+                self._scatter(f"{self.product.name}:weights[{first}:{first + rows}]", source, part)
+        return image.name
+
+    def _scatter(self, name: str, source: TensorInfo, target: TensorInfo) -> None:
+        """Add the convolution from the channels of lane groups to their words."""
+        halves, count, outputs = self.factor.halves, source.shape[0], target.shape[0]
+        sign, zero = (-1 if self.factor.negated else 1), self.factor.zero_point
+        weights, bias = np.zeros((outputs, count, 1, 1), np.int8), np.zeros(outputs, np.int32)
+        clusters, per_cluster = self.machine.clusters, self.machine.lanes_per_cluster
+        for half in range(halves):
+            for lane in range(count):
+                cluster, inner = divmod(lane, per_cluster)
+                byte = ((half * per_cluster + inner) * clusters + cluster) * TILE_BYTES + lane
+                weights[byte, lane] = sign * halves
+                bias[byte] = -sign * zero * halves + (2 * half - 1 if halves > 1 else 0)
+        scale = np.full(outputs, 0.25 if halves > 1 else 1.0, np.float32)
+        self._layer(name, source, target, weights, bias, scale)
+
+    def _parameters(self) -> str:
+        """Write bias and scale of every channel."""
+        channels = self.product.in_shape[0]
+        image = self._tensor("parameters", (_PARAMETER_BYTES, 1, channels))
+        values = (np.arange(-128, 128) - self.factor.zero_point) * (-1 if self.factor.negated else 1)
+        biases = (-self.product.pad_value * values).astype("<i4").view(np.int8).reshape(-1, _BIAS_BYTES)
+        source = self._view((1, 1, channels))
+        mantissa, shift = pack_scale(float(self.product.requantisation.scale[0]))
+        constant = np.array([mantissa | shift << 24], "<u4").view(np.int8).astype(np.int32)
+        self._layer(f"{self.product.name}:scale", source, self._bytes(image, _BIAS_BYTES, _BIAS_BYTES),
+                    np.zeros((_BIAS_BYTES, 1, 1, 1), np.int8), constant, np.ones(_BIAS_BYTES, np.float32))
+        tables: dict[bytes, list[int]] = {}
+        for byte in range(_BIAS_BYTES):
+            tables.setdefault(biases[:, byte].tobytes(), []).append(byte)
+        for table, places in tables.items():
+            first, *others = (self._bytes(image, byte, 1) for byte in places)
+            self._layer(f"{self.product.name}:bias[{places[0]}]", source, first, None, np.zeros(1, np.int32),
+                        np.ones(1, np.float32))
+            self.layers[-1] = replace(self.layers[-1], table=np.frombuffer(table, np.int8),
+                                      also=tuple(other.name for other in others))
+        return image.name
+
+    def _bytes(self, image: TensorInfo, first: int, count: int) -> TensorInfo:
+        """Return bytes ``first`` .. of the parameters of every channel."""
+        _, _, channels = image.shape
+        return self._part(image, f"byte {first}", (count, 1, channels), Place(
+            parent=image.name, offset=first, row_step=_PARAMETER_BYTES * channels, pixel_step=_PARAMETER_BYTES))
+
+    def _layer(self, name: str, source: TensorInfo, target: TensorInfo, weights: np.ndarray | None, bias: np.ndarray,
+               scale: np.ndarray) -> None:
+        self.layers.append(Layer(
+            name=name, kind="pass" if weights is None else "conv", onnx_nodes=self.product.onnx_nodes,
+            input=source.name, output=target.name, in_shape=source.shape, conv_shape=target.shape,
+            out_shape=target.shape, weights=weights, bias=bias,
+            requantisation=Requantisation(scale=scale, zero_point=0)))
+
+    def _tensor(self, what: str, shape: Shape) -> TensorInfo:
+        info = TensorInfo(name=f"{self.product.output}:{what}", shape=shape, scale=np.float32(1), zero_point=0)
+        self.tensors.append(info)
+        return info
+
+    def _part(self, whole: TensorInfo, what: str, shape: Shape, place: Place) -> TensorInfo:
+        """Return the part of ``whole`` at ``place``, or itself if that is all of it."""
+        if shape == whole.shape:
+            return whole
+        info = replace(whole, name=f"{whole.name}[{what}]", shape=shape, place=place)
+        self.tensors.append(info)
+        return info
+
+    def _view(self, shape: Shape, first: int = 0) -> TensorInfo:
+        """Return elements ``first`` .. of the vector in another shape."""
+        parent, offset = self.vector.name, first
+        if self.vector.place is not None:
+            parent, offset = self.vector.place.parent, self.vector.place.offset + first
+        channels, _, width = shape
+        info = TensorInfo(name=f"{self.product.output}:factor[{first}]{'x'.join(map(str, shape))}", shape=shape,
+                          scale=self.vector.scale, zero_point=self.vector.zero_point, unsigned=self.vector.unsigned,
+                          place=Place(parent=parent, offset=offset, row_step=width * channels, pixel_step=channels))
+        self.tensors.append(info)
+        return info
