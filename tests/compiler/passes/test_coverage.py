@@ -47,6 +47,16 @@ def affine(model, op):
     return between(model, op, model.constant(model.rng.uniform(0.5, 1.5, (4, 1, 1)).astype(np.float32)), scale=0.05)
 
 
+def by_channel(model, op):
+    x = model.input(SHAPE)
+    factor, y = model.average(x), model.value(SHAPE, np.float32(0.01))
+    if op == "QLinearMul":
+        names = [name for value in (x, factor) for name in (value.name, *model.parameters(value))]
+        model.node(op, [*names, *model.parameters(y)], y.name, "com.microsoft")
+        return y
+    return between(model, op, model.dequantised(factor), x=x, scale=y.scale)
+
+
 def transposes(model):
     real = model.dequantised(model.conv(model.input(SHAPE), 4))
     there = model.node("Transpose", [real], "there", perm=(0, 2, 3, 1))
@@ -112,6 +122,8 @@ def example(op, line):
         y = model.matmul(model.input((1, 12)), 5)
     elif line.runs_on == ("act",) and name == "Add":
         y = model.add(model.input(SHAPE), model.input(SHAPE))
+    elif "QLinearMul" in line.operators:
+        y = by_channel(model, op)
     elif "BatchNormalization" in line.operators:
         y = affine(model, op)
     elif name in ("GlobalAveragePool", "AveragePool"):
