@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs area clean board calibrate
+.PHONY: help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area clean board calibrate
 
 BIN := .venv/bin
 
@@ -74,6 +74,9 @@ docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md a
 	    technologies=tilewright.energy.technologies_page; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
+
+real-networks: setup  ## write docs/real-networks.md again: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
+	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
 
 area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md

@@ -1,5 +1,6 @@
 """Render which ONNX operators run where, within what limits and how exactly, as the manual page docs/operators.md."""
 
+import json
 from pathlib import Path
 
 from tilewright.compiler.kernels.registry import KERNELS
@@ -10,11 +11,15 @@ from tilewright.tools.templates import render
 __all__ = ["page"]
 
 _TEMPLATE = Path(__file__).with_name("operators_page.md.j2")
+_REAL_NETWORKS = Path(__file__).resolve().parents[1] / "docs" / "real-networks.json"
+"""What `bench.real_networks` has found: the networks that the core is busy with, and why."""
 
 
 def page() -> str:
     """Return the page's text."""
-    return render(_TEMPLATE, runs_on=RUNS_ON, datapath=DATAPATH, kernels=KERNELS.values(), expanded=EXPANDED)
+    busy = json.loads(_REAL_NETWORKS.read_text(encoding="utf-8"))["over_a_tenth"] if _REAL_NETWORKS.exists() else []
+    return render(_TEMPLATE, runs_on=RUNS_ON, datapath=DATAPATH, kernels=KERNELS.values(), expanded=EXPANDED,
+                  busy=busy)
 
 
 if __name__ == "__main__":

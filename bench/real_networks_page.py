@@ -1,0 +1,135 @@
+"""The page docs/real-networks.md: what published networks take, what of them the core computes, how exact they are."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.tools.markdown import digits, percent, table
+from tilewright.tools.templates import render
+
+__all__ = ["MUCH", "NetworkFacts", "real_networks_page"]
+
+MUCH = 0.1
+"""A network that spends more of its cycles on the core is named with the reason."""
+
+_TEMPLATE = Path(__file__).with_name("real_networks_page.md.j2")
+_NAMED_CAUSES = 0.01
+"""Causes of a smaller part of all cycles are left out of the reason."""
+
+_HEADS = ("network", "from", "what runs where", "cycles", "core", "against ONNX Runtime")
+_WORTH_NAMING = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFacts:
+    """What is known of a network.
+
+    Attributes
+    ----------
+    name, source, licence, given : str
+        From the list; ``given`` are the options that it is run with.
+    missing, refused, crashed : str
+        A file that is not there, the sentence that refuses it, an exception; empty if it ran.
+    cycles, macs : int
+    layers : dict of str to int
+        How many layers each algorithm computes; ``core`` is the host core.
+    core_share : float
+        Of the cycles.
+    causes : list of dict
+        What the core computes: those of `runtime.execution.core_share.CoreCause`, layers by number.
+    ranges : str
+        What its ranges were measured on, if it was quantised here.
+    matches : bool or None
+        Whether all that was compared is ONNX Runtime's.
+    compared, floats, loose, levels : int
+    untrusted, difference : str
+        As in `runtime.oracle.comparison.Comparison`.
+    """
+
+    name: str
+    source: str
+    licence: str
+    given: str = ""
+    missing: str = ""
+    refused: str = ""
+    crashed: str = ""
+    cycles: int = 0
+    macs: int = 0
+    layers: dict[str, int] = field(default_factory=dict)
+    core_share: float = 0.0
+    causes: list[dict[str, Any]] = field(default_factory=list)
+    ranges: str = ""
+    matches: bool | None = None
+    compared: int = 0
+    floats: int = 0
+    loose: int = 0
+    levels: int = 0
+    untrusted: str = ""
+    difference: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "NetworkFacts":
+        """Return the facts that ``asdict`` and JSON have turned into ``data``."""
+        return cls(**data)
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was compiled and run."""
+        return not (self.missing or self.refused or self.crashed)
+
+    @property
+    def busy(self) -> str:
+        """The core's share and its causes, in words, if it is more than ``MUCH``; else empty."""
+        if self.core_share <= MUCH:
+            return ""
+        causes = [f"{cause['operator']} {percent(cause['share'], 1)} ({cause['reason']})" for cause in self.causes
+                  if cause["share"] >= _NAMED_CAUSES]
+        return f"{percent(self.core_share)} of {digits(self.cycles)} cycles: {', '.join(causes)}"
+
+
+def real_networks_page(networks: Sequence[NetworkFacts]) -> str:
+    """Return the page."""
+    ran = [each for each in networks if each.ran]
+    return render(
+        _TEMPLATE, networks=table(_HEADS, map(_row, ran), left=None) if ran else "",
+        busy=[each for each in ran if each.busy],
+        refused=[(each, clause(each.refused)) for each in networks if each.refused],
+        crashed=[each for each in networks if each.crashed], missing=[each for each in networks if each.missing],
+        ran=len(ran), listed=len(networks))
+
+
+def clause(sentence: str) -> str:
+    """Return what is the matter of a refusal, without its last clause: what to do."""
+    return (sentence.rpartition(";")[0] or sentence).strip().rstrip(".")
+
+
+def _row(facts: NetworkFacts) -> list[str]:
+    name = f"{facts.name} ({facts.given})" if facts.given else facts.name
+    noise = "; ranges from noise" if facts.ranges == "noise" else ""
+    return [name, f"{facts.source}, {facts.licence}", _where(facts) + noise, digits(facts.cycles),
+            percent(facts.core_share, 1), _exactness(facts)]
+
+
+def _where(facts: NetworkFacts) -> str:
+    """Return how many layers each algorithm computes, and the operators that the core is busy with."""
+    parts = [f"{count} {name}" for name, count in sorted(facts.layers.items(), key=lambda each: -each[1])
+             if name != "core"]
+    if count := facts.layers.get("core", 0):
+        named = list(dict.fromkeys(cause["operator"] for cause in facts.causes if cause["share"] >= _WORTH_NAMING))
+        parts.append(f"core {count}" + (f" ({', '.join(named)})" if named else ""))
+    return ", ".join(parts)
+
+
+def _exactness(facts: NetworkFacts) -> str:
+    if facts.untrusted:
+        return facts.untrusted
+    if facts.matches is None:
+        return "nothing to compare"
+    if not facts.matches:
+        return f"**differs**: {facts.difference}"
+    held = facts.compared - facts.floats - facts.loose
+    said = [f"{held} tensors equal"] if held else []
+    said += [f"{facts.floats} of floats nearly"] if facts.floats else []
+    said += [f"{facts.loose} declared, up to {facts.levels} levels off"] if facts.loose else []
+    return ", ".join(said)
