@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from tests.fuzz.channel_factors import excited
 from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
@@ -233,14 +234,11 @@ class _Growth:
     def gate(self, x: Value) -> Value | None:
         """Multiply by a function of the same tensor (SiLU), or scale channels by their averages."""
         model = self.model
+        if len(x.shape) == 4 and self.choices.chance(40):
+            return excited(model, self.choices, x)
         if self.form == "qoperator":
             return None
-        if len(x.shape) == 4 and self.choices.chance(40):
-            pooled = model.average(x)
-            weights = self.unary_of("HardSigmoid", {"alpha": 1 / 6, "beta": 0.5}, 1 / 256,
-                                    model.conv(pooled, x.shape[1], kernel=1))
-        else:
-            weights = self.unary_of("Sigmoid", {}, 1 / 256, x)
+        weights = self.unary_of("Sigmoid", {}, 1 / 256, x)
         out = model.value(x.shape, np.float32(x.scale * 0.7))
         model.quantised(model.node("Mul", [model.dequantised(x), model.dequantised(weights)],
                                    f"float{len(model.nodes)}"), out)
@@ -470,7 +468,7 @@ def _one(add: Callable[[_Growth, Value], Value | None]) -> Step:
 
 _STEPS: tuple[Step, ...] = (
     *[_one(_Growth.conv)] * 8, *[_one(_Growth.pool)] * 3, *[_one(_Growth.add)] * 3, *[_one(_Growth.concat)] * 2,
-    *[_one(_Growth.unary)] * 4, _one(_Growth.clip), _one(_Growth.gate), _one(_Growth.pad), _one(_Growth.resize),
+    *[_one(_Growth.unary)] * 4, _one(_Growth.clip), *[_one(_Growth.gate)] * 2, _one(_Growth.pad), _one(_Growth.resize),
     _Growth.split, _one(_Growth.slice), _one(_Growth.combine), _one(_Growth.transposed_conv), _one(_Growth.shuffle),
     _one(_Growth.mean), _one(_Growth.normalise), _one(_Growth.flatten))
 
