@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -183,7 +184,8 @@ class _Evaluation:
                 yield each, answerer.answer([self._images.feed(index) for index in each])
             return
         with _processes(jobs, replace(self._question, threads=1), self._files) as pool:
-            futures = {pool.submit(_answer_here, each): each for each in missing}
+            with _no_interruption():  # the processes start here, and take no interruption: this one ends them
+                futures = {pool.submit(_answer_here, each): each for each in missing}
             for future in as_completed(futures):
                 try:
                     yield futures[future], future.result()
@@ -195,6 +197,19 @@ class _Evaluation:
 def _times(count: int, done: Callable[[], None]) -> None:
     for _ in range(count):
         done()
+
+
+@contextmanager
+def _no_interruption() -> Iterator[None]:
+    """Ignore SIGINT until the block ends, and in processes that it starts for good."""
+    if threading.current_thread() is not threading.main_thread():  # others may not set it
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

@@ -35,6 +35,11 @@ def test_images_that_part_are_named_up_to_a_limit():
     assert any("in 4 images" in line and "0.5" in line and "0, 1, 2, 3" in line for line in summary(many))
 
 
+def test_floats_that_are_nearly_equal_are_not_called_equal():
+    assert any("bit for bit" in line for line in summary(report(engine="fast")))
+    assert not any("bit for bit" in line for line in summary(report(engine="fast", off=np.array([0, 1e-7, 0, 0]))))
+
+
 def test_what_limits_a_comparison_is_said():
     def lines(**changed):
         return "\n".join(summary(report(**changed)))
