@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tilewright.compiler.kernels.language.c_helpers import helper_text
 from tilewright.compiler.kernels.language.kernel import CTYPES
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.kernels.staging import stage_of
 from tilewright.isa.program import Call, Function, Operand
 
@@ -24,7 +24,7 @@ def calls_of(function: Function) -> tuple[Call, ...]:
 
 def shared_functions(calls: Iterable[Call]) -> list[str]:
     """Return the C functions that the kernels of ``calls`` share, each once."""
-    text = helper_text(dict.fromkeys(name for call in calls for name in KERNELS[call.kernel].helpers(call)))
+    text = helper_text(dict.fromkeys(name for call in calls for name in CORE_KERNELS[call.kernel].helpers(call)))
     return ["", *text.splitlines()] if text else []
 
 
@@ -48,7 +48,7 @@ def core_function(call: Call, name: str) -> list[str]:
     described = ", ".join(_describe(operand) for _, operand in present) or "nothing"
     return [f"/* {call.kernel}: {described} -> {_describe(call.output)}. */",
             f"static __attribute__((noinline)) void {name}(", f"{_INDENT}{', '.join(parameters)})", "{",
-            *(_INDENT + line if line else "" for line in KERNELS[call.kernel].c_body(call, name)), "}"]
+            *(_INDENT + line if line else "" for line in CORE_KERNELS[call.kernel].c_body(call, name)), "}"]
 
 
 def call_text(call: Call, name: str) -> str:

@@ -1,6 +1,6 @@
 """Check a program from an untrusted file before it is run: known names, bounded loops, operands that fit."""
 
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call, Issue, Loop, Program, ProgramError, Statement
@@ -60,10 +60,10 @@ def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
 
 def _check_call(call: Call) -> None:
     """Raise :exc:`ProgramError` unless there is such a kernel and it takes ``call``."""
-    if call.kernel not in KERNELS:
+    if call.kernel not in CORE_KERNELS:
         raise ProgramError(f"Call must be of a kernel of the host core, not {call.kernel!r:.40}")
     try:
-        refusal = KERNELS[call.kernel].refusal(call)
+        refusal = CORE_KERNELS[call.kernel].refusal(call)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # A kernel asks for what its operator must have; what a damaged file lacks shows as one of these.
         refusal = f"its operands or attributes make no sense ({error})"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.kernels.staging import call_cycles
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -20,7 +20,7 @@ def run_call(call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
     ValueError
         If the result has other dims or another type than the output of ``call``: it makes no sense.
     """
-    kernel = KERNELS[call.kernel]
+    kernel = CORE_KERNELS[call.kernel]
     with np.errstate(all="ignore"):
         result = np.asarray(kernel.compute(call, arrays))
     if result.shape != call.output.dims or result.dtype != call.output.dtype:

@@ -1,6 +1,6 @@
 """Why the host core cannot run a call, if it cannot: an operator, a type or a rank that no kernel takes."""
 
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.program import DTYPES, MAX_RANK, Call
 
 __all__ = ["WAY_OUT", "refusal_of"]
@@ -11,7 +11,7 @@ WAY_OUT = "compute that part of the model outside, or replace the node by one th
 
 def refusal_of(call: Call) -> str | None:
     """Return why the host core cannot run ``call``, or None if it can."""
-    kernel = KERNELS.get(call.kernel)
+    kernel = CORE_KERNELS.get(call.kernel)
     if kernel is None:
         return "the host core has no kernel for this operator"
     for operand in call.operands:

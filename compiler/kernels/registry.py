@@ -1,8 +1,14 @@
-"""All kernels by operator name; each family is one file."""
+"""All kernels by operator name; each family is one file.
+
+``KERNELS`` are operators that a model may have; ``CORE_KERNELS`` also those that the compiler makes of several.
+"""
 
 from collections.abc import Mapping
 
 from tilewright.compiler.kernels.language.kernel import Kernel
+from tilewright.compiler.kernels.levels.look_up import LOOK_UP
+from tilewright.compiler.kernels.levels.response_of_levels import RESPONSE_OF_LEVELS
+from tilewright.compiler.kernels.levels.softmax_of_levels import LOG_SOFTMAX_OF_LEVELS, SOFTMAX_OF_LEVELS
 from tilewright.compiler.kernels.operators import (
     arithmetic,
     convolution,
@@ -17,9 +23,11 @@ from tilewright.compiler.kernels.operators import (
     window_pooling,
 )
 
-__all__ = ["KERNELS"]
+__all__ = ["CORE_KERNELS", "KERNELS"]
 
 _FAMILIES: tuple[tuple[Kernel, ...], ...] = (
     arithmetic.KERNELS, quantisation.KERNELS, movement.KERNELS, resize.KERNELS, reduction.KERNELS, softmax.KERNELS,
     convolution.KERNELS, window_pooling.KERNELS, linear.KERNELS, normalisation.KERNELS, (products.QLINEAR_MUL,))
 KERNELS: Mapping[str, Kernel] = {kernel.op: kernel for family in _FAMILIES for kernel in family}
+CORE_KERNELS: Mapping[str, Kernel] = {**KERNELS, **{kernel.op: kernel for kernel in (
+    LOOK_UP, SOFTMAX_OF_LEVELS, LOG_SOFTMAX_OF_LEVELS, RESPONSE_OF_LEVELS)}}

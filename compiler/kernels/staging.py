@@ -6,7 +6,7 @@ those of int8 tensors are a byte each. So copying pays wherever elements are sma
 
 from dataclasses import dataclass, replace
 
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import DTYPES, Call, Operand
 
@@ -56,7 +56,7 @@ def staged_if_quicker(call: Call, memory: MemoryTiming) -> Call:
 
 def call_cycles(call: Call, memory: MemoryTiming) -> int:
     """Return the cycles that the host core is expected to take for ``call``, copies included."""
-    kernel = KERNELS[call.kernel]
+    kernel = CORE_KERNELS[call.kernel]
     if not call.staged:
         return kernel.cycles(call, memory)
     return kernel.cycles(call, _OWN_MEMORY) + sum(_copy_cycles(operand, memory) for operand in call.operands)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilewright.compiler.kernels.language.kernel import Kernel
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.operands import constant_operand, tensor_operand
 from tilewright.isa.program import ABSENT, Call
@@ -19,7 +19,7 @@ __all__ = ["core_call"]
 def core_call(layer: CoreLayer, tensors: Mapping[str, TensorInfo], constants: Mapping[str, np.ndarray],
               addresses: Mapping[str, int] | None = None) -> Call:
     """Return the call that ``layer`` is; operands that have none of the ``addresses`` are at 0."""
-    kernel = KERNELS.get(layer.op)
+    kernel = CORE_KERNELS.get(layer.op)
     places = addresses or {}
     attrs = {name: _plain(value) for name, value in layer.attrs.items()}
     known = kernel.values if kernel is not None else {}

@@ -23,6 +23,8 @@ from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
 from tilewright.compiler.passes.images.as_images import AsImages
 from tilewright.compiler.passes.lower.build_layers import build_network
+from tilewright.compiler.passes.lower.fuse_core import FuseCore
+from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
 from tilewright.compiler.passes.recognise.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
 from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
@@ -55,7 +57,7 @@ CANONICALISATION = (
 _FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())
 """Those → one operator per layer."""
 
-PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION)
+PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())
 
 
 def _passes(options: Options) -> tuple[Pass, ...]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
@@ -197,7 +197,7 @@ class _Judge:
         """Tell whether ONNX Runtime's result must be met exactly."""
         if not layer.exact or self._rough & set(layer.reads):
             return False
-        return not isinstance(layer, CoreLayer) or KERNELS[layer.op].exactness == "exact"
+        return not isinstance(layer, CoreLayer) or CORE_KERNELS[layer.op].exactness == "exact"
 
     def verdict(self, layer: AnyLayer) -> tuple[Verdict, np.ndarray]:
         """Judge the next layer; return the verdict and where its tensor differs from ONNX Runtime's."""

@@ -36,6 +36,7 @@ def kernels_side_by_side():
     channel = constant("channel", rng.uniform(0.5, 2, (8, 1, 1)))
     vectors = [constant(f"vector{k}", rng.uniform(0.5, 2, 8)) for k in range(4)]
     scale, zero = constant("scale", 0.02), constant("zero", 3, np.int8)
+    levels = {"y_scale": 1 / 256, "y_zero_point": -128}
     layers = [
         ("Mul", ("x", channel), image), ("Div", ("x", channel), image), ("Greater", ("x", channel), image, "bool"),
         ("Add", ("x", channel), image), ("Max", ("x", channel), image), ("Sqrt", (channel,), (8, 1, 1)),
@@ -45,6 +46,12 @@ def kernels_side_by_side():
         ("HardSwish", ("x",), image), ("Round", ("x",), image),
         ("Relu", ("q",), image, "int8"), ("QuantizeLinear", ("x", scale, zero), image, "int8"),
         ("DequantizeLinear", ("q", scale, zero), image), ("Cast", ("x",), image, "int32", {"to": 6}),
+        ("LookUp", ("q", constant("table", rng.normal(size=256))), image),
+        ("SoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
+        ("LogSoftmaxOfLevels", ("q",), image, "float32", {"scale_value": 0.06, "axis": 1}),
+        ("SoftmaxOfLevels", ("q",), image, "int8", {"scale_value": 0.06, "axis": 1, **levels}),
+        ("ResponseOfLevels", ("q",), image, "int8",
+         {"scale_value": 0.5, "zero_point_value": 3, "size": 5, "y_scale": 0.4, "y_zero_point": 3}),
         ("Transpose", ("q",), (1, 6, 5, 8), "int8", {"perm": [0, 2, 3, 1]}), ("Transpose", ("x",), (5, 6, 8, 1)),
         ("Reshape", ("q", constant("shape", [1, 240], np.int64)), (1, 240), "int8"),
         ("Concat", ("q", "q"), (1, 16, 6, 5), "int8", {"axis": 1}),

@@ -8,7 +8,7 @@ import pytest
 from tests.support.core_cases import CASES, library_network
 from tests.support.core_networks import NETWORKS, inputs_of
 from tilewright.compiler.compile import compile_layers, emit_elf
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.isa.program import Call
@@ -67,7 +67,7 @@ def test_the_baseline_in_parts_has_the_layers_of_the_core_too(tmp_path, monkeypa
 
 def test_every_kernel_computes_in_rtl_what_it_does_in_numpy(tmp_path):
     """All kernels side by side in one program."""
-    assert {case.op for case in CASES} == set(KERNELS)
+    assert {case.op for case in CASES} == set(CORE_KERNELS)
     network, size = library_network(), PRESETS["base"]
     compiled = compile_layers(network, size, keep_tensors=True)
     inputs, timing = inputs_of(network), MemoryTiming.default(size)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 
 from tests.fuzz.channel_factors import excited
 from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
+from tests.fuzz.levels import random_levels, random_tail
 from tests.fuzz.resizes import random_resize
 from tests.support.onnx_models import ModelBuilder, Value
 
@@ -318,6 +318,10 @@ class _Growth:
         found = random_resize(self.choices, self.model, self.form, x.shape, MAX_ELEMENTS)
         return None if found is None else self._moved_float("Resize", x, *found[:2], **found[2])
 
+    def levels(self, x: Value) -> Value | None:
+        """Add what the host core computes with levels."""
+        return None if self.form != "qdq" else random_levels(self.choices, self.model, x)
+
     def split(self, x: Value) -> list[Value] | None:
         """Cut the channels in two."""
         channels = x.shape[1]
@@ -427,18 +431,7 @@ class _Growth:
         model, x = self.model, self._operand()
         source = x.name if self.form == "float" else model.node(
             "DequantizeLinear", [x.name, *model.parameters(x)], f"float{len(model.nodes)}")
-        op = self.choices.pick(("Softmax", "ArgMax", "LogSoftmax", "Exp", "Pow", "Relu"))
-        name, kind, shape = f"tail{len(model.nodes)}", TensorProto.FLOAT, x.shape
-        if op == "ArgMax":
-            model.node(op, [source], name, axis=1, keepdims=1)
-            kind, shape = TensorProto.INT64, (1, 1, *x.shape[2:])
-        elif op == "Pow":
-            model.node(op, [source, model.constant(np.float32(2))], name)
-        elif op in ("Softmax", "LogSoftmax"):
-            model.node(op, [source], name, axis=1)
-        else:
-            model.node(op, [source], name)
-        model.outputs.append(helper.make_tensor_value_info(name, kind, shape))
+        model.outputs.append(random_tail(self.choices, model, source, x.shape))
 
     def _finish(self) -> FuzzGraph:
         ends = list(self.unread.values())[::-1][:_MAX_OUTPUTS]
@@ -470,7 +463,7 @@ _STEPS: tuple[Step, ...] = (
     *[_one(_Growth.conv)] * 8, *[_one(_Growth.pool)] * 3, *[_one(_Growth.add)] * 3, *[_one(_Growth.concat)] * 2,
     *[_one(_Growth.unary)] * 4, _one(_Growth.clip), *[_one(_Growth.gate)] * 2, _one(_Growth.pad), _one(_Growth.resize),
     _Growth.split, _one(_Growth.slice), _one(_Growth.combine), _one(_Growth.transposed_conv), _one(_Growth.shuffle),
-    _one(_Growth.mean), _one(_Growth.normalise), _one(_Growth.flatten))
+    _one(_Growth.mean), _one(_Growth.normalise), _one(_Growth.flatten), _one(_Growth.levels))
 
 _VECTOR_STEPS: tuple[Step, ...] = (
     *[_one(_Growth.dense)] * 4, _one(_Growth.unary), _one(_Growth.add), _one(_Growth.concat), _one(_Growth.clip),

@@ -44,6 +44,9 @@ CASES: Sequence[Case] = (
     *same("GroupNormalization", ("x", "ones4", "ramp4"), num_groups=2),
     *same("LayerNormalization", ("x", "ones6", "ramp6")),
     *same("QuantizeLinear", ("x", "scale", "zero"), "int8"), *same("DequantizeLinear", ("q", "scale", "zero")),
+    *same("LookUp", ("q", "table")),
+    *same("SoftmaxOfLevels LogSoftmaxOfLevels", ("q",), scale_value=0.06, axis=1),
+    *same("ResponseOfLevels", ("q",), "int8", scale_value=0.5, zero_point_value=3, y_scale=0.4, y_zero_point=3, size=3),
     *(Case(op, ("x",), (1, 1, 4, 6), "int64", {"axis": 1}) for op in ("ArgMax", "ArgMin")),
     *(Case(f"Reduce{op}", ("positive", "axes"), (1, 4, 1, 1)) for op in
       ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")),
@@ -85,6 +88,7 @@ def constants() -> dict[str, np.ndarray]:
         "positive": np.abs(floats(*X)) + np.float32(0.1), "slope": floats(4, 1, 1), "low": np.array(-0.5, np.float32),
         "high": np.array(0.75, np.float32), "axis": np.array(2, np.int64), "axes": ints(2, 3), "axis0": ints(0),
         "ones4": np.abs(floats(4)), "ones6": floats(6), "ramp2": floats(2), "ramp4": floats(4), "ramp6": floats(6),
+        "table": floats(256),
         "scale": np.array(0.037, np.float32), "big": np.array(0.9, np.float32), "zero": np.array(3, np.int8),
         "w": floats(2, 4, 3, 3), "wt": floats(4, 3, 2, 2), "wq": rng.integers(-9, 9, (2, 4, 3, 3), np.int8),
         "m": floats(6, 5), "mq": rng.integers(-9, 9, (6, 5), np.int8), "flat": floats(3, 7), "g": floats(2, 7),

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from tilewright.compiler.kernels.language.c_helpers import helper_text
 from tilewright.compiler.kernels.language.c_loops import row_major
 from tilewright.compiler.kernels.language.kernel import CTYPES
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.program import Call, Operand
 from tilewright.runtime.oracle.onnx_runtime import Level, session
 
@@ -46,11 +46,11 @@ def call_of(op: str, arrays: Sequence[np.ndarray | None], out_dims: Sequence[int
     attrs = dict(attrs or {})
     operands = []
     for position, array in enumerate(arrays):
-        name = KERNELS[op].parameters.get(position)
+        name = CORE_KERNELS[op].parameters.get(position)
         if array is not None and name:
             attrs[name] = array.tolist()
-        if array is not None and known and position in KERNELS[op].values:
-            attrs[KERNELS[op].values[position]] = array.tolist()
+        if array is not None and known and position in CORE_KERNELS[op].values:
+            attrs[CORE_KERNELS[op].values[position]] = array.tolist()
         operands.append(ABSENT if array is None or name else Operand(
             0, str(array.dtype), array.shape, strides_of(array.shape, channels_last=channels_last)))
     output = Operand(0, out_dtype, tuple(out_dims), strides_of(out_dims, channels_last=channels_last))
@@ -59,7 +59,7 @@ def call_of(op: str, arrays: Sequence[np.ndarray | None], out_dims: Sequence[int
 
 def compute(call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
     """Return what the kernel's NumPy says; inputs that are parameters are left out."""
-    kernel = KERNELS[call.kernel]
+    kernel = CORE_KERNELS[call.kernel]
     assert kernel.refusal(call) is None, kernel.refusal(call)
     present = [array if operand.dtype else None for array, operand in zip(arrays, call.inputs, strict=True)]
     result = kernel.compute(call, present)
@@ -73,7 +73,7 @@ def c_source(calls: Sequence[Call]) -> str:
     names: dict[str, None] = {}
     bodies = []
     for index, call in enumerate(calls):
-        kernel = KERNELS[call.kernel]
+        kernel = CORE_KERNELS[call.kernel]
         names.update(dict.fromkeys(kernel.helpers(call)))
         parameters = [f"const {CTYPES[each.dtype]} *in{position}" if each.dtype else f"const void *in{position}"
                       for position, each in enumerate(call.inputs)]
@@ -129,7 +129,7 @@ def _memory(array: np.ndarray, operand: Operand) -> np.ndarray:
 def onnx_runtime(op: str, arrays: Sequence[np.ndarray | None], attrs: Mapping[str, Any] | None = None, *,
                  opset: int = 21, domain: str = "", outputs: int = 1) -> np.ndarray:
     """Return ONNX Runtime's first result of one node whose parameters are constants."""
-    parameters = KERNELS[op].parameters
+    parameters = CORE_KERNELS[op].parameters
     names = ["" if array is None else f"x{position}" for position, array in enumerate(arrays)]
     constants = [helper.make_tensor(names[position], TYPES[str(array.dtype)], array.shape, array.ravel().tolist())
                  for position, array in enumerate(arrays) if array is not None and position in parameters]

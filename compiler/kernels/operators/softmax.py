@@ -23,7 +23,7 @@ from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
-__all__ = ["KERNELS", "SUM", "Hardmax", "SoftmaxFamily"]
+__all__ = ["KERNELS", "SUM", "Hardmax", "SoftmaxFamily", "rows_of"]
 
 _SUM_BOUND = "relative 1e-5 (sums in another order)"
 
@@ -52,13 +52,13 @@ class SoftmaxFamily(CheckedKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, ("float32",))
-        _rows_of(call)
+        rows_of(call)
         return source.dtype, source.dims
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         array = arrays[0]
         assert array is not None
-        rows = _rows_of(call)
+        rows = rows_of(call)
         split = rows.split(array)
         top = np.full(rows.count, -np.inf, np.float32)
         for x in split:
@@ -72,7 +72,7 @@ class SoftmaxFamily(CheckedKernel):
         return np.ascontiguousarray(rows.joined(np.broadcast_to(result, split.shape)))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        rows, source = _rows_of(call), call.inputs[0]
+        rows, source = rows_of(call), call.inputs[0]
 
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
@@ -100,7 +100,7 @@ class SoftmaxFamily(CheckedKernel):
         return helper_names(_LARGER, _POWER, SUM, self.finish, self.last)
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        rows = _rows_of(call)
+        rows = rows_of(call)
         accesses = 3 * access_cycles(memory) + (2 if self.keeps else 1) * access_cycles(memory, 0, 1)
         element = accesses + 3 * LOOP + sum(map(expression_cycles,
                                                                         (_LARGER, _POWER, SUM, self.last)))
@@ -116,13 +116,13 @@ class Hardmax(CheckedKernel):
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 1)
         source = required(call, 0, ("float32",))
-        _rows_of(call)
+        rows_of(call)
         return source.dtype, source.dims
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         array = arrays[0]
         assert array is not None
-        rows = _rows_of(call)
+        rows = rows_of(call)
         split = rows.split(array)
         top = np.full(rows.count, -np.inf, np.float32)
         for x in split:
@@ -132,7 +132,7 @@ class Hardmax(CheckedKernel):
         return np.ascontiguousarray(rows.joined(first.astype(np.float32)))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        rows, source = _rows_of(call), call.inputs[0]
+        rows, source = rows_of(call), call.inputs[0]
 
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
@@ -149,12 +149,12 @@ class Hardmax(CheckedKernel):
         return rows.each_row(row)
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        rows = _rows_of(call)
+        rows = rows_of(call)
         each = 3 * access_cycles(memory) + 2 * LOOP + 2 * expression_cycles(_LARGER)
         return START + int(rows.count * rows.length * each)
 
 
-def _rows_of(call: Call) -> Rows:
+def rows_of(call: Call) -> Rows:
     """Return the rows of a softmax: along ``axis``, before opset 13 along all axes from it on."""
     dims = call.inputs[0].dims
     old = opset(call) < 13

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.graph.core_operators import CoreOperator
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import IntegerOperator
 from tilewright.compiler.graph.node import Node
@@ -21,7 +22,7 @@ from tilewright.compiler.graph.onnx_operators import (
 from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.kernels.mac_counts import macs_of
 from tilewright.compiler.kernels.refusal import WAY_OUT, refusal_of
-from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 
@@ -38,10 +39,11 @@ def is_core(node: Node) -> bool:
 
 def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
     """Return the layer of a node that is the host core's."""
-    kernel, operator = KERNELS.get(node.op), node.operator
+    kernel, operator = CORE_KERNELS.get(node.op), node.operator
     assert isinstance(operator, OnnxOperator)
     attrs = {**operator.attributes, **({"opset": graph.opset} if graph.opset else {})}
-    exact = (kernel is None or kernel.exactness == "exact") and not (
+    exact = not (isinstance(operator, CoreOperator) and not operator.exact) and (
+        kernel is None or kernel.exactness == "exact") and not (
         isinstance(operator, _ROUNDED_ONCE)
         and all(isinstance(each.operator, OnnxQuantizeLinear) for each in graph.readers(node.output)))
     known = {**{each: graph.constants[each].shape for each in node.inputs if each in graph.constants},

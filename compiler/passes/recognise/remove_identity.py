@@ -1,11 +1,11 @@
-"""Drop what computes nothing: ``Identity(x)`` and ``Dropout(x)`` become ``x``."""
+"""Drop what computes nothing: ``Identity(x)`` and ``Dropout(x)`` become ``x``, and ``Relu(Relu(x))`` one Relu."""
 
 import numpy as np
 
 from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDropout, OnnxIdentity
+from tilewright.compiler.graph.onnx_operators import OnnxDropout, OnnxIdentity, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
 __all__ = ["RemoveIdentity"]
@@ -20,13 +20,16 @@ class RemoveIdentity(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
-        for output in [node.output for node in graph.nodes if _is_left(node)]:
+        again = {node.output for node in graph.nodes if _repeats(graph, node)}
+        for output in [node.output for node in graph.nodes if _is_left(node) or node.output in again]:
             node = graph.producer(output)
             assert node is not None
             _check(graph, node)
             source = node.inputs[0]
             if output not in graph.outputs:
                 graph = graph.removed(node).replace_all_uses(output, source)
+            elif output in again:
+                continue    # two outputs of the model: each is computed
             elif graph.producer(source) is not None and source not in graph.outputs:
                 graph = graph.removed(node).renamed(source, output)
             else:
@@ -42,6 +45,12 @@ class RemoveIdentity(Pass):
 
 def _is_left(node: Node) -> bool:
     return isinstance(node.operator, OnnxIdentity | OnnxDropout) and not node.reason
+
+
+def _repeats(graph: Graph, node: Node) -> bool:
+    """Tell whether ``node`` is a Relu of a Relu."""
+    before = graph.producer(node.inputs[0]) if isinstance(node.operator, OnnxRelu) else None
+    return before is not None and isinstance(before.operator, OnnxRelu)
 
 
 def _check(graph: Graph, node: Node) -> None:

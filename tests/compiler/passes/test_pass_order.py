@@ -106,6 +106,14 @@ def test_passes_take_linear_time():
     assert seconds[1] < 8 * seconds[0]
 
 
+def test_a_relu_of_a_relu_is_one():
+    chain = [Node(OnnxRelu(), (before,), after) for before, after in pairwise(["x", "a", "b", "c", "y"])]
+    aside = Node(OnnxRelu(), ("b",), "z")
+    graph = graph_of(*chain, aside)
+    graph = RemoveIdentity().apply(graph.with_(outputs=("y", "z")))
+    assert [(node.inputs, node.output) for node in graph.nodes] == [(("x",), "a"), (("a",), "y"), (("a",), "z")]
+
+
 def test_a_pass_must_say_what_it_does():
     with pytest.raises(NotImplementedError):
         Pass().apply(graph_of())

@@ -1,0 +1,42 @@
+"""Operators of the host core that the compiler makes of several of ONNX's: functions of quantised tensors."""
+
+from dataclasses import dataclass
+
+from tilewright.compiler.graph.onnx_operators import OnnxOperator
+
+__all__ = ["CoreLogSoftmax", "CoreLookUp", "CoreOperator", "CoreResponse", "CoreSoftmax"]
+
+
+@dataclass(frozen=True)
+class CoreOperator(OnnxOperator):
+    """What the host core computes in one step; ``exact`` tells whether ONNX Runtime gives the same, in several."""
+
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class CoreLookUp(CoreOperator):
+    """Each element of x, of 8 bits, by a table: the second input."""
+
+    op_type: str = "LookUp"
+
+
+@dataclass(frozen=True)
+class CoreSoftmax(CoreOperator):
+    """Softmax of DequantizeLinear, perhaps with QuantizeLinear behind it."""
+
+    op_type: str = "SoftmaxOfLevels"
+
+
+@dataclass(frozen=True)
+class CoreLogSoftmax(CoreOperator):
+    """LogSoftmax of DequantizeLinear."""
+
+    op_type: str = "LogSoftmaxOfLevels"
+
+
+@dataclass(frozen=True)
+class CoreResponse(CoreOperator):
+    """LRN between DequantizeLinear and QuantizeLinear."""
+
+    op_type: str = "ResponseOfLevels"

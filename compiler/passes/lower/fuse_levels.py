@@ -1,0 +1,89 @@
+"""Softmax and LRN of quantised tensors become operators of the host core that compute with the levels themselves.
+
+``Softmax(DequantizeLinear(x))``, with a QuantizeLinear behind it or without one, and ``LRN`` between the two; what
+their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from tilewright.compiler.graph.core_operators import CoreLogSoftmax, CoreOperator, CoreResponse, CoreSoftmax
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxOperator, OnnxQuantizeLinear
+from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.kernels.refusal import refusal_of
+from tilewright.compiler.network.core_call import core_call
+from tilewright.compiler.passes.lower.build_core import core_info, core_layer, is_core
+
+__all__ = ["FuseLevels"]
+
+_BYTES = ("int8", "uint8")
+_OF_LEVELS: dict[str, type[CoreOperator]] = {
+    "Softmax": CoreSoftmax, "LogSoftmax": CoreLogSoftmax, "LRN": CoreResponse}
+"""By ONNX's name; none of them has a class of its own but Softmax."""
+
+_POSITIONS = ("ArgMax", "ArgMin")
+
+
+class FuseLevels(Pass):
+    """Replace operators behind a DequantizeLinear of one scale by those of :mod:`core_operators`."""
+
+    def apply(self, graph: Graph) -> Graph:
+        before = graph
+        for node in before.nodes:
+            if not is_core(node) or not isinstance(node.operator, OnnxOperator):
+                continue
+            if node.op in _OF_LEVELS:
+                graph = _fused(graph, node, _OF_LEVELS[node.op])
+            elif node.op in _POSITIONS and (source := _levels(graph, node)) is not None:
+                graph = graph.replaced((node,), node.with_(inputs=(source.inputs[0], *node.inputs[1:])))
+        return graph if graph is before else graph.without_unread(lambda node: not is_core(node))
+
+
+def _fused(graph: Graph, node: Node, operator: type[CoreOperator]) -> Graph:
+    """Return the graph with ``node`` computed from levels, and to levels where that can be; or as it was."""
+    source = _levels(graph, node)
+    if source is None or not isinstance(node.operator, OnnxOperator):
+        return graph
+    attributes = {**node.operator.attributes, **_quantisation(graph, source, "scale_value", "zero_point_value")}
+    behind = graph.only_reader(node.output)
+    if behind is not None and isinstance(behind.operator, OnnxQuantizeLinear) and _is_per_tensor(graph, behind):
+        after = {**attributes, **_quantisation(graph, behind, "y_scale", "y_zero_point")}
+        whole = Node(operator(attributes=after, exact=False), source.inputs[:1], behind.output, node.onnx_nodes,
+                     node.reason)
+        if _is_computed(graph, whole):
+            return graph.replaced((node, behind), whole)
+    half = Node(operator(attributes=attributes, exact=False), source.inputs[:1], node.output, node.onnx_nodes,
+                node.reason)
+    return graph.replaced((node,), half) if _is_computed(graph, half) else graph
+
+
+def _levels(graph: Graph, node: Node) -> Node | None:
+    """Return the DequantizeLinear that ``node`` reads, if it is of 8 bits with one positive scale."""
+    source = graph.producer(node.inputs[0])
+    if source is None or not isinstance(source.operator, OnnxDequantizeLinear) or not _is_per_tensor(graph, source):
+        return None
+    tensor = graph.tensors.get(source.inputs[0])
+    positive = bool(graph.constants[source.inputs[1]].reshape(()) > 0)
+    return source if tensor is not None and tensor.dtype in _BYTES and positive else None
+
+
+def _is_per_tensor(graph: Graph, node: Node) -> bool:
+    return all(name in graph.constants and graph.constants[name].size == 1 for name in node.inputs[1:] if name)
+
+
+def _quantisation(graph: Graph, node: Node, scale: str, zero_point: str) -> dict[str, Any]:
+    """Return the attributes that say a node's scale and zero point."""
+    zero = graph.constants[node.inputs[2]] if "".join(node.inputs[2:3]) else None
+    return {scale: float(graph.constants[node.inputs[1]].reshape(())),
+            zero_point: 0 if zero is None else int(zero.reshape(()))}
+
+
+def _is_computed(graph: Graph, node: Node) -> bool:
+    """Tell whether the core has a kernel for ``node``."""
+    known = [graph.tensors.get(name) for name in (*node.inputs, node.output)]
+    if any(tensor is None or tensor.shape is None or not tensor.dtype for tensor in known):
+        return False
+    tensors = {tensor.name: replace(core_info(tensor), place=None) for tensor in known if tensor is not None}
+    return refusal_of(core_call(core_layer(graph, node, node.output), tensors, {})) is None

@@ -1,0 +1,59 @@
+"""Softmax of levels is that of the numbers they stand for, and its C is its NumPy."""
+
+import numpy as np
+import pytest
+
+from tests.compiler.kernels.operators.test_elementwise import check_c
+from tests.support.core_kernels import call_of, compute
+from tilewright.compiler.kernels.levels.softmax_of_levels import LOG_SOFTMAX_OF_LEVELS, SOFTMAX_OF_LEVELS
+
+SHAPES = (((1, 1000), 1), ((2, 5, 3, 4), 1), ((3, 7), -1), ((4, 1), 1), ((6, 450), 0), ((2, 3, 4), 1))
+
+
+def powers(x, scale, axis):
+    below = (x.astype(np.float64) - x.max(axis=axis, keepdims=True).astype(np.float64)) * scale
+    return np.exp(below), below
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_results_are_those_of_the_numbers(dtype):
+    rng, cases = np.random.default_rng(5), []
+    bounds = np.iinfo(dtype)
+    for shape, axis in SHAPES:
+        for scale in (float(np.float32(0.06)), 1.0, float(np.float32(0.003))):
+            x = rng.integers(bounds.min, bounds.max, shape, dtype, endpoint=True)
+            exact, below = powers(x, scale, axis)
+            total = exact.sum(axis=axis, keepdims=True)
+            attrs = {"scale_value": scale, "axis": axis}
+            call = call_of("SoftmaxOfLevels", [x], shape, "float32", attrs)
+            np.testing.assert_allclose(compute(call, [x]), exact / total, rtol=1e-5, atol=1e-37)
+            logs = call_of("LogSoftmaxOfLevels", [x], shape, "float32", attrs)
+            np.testing.assert_allclose(compute(logs, [x]), below - np.log(total), rtol=1e-6, atol=1e-5)
+            cases += [(op, [x], shape, "float32", attrs) for op in ("SoftmaxOfLevels", "LogSoftmaxOfLevels")]
+            for y_scale, zero in ((1 / 256, bounds.min), (0.01, 0), (0.0001, 3)):
+                more = {**attrs, "y_scale": y_scale, "y_zero_point": int(zero)}
+                wanted = np.clip(np.rint(exact / total / y_scale) + zero, bounds.min, bounds.max)
+                found = compute(call_of("SoftmaxOfLevels", [x], shape, dtype, more), [x])
+                assert np.abs(found.astype(int) - wanted).max() <= 1
+                assert np.mean(found != wanted) < 0.02
+                cases.append(("SoftmaxOfLevels", [x], shape, dtype, more))
+    check_c(cases)
+
+
+def test_an_old_softmax_runs_along_all_axes_from_one_on():
+    x = np.arange(24, dtype=np.int8).reshape(2, 3, 4)
+    attrs = {"scale_value": 0.5, "opset": 11}
+    exact, _ = powers(x.reshape(2, 12), 0.5, 1)
+    found = compute(call_of("SoftmaxOfLevels", [x], x.shape, "float32", attrs), [x])
+    np.testing.assert_allclose(found, (exact / exact.sum(axis=1, keepdims=True)).reshape(x.shape), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("shape", "attrs", "dtype"), [
+    ((2, 4), {"scale_value": 0.0}, "float32"), ((1, 9000), {"scale_value": 0.1}, "float32"), ((2, 4), {}, "float32"),
+    ((2, 4), {"scale_value": 0.1, "y_scale": 1e-9, "y_zero_point": 0}, "int8"),
+    ((2, 4), {"scale_value": 0.1, "y_scale": 0.1, "y_zero_point": 200}, "int8"),
+    ((2, 4), {"scale_value": 0.1, "y_scale": 0.1, "y_zero_point": 0}, "int16")])
+def test_what_it_cannot_is_refused(shape, attrs, dtype):
+    call = call_of("SoftmaxOfLevels", [np.zeros(shape, np.int8)], shape, dtype, {"axis": 1, **attrs})
+    assert SOFTMAX_OF_LEVELS.refusal(call) is not None
+    assert LOG_SOFTMAX_OF_LEVELS.refusal(call) is not None
