@@ -107,11 +107,17 @@ def bench(cases: CaseOptions,
               help="Predict runs that take more cycles than this, instead of simulating them.")] = None,
           all_baselines: Annotated[bool, typer.Option(
               "--all-baselines", help="Run the baselines of every network, not only of the main ones.")] = False,
-          fresh: Annotated[bool, typer.Option("--fresh", help="Run again what has been run before.")] = False) -> None:
+          fresh: Annotated[bool, typer.Option("--fresh", help="Run again what has been run before.")] = False,
+          peers: Annotated[bool, typer.Option(
+              "--peers", help="Only print our cycles beside an Ethos-U55's, as Arm's Vela estimates them, of eight "
+                              "networks or those of --only. Needs the extra peers.")] = False) -> None:
     """Run networks on machines with and without each optimisation, beside the baselines, and write a page of tables.
 
     Results are kept: an interrupted bench goes on where it was.
     """
+    if peers:
+        _print_peers(cases, fresh=fresh)
+        return
     require_place(output, energy)
     from tilewright.bench.bench import bench as run_bench
     from tilewright.bench.cases import FULL, QUICK, matrix
@@ -130,3 +136,15 @@ def bench(cases: CaseOptions,
     if not run_bench(chosen, output, Steps(), store=FigureStore.open(fresh=fresh), command=command, energy=energy,
                      all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
         raise typer.Exit(FAILED)
+
+
+def _print_peers(cases: CaseOptions, *, fresh: bool) -> None:
+    """Print the table of ours and Vela's figures."""
+    from tilewright.bench.figure_store import FigureStore
+    from tilewright.bench.peers import COMPARED_NETWORKS, peers, peers_table
+    from tilewright.tools.progress import Steps
+
+    names = COMPARED_NETWORKS if cases.only is None else cases.only.split(",")
+    if unknown := [name for name in names if name not in COMPARED_NETWORKS]:
+        raise InputError(f"Networks beside peers must be of {', '.join(COMPARED_NETWORKS)}, not {unknown[0]!r}")
+    typer.echo(peers_table(peers(names, FigureStore.open(fresh=fresh), Steps())))
