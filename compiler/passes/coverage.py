@@ -75,14 +75,14 @@ DATAPATH: tuple[Coverage, ...] = (
                     "convolution 1x1 between its quantisations; on the core where one level of input is so many of "
                     "output, more than 127, that int32 cannot say the constants", exactness=_FLOAT),
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
-             limits=f"image at most {MAX_KERNEL}x{MAX_KERNEL}"),
+             limits=f"image at most {MAX_KERNEL}x{MAX_KERNEL}, or as many pixels as such a one"),
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),
              limits=f"{_WINDOW}; no dilations; where padding does not count, one layer per number of pixels counted",
              exactness=f"exact where that is provable from the scales; else {_FLOAT}"),
     Coverage(operators=("ReduceMean",), runs_on=("pool",), limits="over height and width", exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
-             limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}; no "
-                    "dilations, no indices; one quantisation before and behind"),
+             limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or in "
+                    "such steps; no dilations, no indices; one quantisation before and behind"),
     Coverage(operators=("Relu", "Clip"), runs_on=("act",),
              limits="constant bounds; one quantisation before and behind, else a table"),
     Coverage(operators=(*sorted(UNARY - {"Relu", "Clip"}), "QLinearSigmoid", "QLinearLeakyRelu"),

@@ -22,6 +22,7 @@ from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
 from tilewright.compiler.passes.images.as_images import AsImages
+from tilewright.compiler.passes.images.large_pooling import SplitLargePooling
 from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
@@ -44,9 +45,9 @@ from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuant
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    AsImages(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(), QuantiseInputs(),
-    RaiseQuantisation(), SinkDequantisation(), QuantiseBetween(), RecogniseTables(), RecogniseQOperators(),
-    RecogniseQdq(), SpreadQuantisation())
+    AsImages(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(),
+    QuantiseInputs(), RaiseQuantisation(), SinkDequantisation(), QuantiseBetween(), RecogniseTables(),
+    RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
