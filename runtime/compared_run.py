@@ -63,13 +63,27 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
         expected = run_reference(source.path, inputs.arrays)
-        comparison = compare(session.layers, session.tensors, with_parts(expected.tensors, session.tensor_infos),
-                             session.inexact, expected.untrusted)
+        computed = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
+        comparison = _compared(session, computed, expected)
     report = replace(session.report, matches_reference=comparison.matches,
                      notes=(*source.notes, f"input: {inputs.origin}", str(comparison)))
-    names = [output.name for output in session.get_outputs()]
-    return ComparedRun(report=report, comparison=comparison, outputs=dict(zip(names, outputs, strict=True)),
+    return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
+
+
+def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray], expected: "Expected") -> Comparison:
+    """Compare every tensor kept, and every output: one whose integers the model does not name, as the model states it.
+
+    Such an output is computed in another shape than the model's, or in another quantisation than any of its nodes has.
+    """
+    reference = with_parts(expected.tensors, session.tensor_infos)
+    public = {info.name: node_arg(info).name for info in session.quantised_outputs if info.name not in reference}
+    layers = [(name, public.get(tensor, tensor)) for name, tensor in session.layers]
+    known = {tensor for _, tensor in layers}
+    layers += [(f"output {name}", name) for name in public.values() if name not in known]
+    inexact = session.inexact | {public[name] for name in session.inexact if name in public}
+    tensors = session.tensors | {name: outputs[name] for name in public.values()}
+    return compare(layers, tensors, reference, inexact, expected.untrusted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,11 @@ class InferenceSession:
         return self._job.inputs
 
     @property
+    def quantised_outputs(self) -> tuple[TensorInfo, ...]:
+        """The tensors that the outputs are made of."""
+        return self._job.outputs
+
+    @property
     def tensor_infos(self) -> dict[str, TensorInfo]:
         """Shape, type and quantisation of each tensor, by name."""
         return {name: info for name, (info, _) in self._job.tensors.items()}

@@ -34,6 +34,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQuantizeLinear,
     OnnxQuickGelu,
     OnnxReduceMean,
+    OnnxReduceSum,
     OnnxReduction,
     OnnxRelu,
     OnnxReshape,
@@ -83,9 +84,10 @@ _BINARY: dict[str, type[OnnxOperator]] = {
     **dict.fromkeys(("Pow", "Min", "Max", "PRelu"), OnnxBinary), **_by_name(OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
 
 _CLASSES: dict[str, type[OnnxOperator]] = {
-    **_UNARY, **_BINARY, **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), OnnxReduction),
+    **_UNARY, **_BINARY, **dict.fromkeys(("ReduceMax", "ReduceMin"), OnnxReduction),
     **_by_name(
         OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMean,
+        OnnxReduceSum,
         OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze,
         OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice,
         OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxGather,

@@ -17,7 +17,8 @@ __all__ = [
     "OnnxDiv", "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm", "OnnxGemmLike",
     "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMaxPool",
     "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPad", "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMean",
-    "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth",
+    "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax",
+    "OnnxSpaceToDepth",
     "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView",
     "OnnxWhere", "OnnxWindowed", "type_name",
 ]
@@ -139,7 +140,7 @@ class OnnxGlobalMaxPool(OnnxWindowed):
 
 
 class OnnxReduction(OnnxOperator):
-    """ReduceSum, ReduceMax, ReduceMin: one value of all along some axes, an attribute or the second input."""
+    """ReduceMax, ReduceMin, …: one value of all along some axes, an attribute or the second input."""
 
     axes = Attribute[_Ints | None](None)
     keepdims = Attribute(1)
@@ -147,6 +148,10 @@ class OnnxReduction(OnnxOperator):
 
 class OnnxReduceMean(OnnxReduction):
     """Mean along some axes."""
+
+
+class OnnxReduceSum(OnnxReduction):
+    """Sum along some axes."""
 
 
 class OnnxUnary(OnnxOperator):

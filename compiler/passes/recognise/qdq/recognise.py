@@ -5,7 +5,6 @@ the operator is marked ``exact=False``). The rest stays as it is, with the reaso
 Source: ``qdq_selectors.cc`` of ONNX Runtime.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.compiler.errors import UnsupportedNodeError
@@ -30,6 +29,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxOperator,
     OnnxQuantizeLinear,
     OnnxReduceMean,
+    OnnxReduceSum,
     OnnxResize,
 )
 from tilewright.compiler.graph.rewrite import Pass, PassError
@@ -38,13 +38,15 @@ from tilewright.compiler.passes.recognise.interpolate import interpolated
 from tilewright.compiler.passes.recognise.qdq.broadcasts import by_vector
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
+from tilewright.compiler.passes.recognise.qdq.sums import summed
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
 
 __all__ = ["RecogniseQdq"]
 
-_Average = OnnxAveragePool | OnnxGlobalAveragePool | OnnxReduceMean
+_Average = OnnxAveragePool | OnnxGlobalAveragePool
 _Affine = OnnxBatchNormalization | OnnxArithmetic
-_Float = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxConvTranspose | _Average | Alone | OnnxMove | Shuffle | _Affine)
+_Sum = OnnxReduceMean | OnnxReduceSum
+_Float = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxConvTranspose | _Average | _Sum | Alone | OnnxMove | Shuffle | _Affine)
 
 
 class RecogniseQdq(Pass):
@@ -171,24 +173,14 @@ def _integer(group: QdqGroup) -> tuple[Graph, Node]:
             return transposed(group, graph, node, operator, x)
         case OnnxAdd():
             return graph, standing_for(node, QAdd().of_type(dtype), x.name, inputs[1].name)
-        case OnnxAveragePool() | OnnxGlobalAveragePool() | OnnxReduceMean():
-            return graph, standing_for(node, _average(group, graph, node, operator, x.name).of_type(dtype), x.name)
+        case OnnxAveragePool():
+            average = QAverage(window=operator.window, counts_padding=bool(operator.count_include_pad))
+            return graph, standing_for(node, average.of_type(dtype), x.name)
+        case OnnxGlobalAveragePool():
+            return graph, standing_for(node, QAverage().of_type(dtype), x.name)
+        case OnnxReduceMean() | OnnxReduceSum():
+            return summed(group, graph, node, x.name)
     if not x.same_quantisation(group.kind):
         raise group.refusal("its input and output have different scales or zero points",
                             "give them one, as onnxruntime.quantization does")
     return graph, moving_node(graph, node, x.name, dtype, *group.bounds(node))
-
-
-def _average(group: QdqGroup, graph: Graph, node: Node, operator: _Average, x: str) -> QAverage:
-    if isinstance(operator, OnnxAveragePool):
-        return QAverage(window=operator.window, counts_padding=bool(operator.count_include_pad))
-    if isinstance(operator, OnnxGlobalAveragePool):
-        return QAverage()
-    axes: Sequence[int] | None = operator.axes
-    if len(node.inputs) > 1 and node.inputs[1]:
-        axes = [int(axis) for axis in quantisation.constant(graph, node, node.inputs[1], "axes").ravel()]
-    rank = len(graph.tensors[x].shape or ())
-    if rank != 4 or axes is None or {int(axis) % rank for axis in axes} != {2, 3}:
-        raise group.refusal("it averages over other axes than height and width", "average over those")
-    # ONNX Runtime has no integer kernel for it.
-    return QAverage(exact=False)
