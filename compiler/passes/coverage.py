@@ -79,8 +79,12 @@ DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),
              limits=f"{_WINDOW}; no dilations; where padding does not count, one layer per number of pixels counted",
              exactness=f"exact where that is provable from the scales; else {_FLOAT}"),
-    Coverage(operators=("ReduceMean", "ReduceSum"), runs_on=("pool", "conv"),
-             limits="over any of channels, height and width of one image; windows at most 63x63", exactness=_FLOAT),
+    Coverage(operators=("ReduceMean",), runs_on=("pool", "conv"),
+             limits="of one image: over height and width, or by ones over any of channels, height and width, these at "
+                    f"most {MAX_KERNEL}", exactness=_FLOAT),
+    Coverage(operators=("ReduceSum",), runs_on=("conv",),
+             limits=f"of one image, by ones: over any of channels, height and width, these at most {MAX_KERNEL}",
+             exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
              limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or in "
                     "such steps; no dilations, no indices; one quantisation before and behind"),

@@ -132,6 +132,8 @@ def example(op, line):
             model.average(model.input(SHAPE))
     elif op == "ReduceMean":
         y = between(model, op, shape=(1, 4, 1, 1), axes=(2, 3), scale=0.008)
+    elif op == "ReduceSum":
+        y = between(model, op, model.constant(np.array([1])), shape=(1, 1, 8, 8), scale=0.05)
     elif op in ("MaxPool", "GlobalMaxPool"):
         y = model.max_pool(model.input(SHAPE), strides=(2, 2)) if op == "MaxPool" else \
             model.moved(op, model.input(SHAPE), (1, 4, 1, 1))
