@@ -107,10 +107,13 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         raise InputError(f"Option --shape needs a file with open dimensions, and {name} has none")
     source = _named(name, steps, shapes or {})
     if source.origin is ModelOrigin.FILE:
-        from tilewright.runtime.quantise.float_graph import is_float
+        from tilewright.runtime.quantise.float_graph import Precision, precision_of
 
-        if is_float(source.path):
-            return source if keep_float else _quantised(source.path, calibrate, steps)
+        precision = precision_of(source.path)
+        if keep_float and precision is not Precision.QUANTISED:
+            return source
+        if precision is Precision.FLOAT or (precision is Precision.MIXED and calibrate is not None):
+            return _quantised(source.path, calibrate, steps)
     if calibrate is not None or keep_float:
         raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
                          f"{source.path.name} is quantised already")

@@ -8,6 +8,7 @@ the model computes.
 import math
 import tempfile
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,10 @@ from tilewright.compiler.onnx.faults import check_domains
 from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES, read_model
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
+from tilewright.runtime.quantise.mixed_graph import float_regions, fold_weights, name_nodes
 from tilewright.tools.files import reason
 
-__all__ = ["OPSET", "Rules", "behind_softmax", "is_float", "prepare"]
+__all__ = ["OPSET", "Precision", "Rules", "behind_softmax", "precision_of", "prepare"]
 
 OPSET = 17
 """To which older models are brought: quantisation per channel needs 13."""
@@ -36,8 +38,21 @@ _MOVEMENT = {"Flatten", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Un
 _QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "QGemm"}
 
 
-def is_float(model: Path) -> bool:
-    """Tell whether a model computes in float32 throughout: a float input, and no operator of quantisation.
+class Precision(Enum):
+    """How much of a model is quantised."""
+
+    FLOAT = auto()
+    """Float32 throughout, but for the weights at most."""
+
+    MIXED = auto()
+    """Some layers compute in integers and others in float."""
+
+    QUANTISED = auto()
+    """Every product is between integers, or its inputs are no floats."""
+
+
+def precision_of(model: Path) -> Precision:
+    """Return how much of a model is quantised.
 
     Raises
     ------
@@ -48,8 +63,13 @@ def is_float(model: Path) -> bool:
     constants = {tensor.name for tensor in graph.initializer}
     floats = [value for value in graph.input
               if value.name not in constants and value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT]
-    return bool(floats) and not any(
-        node.op_type in _QUANTISED or node.op_type.startswith("QLinear") for node in graph.node)
+    if not floats:
+        return Precision.QUANTISED
+    constants |= {name for node in graph.node if node.op_type == "Constant" for name in node.output}
+    if not any((node.op_type in _QUANTISED or node.op_type.startswith("QLinear"))
+               and not (node.op_type == "DequantizeLinear" and node.input[0] in constants) for node in graph.node):
+        return Precision.FLOAT
+    return Precision.MIXED if float_regions(graph) else Precision.QUANTISED
 
 
 def prepare(model: Path) -> onnx.ModelProto:
@@ -67,10 +87,13 @@ def prepare(model: Path) -> onnx.ModelProto:
     fix_batch(proto)
     proto = infer_shapes(clean(infer_shapes(proto)))
     _check_sizes(proto)
+    if fold_weights(proto.graph):
+        proto = infer_shapes(proto)
     proto = _optimise(_upgrade(proto))
     for rules in (_NORMALISATION, _SCALING):
         if _rewrite(proto, rules):
             proto = _optimise(proto)
+    name_nodes(proto.graph)
     add_pre_process_metadata(proto)
     return infer_shapes(proto)
 
@@ -87,11 +110,10 @@ def _check_sizes(proto: onnx.ModelProto) -> None:
 def behind_softmax(proto: onnx.ModelProto) -> list[str]:
     """Return the names of nodes that only move what a Softmax has computed.
 
-    They stay in float with it. All nodes get names.
+    They stay in float with it. All nodes must have names.
     """
     names, moved = [], set()
-    for index, node in enumerate(proto.graph.node):
-        node.name = node.name or f"{node.op_type}_{index}"
+    for node in proto.graph.node:
         if node.op_type in _MOVEMENT and node.input[0] in moved:
             names.append(node.name)
         elif node.op_type not in _SOFTMAX:
@@ -220,6 +242,25 @@ def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewrit
 
 Rules = Mapping[str, Callable[[NodeProto, _Shapes, _Constants], _Rewritten]]
 
-_NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average}
+def _flat_bias(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
+    """Gemm with a bias that is one row, of two dimensions or one number → with one of a single dimension.
+
+    ONNX Runtime's quantiser knows no other.
+    """
+    bias, weights = constants.get(node.input[2] if len(node.input) > 2 else ""), constants.get(node.input[1])
+    if bias is None or weights is None or weights.ndim != 2:
+        return None
+    transposed = any(each.name == "transB" and each.i for each in node.attribute)
+    columns = (weights.shape[0 if transposed else 1],)
+    if bias.shape == columns or bias.size != math.prod(bias.shape[-1:]) or bias.size not in (1, *columns):
+        return None
+    name = f"{node.output[0]}_bias"
+    new = NodeProto.FromString(node.SerializeToString())
+    new.input[2] = name
+    return [new], {name: np.ascontiguousarray(np.broadcast_to(bias.ravel(), columns))}
+
+
+_NORMALISATION: Rules = {"Sum": _chain_sum, "BatchNormalization": _normalise, "ReduceMean": _average,
+                         "Gemm": _flat_bias}
 # Afterwards: most scaling stands behind a normalisation, and the optimisation in between joins it with that.
 _SCALING: Rules = {"Mul": _scale, "Add": _scale}

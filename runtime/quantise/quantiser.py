@@ -19,8 +19,9 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from tilewright.errors import InputError
 from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
-from tilewright.runtime.quantise import float_graph
+from tilewright.runtime.quantise import float_graph, mixed_graph
 from tilewright.runtime.quantise import samples as calibration_module
+from tilewright.runtime.quantise.mixed_graph import clear_repeats, kept_nodes
 from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
 from tilewright.runtime.quantise.samples import Calibration, noise, read_calibration, read_limited
 from tilewright.tools.files import reason, write_arrays
@@ -61,14 +62,15 @@ def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
     result.float_model.parent.mkdir(parents=True, exist_ok=True)
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     prepared.metadata_props.add(key=METADATA_KEY, value=calibration.ranges.to_text())
-    in_float = float_graph.behind_softmax(prepared)
+    left = [*float_graph.behind_softmax(prepared), *kept_nodes(prepared.graph)]
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
         plain, made = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
         plain.write_bytes(prepared.SerializeToString())
         del prepared  # it may be half a gigabyte
         _require_same(model, plain, next(calibration.feeds()))
         with steps.count(f"Quantising {model.name}", len(calibration)) as advance:
-            _quantise(model.name, plain, made, _SampleReader(calibration, advance), in_float)
+            _quantise(model.name, plain, made, _SampleReader(calibration, advance), left)
+        clear_repeats(plain, made)
         os.replace(plain, result.float_model)
         os.replace(made, result.model)
     return result
@@ -80,20 +82,20 @@ def _key(model: Path, calibrate: Path | None) -> str:
     if calibrate is not None:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
-    for module in (__file__, float_graph.__file__, calibration_module.__file__):
+    for module in (__file__, float_graph.__file__, mixed_graph.__file__, calibration_module.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]
 
 
-def _quantise(name: str, plain: Path, target: Path, reader: CalibrationDataReader, in_float: list[str]) -> None:
-    """Write the float model in ``plain`` as int8 to ``target``; nodes called ``in_float`` stay as they are."""
+def _quantise(name: str, plain: Path, target: Path, reader: CalibrationDataReader, left: list[str]) -> None:
+    """Write the float model in ``plain`` as int8 to ``target``; nodes called ``left`` stay as they are."""
     with _quiet():
         try:
             quantize_static(
                 plain, target, reader, quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, op_types_to_quantize=list(_OPERATORS),
-                nodes_to_exclude=in_float,
+                nodes_to_exclude=left,
                 extra_options={"ActivationSymmetric": True, "WeightSymmetric": True,
                                "ForceQuantizeNoInputCheck": True})
         except Exception as error:

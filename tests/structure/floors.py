@@ -52,7 +52,7 @@ DOORS = {
     "google": ("compiler/onnx",),
     "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli"),
     "onnx": ("compiler/onnx", "compiler/graph/value_tables.py", "models",
-             "runtime/onnx_backend.py", "runtime/quantise/float_graph.py", "runtime/oracle"),
+             "runtime/onnx_backend.py", "runtime/quantise", "runtime/oracle"),
     "onnx_ir": ("compiler/onnx/cleaning.py",),
     "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),

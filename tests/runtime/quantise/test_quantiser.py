@@ -16,7 +16,7 @@ from tilewright.runtime.oracle import inputs
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
 from tilewright.runtime.quantise import quantiser as post_training
 from tilewright.runtime.quantise import samples as calibration
-from tilewright.runtime.quantise.float_graph import is_float, prepare
+from tilewright.runtime.quantise.float_graph import Precision, precision_of, prepare
 from tilewright.runtime.quantise.quantised_model import quantised_here
 from tilewright.runtime.quantise.quantiser import quantise
 from tilewright.tools.progress import Silence
@@ -202,16 +202,16 @@ def test_float_keeps_a_model_as_it_is(model):
 
 
 @pytest.mark.parametrize(("proto", "expected"), [
-    (classifier(), True),
+    (classifier(), Precision.FLOAT),
     (onnx.helper.make_model(onnx.helper.make_graph(
         [onnx.helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])], "integers",
         [onnx.helper.make_tensor_value_info("x", TensorProto.INT8, [1, 1, 4, 4])],
         [onnx.helper.make_tensor_value_info("y", TensorProto.INT8, [1, 1, 3, 3])]), ir_version=8,
-        opset_imports=[onnx.helper.make_opsetid("", 17)]), False),
+        opset_imports=[onnx.helper.make_opsetid("", 17)]), Precision.QUANTISED),
 ])
 def test_a_float_model_is_one_of_floats(tmp_path, proto, expected):
     onnx.save(proto, tmp_path / "net.onnx")
-    assert is_float(tmp_path / "net.onnx") is expected
+    assert precision_of(tmp_path / "net.onnx") is expected
 
 
 # ---- what is refused

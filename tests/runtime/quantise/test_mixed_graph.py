@@ -1,0 +1,154 @@
+"""Models quantised in part: weights alone, or some layers; what is float is quantised, and the rest stays as it is."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from tests.cli.test_app import invoke
+from tests.support.float_models import FloatBuilder
+from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.errors import InputError
+from tilewright.runtime.model_source import find_model
+from tilewright.runtime.quantise.float_graph import Precision, precision_of
+from tilewright.runtime.quantise.mixed_graph import float_regions, fold_weights, kept_nodes, name_nodes
+from tilewright.tools.progress import Silence
+
+LAYERS = 4
+
+
+class Mixed(FloatBuilder):
+    """Adds convolutions whose weights, and layers whose activations, are quantised."""
+
+    def quantised(self, x: str, scale: float) -> str:
+        parameters = self.constant(np.array(scale, np.float32)), self.constant(np.array(0, np.int8))
+        return self.node("DequantizeLinear", self.node("QuantizeLinear", x, *parameters), *parameters)
+
+    def weights(self, inputs: int, outputs: int) -> str:
+        levels = self.rng.integers(-127, 128, (outputs, inputs, 3, 3)).astype(np.int8)
+        scales = self.rng.uniform(0.001, 0.003, outputs).astype(np.float32)
+        return self.node("DequantizeLinear", self.constant(levels), self.constant(scales),
+                         self.constant(np.zeros(outputs, np.int8)), axis=0)
+
+    def layer(self, x: str, *, inputs: int = 4) -> str:
+        return self.node("Relu", self.node("Conv", x, self.weights(inputs, 4), pads=[1] * 4))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Keep what is quantised apart."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+
+
+def weights_alone() -> onnx.ModelProto:
+    builder = Mixed()
+    x = builder.layer(builder.input((1, 3, 8, 8)), inputs=3)
+    return builder.finish(builder.layer(builder.layer(x)))
+
+
+def layers(quantised: set[int], seed: int = 0) -> onnx.ModelProto:
+    """Return a chain of four layers, with quantisation before and behind those in ``quantised``."""
+    builder = Mixed(seed)
+    x, inputs, known = builder.input((1, 3, 8, 8)), 3, False
+    for index in range(LAYERS):
+        if index in quantised and not known:
+            x = builder.quantised(x, 0.02)
+        x, inputs, known = builder.layer(x, inputs=inputs), 4, index in quantised
+        if known:
+            x = builder.quantised(x, 0.02)
+    return builder.finish(x)
+
+
+def saved(model: onnx.ModelProto, folder: Path) -> Path:
+    onnx.save(model, folder / "mixed.onnx")
+    samples = np.random.default_rng(1).normal(size=(8, 3, 8, 8)).astype(np.float32)
+    np.save(folder / "samples.npy", samples)
+    return folder / "mixed.onnx"
+
+
+def reasons(path: Path) -> list[str]:
+    return [layer.op for layer in compile_network(path).layers if hasattr(layer, "reason")]
+
+
+def test_of_weights_alone_the_floats_are_restored_exactly():
+    model = weights_alone()
+    found = {numpy_helper.to_array(tensor).tobytes() for tensor in model.graph.initializer}
+    assert fold_weights(model.graph)
+    assert {node.op_type for node in model.graph.node} == {"Conv", "Relu"}
+    floats = [numpy_helper.to_array(tensor) for tensor in model.graph.initializer
+              if tensor.name.endswith(":float")]
+    assert len(floats) == 3
+    assert all(each.dtype == np.float32 and each.tobytes() not in found for each in floats)
+
+
+def test_weights_alone_are_quantised_like_a_float_model(tmp_path):
+    model = saved(weights_alone(), tmp_path)
+    assert precision_of(model) is Precision.FLOAT
+    for options in ([], ["--calibrate", tmp_path / "samples.npy"]):
+        done = invoke("run", model, *options)
+        assert done.exit_code == 0, done.output
+        assert done.stdout.startswith("Core: 0 %")
+
+
+@pytest.mark.parametrize("quantised", [{0}, {3}, {1, 2}, {0, 2}])
+def test_float_layers_between_quantised_ones_are_quantised(tmp_path, quantised):
+    model = saved(layers(quantised), tmp_path)
+    assert precision_of(model) is Precision.MIXED
+    assert "Conv" in reasons(find_model(str(model), Silence()).path)
+    done = invoke("run", model, "--calibrate", tmp_path / "samples.npy")
+    assert done.exit_code == 0, done.output
+    source = find_model(str(model), Silence(), calibrate=tmp_path / "samples.npy")
+    assert set(reasons(source.path)) <= {"DequantizeLinear"}
+
+
+def test_quantised_layers_keep_their_weights_and_scales(tmp_path):
+    model = saved(layers({1, 2}), tmp_path)
+    before = {tensor.SerializeToString() for tensor in onnx.load(model).graph.initializer}
+    after = onnx.load(find_model(str(model), Silence(), calibrate=tmp_path / "samples.npy").path).graph
+    values = [numpy_helper.to_array(tensor).tobytes() for tensor in after.initializer]
+    kept = [onnx.TensorProto.FromString(each) for each in before]
+    levels = [numpy_helper.to_array(each).tobytes() for each in kept if list(each.dims) == [4, 4, 3, 3]]
+    assert sum(each in values for each in levels) == 2
+    pairs = [(node, {n.output[0]: n for n in after.node}.get(node.input[0])) for node in after.node
+             if node.op_type == "QuantizeLinear"]
+    assert not any(before is not None and before.op_type == "DequantizeLinear" for _, before in pairs)
+
+
+def test_a_model_whose_every_layer_is_quantised_is_refused(tmp_path):
+    model = saved(layers(set(range(LAYERS))), tmp_path)
+    assert precision_of(model) is Precision.QUANTISED
+    with pytest.raises(InputError, match="quantised already"):
+        find_model(str(model), Silence(), calibrate=tmp_path / "samples.npy")
+
+
+def test_regions_end_where_something_is_quantised():
+    graph = layers({1}).graph
+    assert [region.products for region in float_regions(graph)] == [1, 2]
+    name_nodes(graph)
+    kept = kept_nodes(graph)
+    assert len([name for name in kept if name.startswith("conv")]) == 1
+    assert kept_nodes(weights_alone().graph) == []
+
+
+def test_nodes_without_a_name_of_their_own_get_one():
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"], "same"), helper.make_node("Relu", ["y"], ["z"], "same"),
+         helper.make_node("Relu", ["z"], ["q"])], "names", [], [])
+    name_nodes(graph)
+    assert len({node.name for node in graph.node} - {""}) == 3
+
+
+@pytest.mark.parametrize(("shape", "transposed"), [((1, 5), 0), ((1, 5), 1), ((1, 1), 0), ((), 1)])
+def test_a_gemm_with_a_bias_of_any_row_is_quantised(tmp_path, shape, transposed):
+    builder = FloatBuilder()
+    weights = builder.rng.normal(size=(5, 48) if transposed else (48, 5)).astype(np.float32)
+    bias = builder.rng.normal(size=shape).astype(np.float32)
+    x = builder.node("Flatten", builder.conv(builder.input((1, 3, 4, 4)), 3, 3))
+    model = builder.finish(builder.node("Gemm", x, builder.constant(weights), builder.constant(bias),
+                                        transB=transposed))
+    onnx.save(model, tmp_path / "bias.onnx")
+    done = invoke("run", tmp_path / "bias.onnx")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Core: 0 %")
