@@ -112,7 +112,9 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         precision = precision_of(source.path)
         if keep_float and precision is not Precision.QUANTISED:
             return source
-        if precision is Precision.FLOAT or (precision is Precision.MIXED and calibrate is not None):
+        # What had to be changed to be read runs nowhere else as it is: there its floats are quantised unasked.
+        asked = calibrate is not None or bool(source.reading)
+        if precision is Precision.FLOAT or (precision is Precision.MIXED and asked):
             return _quantised(source.path, calibrate, steps)
     if calibrate is not None or keep_float:
         raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "

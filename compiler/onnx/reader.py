@@ -28,8 +28,10 @@ from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED,
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
+from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
 from tilewright.compiler.onnx.half_floats import widen
+from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import add_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
@@ -103,7 +105,8 @@ def load(model: str | Path | bytes) -> Graph:
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     """Return a model checked and within the limits, its external data in it and its functions inlined.
 
-    Half floats in it are float32; :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
+    Half floats in it are float32, QONNX's operators ONNX's own;
+    :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
 
     Raises
     ------
@@ -111,6 +114,9 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
         If it is no model, contradicts itself, or is too large.
     """
     proto = inline_functions(_parse(model))
+    if (expanded := expand_qonnx(proto)) is not None:
+        proto = expanded
+        add_note(proto, "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such")
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
     return proto
@@ -136,10 +142,12 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
         raise no_model(model, subject) from error
     if not proto.graph.node:
         raise no_model(model, subject, has_graph=proto.HasField("graph"))
+    check_dialects(proto)
     check_types(proto, subject)
     check_order(proto.graph)
     _load_external(proto, folder, len(model))
     _check_tensor_sizes(proto)
+    import_domains(proto)
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:

@@ -15,30 +15,36 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from tilewright.compiler.errors import BadModelError
 
-__all__ = ["Region", "clear_repeats", "float_regions", "fold_weights", "kept_nodes", "name_nodes"]
+__all__ = ["GraphRegion", "clear_repeats", "float_regions", "fold_weights", "kept_nodes", "name_nodes"]
 
 _PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
+_TAKEN = {"Add", "Cast", "Clip", "Dropout", "Flatten", "Identity", "Relu", "Reshape", "Squeeze", "Transpose",
+          "Unsqueeze"}
+"""Operators that are one layer with a product before or behind them."""
+
 _BORDERS = {"QuantizeLinear", "DequantizeLinear"}
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class GraphRegion:
     """Nodes, by index, that float tensors join.
 
-    ``open`` tells that the region reads or makes a float beside that of a DequantizeLinear or for a QuantizeLinear.
+    ``open`` tells that the region reads or makes a float beside that of a DequantizeLinear or for a QuantizeLinear,
+    ``functions`` that it has operators beside products that no product takes with it.
     """
 
     nodes: tuple[int, ...]
     products: int
     open: bool
+    functions: bool
 
     @property
     def is_float(self) -> bool:
         """Whether its products are computed in float."""
-        return self.products > 1 or (self.products == 1 and self.open)
+        return self.products > 1 or (self.products == 1 and (self.open or self.functions))
 
 
-def float_regions(graph: onnx.GraphProto) -> list[Region]:
+def float_regions(graph: onnx.GraphProto) -> list[GraphRegion]:
     """Return the regions of a graph whose products are computed in float."""
     return [region for region in _regions(graph) if region.is_float]
 
@@ -115,7 +121,7 @@ def _drop_repeats(graph: onnx.GraphProto, before: Collection[str]) -> None:
     _drop_unread(graph, [*dead, *(makers[node.input[0]] for node in dead)])
 
 
-def _regions(graph: onnx.GraphProto) -> Iterator[Region]:
+def _regions(graph: onnx.GraphProto) -> Iterator[GraphRegion]:
     """Yield the regions of all nodes that neither quantise nor dequantise."""
     constants = {tensor.name for tensor in graph.initializer}
     borders = {index for index, node in enumerate(graph.node)
@@ -143,7 +149,8 @@ def _regions(graph: onnx.GraphProto) -> Iterator[Region]:
             seen.update(new)
             todo += new
         products = sum(graph.node[index].op_type in _PRODUCTS for index in inside)
-        yield Region(tuple(sorted(inside)), products, opened)
+        functions = any(graph.node[index].op_type not in _PRODUCTS | _TAKEN for index in inside)
+        yield GraphRegion(tuple(sorted(inside)), products, opened, functions)
 
 
 def _of_constant(node: NodeProto, graph: onnx.GraphProto) -> bool:
