@@ -6,6 +6,7 @@ on the host core, which of a float model is all of it. To have a float model on 
 """
 
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tilewright.compiler.graph.onnx_names import RECOGNISED
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.onnx.cleaning import expand_functions, inline_functions
 from tilewright.compiler.onnx.half_floats import has_half_floats
-from tilewright.errors import InputError, SimulationError
+from tilewright.errors import FloatOnCoreWarning, InputError, SimulationError
 from tilewright.isa.machine import Machine
 from tilewright.runtime.execution.engines import EngineName
 from tilewright.runtime.execution.report import Report
@@ -128,7 +129,9 @@ class BackendRep(onnx.backend.base.BackendRep):
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             file = Path(folder) / _MODEL_FILE
             file.write_bytes(_with_constants(self._model, bound).SerializeToString())
-            return InferenceSession(file, self._machine, self._engine)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FloatOnCoreWarning)  # a backend is asked for floats
+                return InferenceSession(file, self._machine, self._engine)
 
 
 class Backend(onnx.backend.base.Backend):

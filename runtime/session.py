@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.compiler.compile import compile_file, emit_artefact
+from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.emit.artefact import load_artefact
 from tilewright.compiler.explain import Explanation, explain
-from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.energy.pricing import DEFAULT
-from tilewright.errors import InputError, SimulationError
+from tilewright.errors import FloatOnCoreWarning, InputError, SimulationError
 from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_flags import design_of
@@ -23,11 +24,14 @@ from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
 from tilewright.runtime.execution.report import Report
+from tilewright.runtime.given_samples import Samples, sample_file
+from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quantise_input
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.sim.values.operand_samples import OperandToggles
+from tilewright.tools.progress import Silence, Steps
 
 __all__ = ["InferenceSession"]
 
@@ -38,7 +42,7 @@ class InferenceSession:
     Parameters
     ----------
     model : path
-        An ONNX file (int8, QDQ or QOperator), or a folder that ``tilewright compile`` wrote.
+        An ONNX file (int8, QDQ or QOperator, or float), or a folder that ``tilewright compile`` wrote.
     machine : str, Machine or Design, optional
         Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes. ``base`` if None.
         A compiled model has its own machine. A design brings its memory, clock and prices too.
@@ -52,6 +56,14 @@ class InferenceSession:
         What the compiler may do. A compiled model has been compiled with its own.
     run_options : RunOptions
         In which technology the report's energy is, whether toggles are counted, and where to show progress.
+    calibrate : path, ndarray or mapping of str to ndarray, optional
+        Samples to quantise a float model with, or what is float of a model quantised in part: a file as ``--calibrate``
+        takes it, or float32 arrays whose first axis counts samples. Without it the core computes such a model in float.
+
+    Warns
+    -----
+    FloatOnCoreWarning
+        If the host core computes products in float, and no progress is shown, so that no command tells it.
 
     Raises
     ------
@@ -63,7 +75,7 @@ class InferenceSession:
 
     def __init__(self, model: str | Path, machine: str | Machine | Design | None = None, engine: EngineName = "fast", *,
                  memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
-                 run_options: RunOptions = DEFAULT_RUN) -> None:
+                 run_options: RunOptions = DEFAULT_RUN, calibrate: Samples | None = None) -> None:
         if engine not in ENGINES:
             raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
         if run_options.count_toggles and engine != "rtl":
@@ -76,7 +88,7 @@ class InferenceSession:
         self._run_options = run_options
         self._operands: tuple[OperandToggles, ...] = ()
         self._explanation: Explanation | None = None
-        self._job = self._load(Path(model), design, keep_tensors, options)
+        self._job = self._load(_file(Path(model), calibrate, run_options.steps), design, keep_tensors, options)
         self._memory = memory or run_options.memory or (design and design.memory) \
             or MemoryTiming.default(self._job.machine)
         self._inputs = node_args(self._job.inputs)
@@ -211,11 +223,34 @@ class InferenceSession:
         size = (design or design_of(DEFAULT_MACHINE)).machine
         compiled = compile_file(model, size, keep_tensors=keep_tensors, options=options)
         self._explanation = explain(compiled)
+        if isinstance(self._run_options.steps, Silence):
+            _warn(compiled)
         if self._engine == "fast":
             return job_of_compiled(compiled, model.stem)
         folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return job_of_artefact(emit_artefact(compiled, model, folder / model.stem))
+
+
+def _file(model: Path, calibrate: Samples | None, steps: Steps) -> Path:
+    """Return the file to compile: the model, or what it is quantised to."""
+    if calibrate is None:
+        return model
+    if model.is_dir():
+        raise InputError(f"Samples to calibrate with need an ONNX file, and {str(model)!r} is a compiled model")
+    with sample_file(calibrate) as file:
+        return find_model(str(model), steps, calibrate=file).path
+
+
+def _warn(compiled: Compiled) -> None:
+    """Warn of products that the host core computes in float."""
+    infos = compiled.network.tensors
+    floats = [layer for layer in compiled.network.layers
+              if isinstance(layer, CoreLayer) and layer.macs and infos[layer.output].dtype == "float32"]
+    if floats:
+        warnings.warn(f"The host core computes {len(floats)} of {len(compiled.network.layers)} layers of "
+                      f"{compiled.network.name!r} in float, {floats[0].name!r} ({floats[0].op}) first, which is slow; "
+                      "give samples with calibrate= to quantise them", FloatOnCoreWarning, stacklevel=4)
 
 
 def _design(machine: str | Machine | Design | None) -> Design | None:

@@ -12,20 +12,29 @@ from tilewright._version import __version__
 if TYPE_CHECKING:
     from tilewright.compiler.network.options import Options
     from tilewright.energy.pricing import Pricing
-    from tilewright.errors import CompileError, Error, InputError, InternalError, SimulationError, ToolError
+    from tilewright.errors import (
+        CompileError,
+        Error,
+        FloatOnCoreWarning,
+        InputError,
+        InternalError,
+        SimulationError,
+        ToolError,
+    )
     from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
     from tilewright.runtime.execution.report import LayerReport, Report
     from tilewright.runtime.run_options import RunOptions
     from tilewright.runtime.session import InferenceSession
 
-__all__ = ["PRESETS", "CompileError", "Error", "InferenceSession", "InputError", "InternalError", "LayerReport",
-           "Machine", "MemoryTiming", "Options", "Pricing", "Report", "RunOptions", "SimulationError", "ToolError",
-           "__version__"]
+__all__ = ["PRESETS", "CompileError", "Error", "FloatOnCoreWarning", "InferenceSession", "InputError", "InternalError",
+           "LayerReport", "Machine", "MemoryTiming", "Options", "Pricing", "Report", "RunOptions", "SimulationError",
+           "ToolError", "__version__"]
 
 _HOMES = {
     "tilewright.compiler.network.options": ("Options",),
     "tilewright.energy.pricing": ("Pricing",),
-    "tilewright.errors": ("CompileError", "Error", "InputError", "InternalError", "SimulationError", "ToolError"),
+    "tilewright.errors": ("CompileError", "Error", "FloatOnCoreWarning", "InputError", "InternalError",
+                          "SimulationError", "ToolError"),
     "tilewright.isa.machine": ("PRESETS", "Machine", "MemoryTiming"),
     "tilewright.runtime.execution.report": ("LayerReport", "Report"),
     "tilewright.runtime.run_options": ("RunOptions",),

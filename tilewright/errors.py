@@ -13,7 +13,7 @@ The message of each is one sentence without a full stop. Packages derive narrowe
 may import it.
 """
 
-__all__ = ["CompileError", "Error", "InputError", "InternalError", "SimulationError", "ToolError"]
+__all__ = ["CompileError", "Error", "FloatOnCoreWarning", "InputError", "InternalError", "SimulationError", "ToolError"]
 
 
 class Error(Exception):
@@ -63,3 +63,7 @@ class ToolError(Error, RuntimeError):
 
 class InternalError(Error):
     """The compiler has broken a promise that it makes to itself: a mistake in Tilewright, not in the model."""
+
+
+class FloatOnCoreWarning(UserWarning):
+    """The host core computes in float what the coprocessor would compute in integers, if the model were quantised."""
