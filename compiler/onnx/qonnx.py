@@ -20,8 +20,11 @@ _DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"
 _CHANNELS_LAST = "qonnx.custom_op.channels_last"
 _QUANT = ("Quant", "IntQuant")
 _MOST_BITS = 8
+_MOST_BITS_OF_BIAS = 32
 _OPSET = 13
 """From which QuantizeLinear knows channels."""
+
+_FOUR = np.zeros((1, 1, 1, 1), np.float32)
 
 _ROUNDING = ("ROUND", "HALF_EVEN")
 
@@ -156,15 +159,16 @@ def _quantised(node: NodeProto, arrays: Mapping[str, np.ndarray], graph: onnx.Gr
 
 
 def _levels(node: NodeProto, arrays: Mapping[str, np.ndarray]) -> _Levels:
-    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-    rounding = bytes(attributes.get("rounding_mode", b"ROUND")).decode(errors="replace")
+    texts = {each.name: each.s for each in node.attribute if each.type == onnx.AttributeProto.STRING}
+    numbers = {each.name: each.i for each in node.attribute if each.type == onnx.AttributeProto.INT}
+    rounding = texts.get("rounding_mode", b"ROUND").decode(errors="replace")
     if rounding.upper() not in _ROUNDING:
         raise _refusal(node, f"its rounding_mode is {rounding}", "use ROUND, which rounds half to even")
     if any(name not in arrays for name in node.input[1:4]) or len(node.input) < 4:
         raise _refusal(node, "its scale, zero point or bits are computed while the model runs",
                        "export the model for inference, with constants")
     scale, zero, bits = (arrays[name] for name in node.input[1:4])
-    if bits.size != 1 or not 1 <= float(bits.ravel()[0]) == int(bits.ravel()[0]):
+    if bits.size != 1 or float(bits.ravel()[0]) not in range(1, _MOST_BITS_OF_BIAS + 1):
         raise _refusal(node, "it has not one whole number of bits", "use one number of bits for a tensor")
     count = int(bits.ravel()[0])
     if count > _MOST_BITS and node.input[0] not in arrays:
@@ -172,9 +176,9 @@ def _levels(node: NodeProto, arrays: Mapping[str, np.ndarray]) -> _Levels:
     zeros = np.unique(zero)
     if zeros.size != 1 or zeros[0] != np.round(zeros[0]) or abs(float(zeros[0])) > 2**count:
         raise _refusal(node, "its zero point is not one whole number in the range of its bits", "use 0")
-    if not (np.isfinite(scale) & (scale > 0)).all():
+    if not scale.size or not (np.isfinite(scale) & (scale > 0)).all():
         raise _refusal(node, "its scale is not a number above 0", "train the model again")
-    signed, narrow = bool(attributes.get("signed", 1)), int(attributes.get("narrow", 0))
+    signed, narrow = bool(numbers.get("signed", 1)), int(bool(numbers.get("narrow", 0)))
     low, high = (-2**(count - 1) + narrow, 2**(count - 1) - 1) if signed else (0, 2**count - 1 - narrow)
     axes = [axis - scale.ndim for axis, size in enumerate(scale.shape) if size > 1]
     if len(axes) > 1:
@@ -182,6 +186,9 @@ def _levels(node: NodeProto, arrays: Mapping[str, np.ndarray]) -> _Levels:
     if count > _MOST_BITS and arrays[node.input[0]].ndim > 1:
         raise _refusal(node, f"it has {count} bits", f"use up to {_MOST_BITS} bits for weights and activations")
     known = arrays[node.input[0]].ndim if node.input[0] in arrays else scale.ndim
+    if node.input[0] in arrays and axes and (
+            axes[0] < -known or arrays[node.input[0]].shape[axes[0]] != scale.shape[axes[0]]):
+        raise _refusal(node, f"its scale has the shape {list(scale.shape)}", "use one scale, or one per channel")
     return _Levels(scale.astype(np.float32).ravel() if axes else scale.astype(np.float32).reshape(()), int(zeros[0]),
                    low, high, axes[0] + known if axes else None)
 
@@ -202,8 +209,8 @@ def _channels_first(node: NodeProto, before: list[NodeProto], arrays: Mapping[st
     if node.op_type not in ("Conv", "MaxPool", "AveragePool", "BatchNormalization", "GlobalAveragePool"):
         raise _refusal(node, "it is a channels-last operator of QONNX that is not compiled",
                        "export the model with channels first")
-    if node.op_type == "Conv" and len(node.input) < 2:
-        raise BadModelError(f"Node {node.name!r} (Conv) must have weights")
+    if node.op_type == "Conv" and (len(node.input) < 2 or arrays.get(node.input[1], _FOUR).ndim != 4):
+        raise BadModelError(f"Node {node.name!r} (Conv) must have weights of four dimensions")
     name = node.output[0]
     inputs = [f"{name}:first", *node.input[1:]]
     yield helper.make_node("Transpose", node.input[:1], inputs[:1], f"{node.name or name}_first", perm=[0, 3, 1, 2])

@@ -115,7 +115,8 @@ def test_a_missing_import_of_the_domain_is_no_fault():
 
 @pytest.mark.parametrize("given", [
     {"rounding_mode": "FLOOR"}, {"bits": 16}, {"bits": 3.5}, {"zero": 0.5}, {"scale": 0},
-    {"scale": np.ones((2, 3, 1, 1))}, {"op": "BipolarQuant"}, {"op": "Trunc"},
+    {"scale": np.ones((2, 3, 1, 1))}, {"bits": np.inf}, {"bits": 2**20}, {"zero": np.nan},
+    {"scale": np.ones((0, 1))}, {"op": "BipolarQuant"}, {"op": "Trunc"},
 ])
 def test_what_has_no_such_form_is_refused_by_name(given):
     scale, bits = given.pop("scale", 0.5), given.pop("bits", 4)
