@@ -23,7 +23,7 @@ from tilewright.errors import Error, InputError
 from tilewright.isa.machine import DEFAULT_MACHINE, preset
 from tilewright.runtime.compared_run import ComparedRun, run_model
 from tilewright.runtime.model_source import ModelSource, find_model
-from tilewright.runtime.quantise.float_graph import is_float
+from tilewright.runtime.quantise.float_graph import Precision, precision_of
 from tilewright.runtime.run_options import RunOptions
 from tilewright.tools.files import require_place, write_arrays, write_file
 from tilewright.tools.progress import Steps
@@ -105,7 +105,8 @@ def _source(network: ListedNetwork, steps: Steps) -> ModelSource:
     name, shapes = str(network.file), dict(network.shape) or None
     if not network.samples:
         return find_model(name, steps, keep_float=network.keep_float, shapes=shapes)
-    inputs = compile_network(find_model(name, steps, keep_float=is_float(network.file), shapes=shapes).path).inputs
+    keep_float = precision_of(network.file) is not Precision.QUANTISED
+    inputs = compile_network(find_model(name, steps, keep_float=keep_float, shapes=shapes).path).inputs
     rng = np.random.default_rng(_SEED)
     samples = cache_folder() / "real-networks" / f"{network.file.stem}-{network.samples}.npz"
     samples.parent.mkdir(parents=True, exist_ok=True)
