@@ -77,7 +77,9 @@ def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray], expe
     Such an output is computed in another shape than the model's, or in another quantisation than any of its nodes has.
     """
     reference = with_parts(expected.tensors, session.tensor_infos)
-    public = {info.name: node_arg(info).name for info in session.quantised_outputs if info.name not in reference}
+    written = {tensor for _, tensor in session.layers}
+    public = {info.name: node_arg(info).name for info in session.quantised_outputs
+              if info.name not in reference or info.name not in written}
     layers = [(name, public.get(tensor, tensor)) for name, tensor in session.layers]
     known = {tensor for _, tensor in layers}
     layers += [(f"output {name}", name) for name in public.values() if name not in known]

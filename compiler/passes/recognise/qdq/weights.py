@@ -20,7 +20,7 @@ from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.bias import constant_bias
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
-__all__ = ["scaled", "transposed", "weighted"]
+__all__ = ["affine_node", "scaled", "transposed", "weighted"]
 
 _MAX_OFFSET_ERROR = 0.5
 """Levels by which a constant sum may be missed: with the rounding of the result, less than one level in all."""
@@ -82,26 +82,37 @@ def scaled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
              if node is not None and isinstance(node.operator, OnnxDequantizeLinear)
              and group.graph.all_constant(node.inputs)}
     found = affine_of(group.graph.with_constants(fixed), group.node)
-    if found is None:
+    if found is None or len(group.graph.tensors[found[0]].shape or ()) != 4:
         return None
     x, (name, factor, offset) = group.data_input(found[0]), found
     channels = (group.graph.tensors[name].shape or (1, 1))[1]
     if x.dtype != group.kind.dtype:
         raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+    factor, offset = (np.broadcast_to(each, channels) for each in (factor, offset))
+    graph = quantisation.with_types(group.graph, x, group.kind)
+    graph, node = affine_node(group, graph, (x, group.kind), (factor, offset))
+    inferred(graph, node)
+    return graph, (node,)
+
+
+def affine_node(group: QdqGroup, graph: Graph, tensors: tuple[Tensor, Tensor], constants: tuple[np.ndarray, np.ndarray],
+                ) -> tuple[Graph, Node]:
+    """Return the depthwise 1x1 convolution that makes the second of two images of the first: s x + t.
+
+    ``constants`` are s and t, a float64 vector each with an element per channel.
+    """
+    (x, y), (factor, offset) = tensors, constants
     if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
         raise group.refusal("its constants make infinity or no number", "use finite constants")
-    factor, offset = (np.broadcast_to(each, channels) for each in (factor, offset))
     levels, scale, bias, error = _with_offset(factor, offset, float(x.parameters[0]), float(group.scale))
     if error.max() > _MAX_OFFSET_ERROR or np.abs(bias).max() >= 2.0**30:
         raise group.refusal("one level of its input is too many of its output for its constants to be int32 beside "
                             "int8 weights", "give input and output scales that are less far apart")
-    weights = (levels * np.sign(factor)).astype(np.int8).reshape(channels, 1, 1, 1)
-    graph, new = weighted_node(
-        quantisation.with_types(group.graph, x, group.kind), group.node.with_(output=group.kind.name), x.name,
-        QConv(groups=channels, exact=False).of_type(group.kind.dtype), (weights, scale), bias.astype(np.int32))
-    new = group.clamped(new)
-    inferred(graph, new)
-    return graph, (new,)
+    weights = (levels * np.sign(factor)).astype(np.int8).reshape(-1, 1, 1, 1)
+    graph, node = weighted_node(
+        graph, group.node.with_(output=y.name), x.name,
+        QConv(groups=factor.size, exact=False).of_type(group.kind.dtype), (weights, scale), bias.astype(np.int32))
+    return graph, group.clamped(node)
 
 
 def _with_offset(factor: np.ndarray, offset: np.ndarray, x_scale: float, y_scale: float,
