@@ -71,7 +71,7 @@ DATAPATH: tuple[Coverage, ...] = (
                     f"{_ONE_TYPE}",
              exactness=f"exact where that is provable from the scales, which is almost always; else {_FLOAT}"),
     Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),
-             limits="with constants: one or one per channel are folded into float weights beside it, others are a depthwise "
+             limits="with constants: one, or one per channel, in the float weights beside it; others are a depthwise "
                     "convolution 1x1 between its quantisations; on the core where one level of input is so many of "
                     "output, more than 127, that int32 cannot say the constants", exactness=_FLOAT),
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
