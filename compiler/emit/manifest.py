@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from tilewright.compiler.kernels.preparation import OPERATIONS, PreparationStep
 from tilewright.compiler.network.layers import Place, TensorInfo
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
@@ -31,7 +32,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -112,7 +113,9 @@ def _tensor_json(info: TensorInfo) -> dict[str, Any]:
             "unsigned": info.unsigned, "onnx_name": info.onnx_name, "onnx_dtype": info.onnx_dtype,
             "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape), "dtype": info.dtype,
             "dims": None if info.dims is None else list(info.dims),
-            "place": None if info.place is None else asdict(info.place)}
+            "place": None if info.place is None else asdict(info.place),
+            "preparation": [{**asdict(step), "values": list(step.values), "shape": list(step.shape)}
+                            for step in info.preparation]}
 
 
 # ---- reading
@@ -241,12 +244,23 @@ def _tensor(data: Any) -> TensorInfo:
                       zero_point=_in("zero_point", value(data, "zero_point", int), -128, 127),
                       unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
                       onnx_dtype=_optional(data, "onnx_dtype", str),
-                      onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place)
+                      onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place,
+                      preparation=_list(data, "preparation", _step))
     try:
         tensor_operand(info, 0)
     except ValueError as error:
         raise ArtefactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
     return info
+
+
+def _step(data: Any) -> PreparationStep:
+    shape, values = _dimensions(data, "shape"), value(data, "values", list)
+    operation = value(data, "operation", str)
+    if operation not in OPERATIONS or len(values) != math.prod(shape) \
+            or not all(isinstance(each, float) for each in values):
+        raise ArtefactError(f"Manifest preparation must be one of {', '.join(OPERATIONS)} with numbers of the shape "
+                            f"{shape!r}, not {operation!r:.40} with {values!r:.60}")
+    return PreparationStep(operation, tuple(values), shape, value(data, "swapped", bool))
 
 
 def _optional_dimensions(data: Any, key: str) -> tuple[int, ...] | None:

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tilewright.compiler.graph.node import GraphOperator
+from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.interpolation import AxisPhase
 from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual
 
@@ -238,7 +239,9 @@ class QClamp(Bounded):
 
 @dataclass(frozen=True)
 class Quantize(IntegerOperator):
-    """Integers of the model's float32 input x."""
+    """Integers of the model's float32 input x, after the steps of ``preparation``."""
+
+    preparation: tuple[PreparationStep, ...] = ()
 
 
 @dataclass(frozen=True)

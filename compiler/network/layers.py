@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
@@ -266,7 +267,8 @@ class TensorInfo:
 
     Inputs and outputs of a network have an ``onnx_name``: the model's input that is quantised to this tensor, or
     the output that is dequantised from it. ``onnx_dtype`` is then ``float32``, or ``int8`` or ``uint8`` where the
-    model hands integers out (uint8 ones are 128 more), and ``onnx_shape`` includes the batch.
+    model hands integers out (uint8 ones are 128 more), and ``onnx_shape`` includes the batch. ``preparation`` is what
+    is computed of a float input before it is quantised.
 
     ``unsigned`` tells that the tensor was uint8 in the model; ``zero_point`` is int8 all the same.
     """
@@ -282,6 +284,7 @@ class TensorInfo:
     dtype: str = "int8"
     dims: tuple[int, ...] | None = None
     place: Place | None = None
+    preparation: tuple[PreparationStep, ...] = ()
 
     @property
     def bytes(self) -> int:

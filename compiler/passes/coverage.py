@@ -74,6 +74,9 @@ DATAPATH: tuple[Coverage, ...] = (
              limits="with constants: one, or one per channel, in the float weights beside it; others are a depthwise "
                     "convolution 1x1 between its quantisations; on the core where one level of input is so many of "
                     "output, more than 127, that int32 cannot say the constants", exactness=_FLOAT),
+    Coverage(operators=("Add", "Sub", "Mul", "Div", "Relu", "Clip"), runs_on=("nothing",),
+             limits="any number of them between a float input of the model and its QuantizeLinear, with constants of "
+                    "at most 4096 elements: part of the quantisation of the input, which is the host's"),
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
              limits=f"image at most {MAX_KERNEL}x{MAX_KERNEL}, or as many pixels as such a one"),
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),

@@ -32,8 +32,11 @@ from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
 from tilewright.compiler.passes.recognise.function_tables import RecogniseTables
 from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
+from tilewright.compiler.passes.recognise.merge_affine import DequantiseImages, MergeAffine
 from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
 from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
+from tilewright.compiler.passes.recognise.moves.turn_images import TurnImages
+from tilewright.compiler.passes.recognise.prepare_inputs import PrepareInputs
 from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
 from tilewright.compiler.passes.recognise.quantise_between import QuantiseBetween
@@ -46,8 +49,8 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
     AsImages(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(),
-    QuantiseInputs(), RaiseQuantisation(), SinkDequantisation(), QuantiseBetween(), RecogniseTables(),
-    RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    DequantiseImages(), QuantiseInputs(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), TurnImages(),
+    QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

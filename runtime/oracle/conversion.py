@@ -5,6 +5,7 @@ A tensor of the host core that has the model's own type is handed through as it 
 
 import numpy as np
 
+from tilewright.compiler.kernels.preparation import prepared
 from tilewright.compiler.network.layers import TensorInfo
 
 __all__ = ["as_int8", "dequantise_output", "is_raw", "quantise_input"]
@@ -25,8 +26,8 @@ def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray
-        Of shape ``info.array_shape``. Of a float, int8: round(array / scale), halves to even, plus the zero point,
-        saturated. It is a true division: multiplying by the reciprocal differs once in a million.
+        Of shape ``info.array_shape``. Of a float, after its preparation, int8: round(array / scale), halves to even,
+        plus the zero point, saturated. It is a true division: multiplying by the reciprocal differs once in a million.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
         return array.reshape(info.array_shape)
     if array.dtype != np.float32:
         return as_int8(array).reshape(info.array_shape)
-    levels = np.rint(array / info.scale) + info.zero_point
+    levels = np.rint(prepared(info.preparation, array) / info.scale) + info.zero_point
     return np.clip(levels, -128, 127).astype(np.int8).reshape(info.array_shape)
 
 

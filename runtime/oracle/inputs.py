@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from tilewright.compiler.kernels.preparation import unprepared
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import InputError
 from tilewright.models import data
@@ -166,7 +167,8 @@ def random_inputs(tensors: Sequence[TensorInfo]) -> Inputs:
             continue
         levels = rng.integers(-128, 128, argument.shape)
         if argument.dtype == np.float32:
-            arrays[argument.name] = ((levels - tensor.zero_point) * tensor.scale).astype(np.float32)
+            numbers = ((levels - tensor.zero_point) * tensor.scale).astype(np.float32)
+            arrays[argument.name] = unprepared(tensor.preparation, numbers)
         else:
             arrays[argument.name] = (levels + 128 + np.iinfo(argument.dtype).min).astype(argument.dtype)
     return Inputs(arrays, f"random values over the quantised range, seed {_SEED}")

@@ -16,6 +16,7 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
 from tests.fuzz.levels import random_levels, random_tail
+from tests.fuzz.prepared_inputs import prepared_input
 from tests.fuzz.resizes import random_resize
 from tests.support.onnx_models import ModelBuilder, Value
 
@@ -80,7 +81,10 @@ class _Growth:
         choices = self.choices
         for _ in range(1 + choices.chance(15)):
             shape = (1, choices.pick((1, 3, 4, 2, 8, 5, 16, 7)), choices.between(1, 17), choices.between(1, 17))
-            self._new(self.model.input(shape, integer=self.form != "float" and choices.chance(10)))
+            if choices.chance(20):
+                self._new(prepared_input(choices, self.model, shape))
+            else:
+                self._new(self.model.input(shape, integer=self.form != "float" and choices.chance(10)))
         # An input that goes into nothing but an output is no CNN.
         for value in list(self.values):
             self._read(value)

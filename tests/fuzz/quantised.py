@@ -19,11 +19,19 @@ _SAMPLES = 2
 
 class _Samples(CalibrationDataReader):
     def __init__(self, model: onnx.ModelProto, rng: np.random.Generator) -> None:
-        self._left = [{value.name: rng.standard_normal([d.dim_value for d in value.type.tensor_type.shape.dim])
-                       .astype(np.float32) for value in model.graph.input} for _ in range(_SAMPLES)]
+        self._left = [{value.name: _drawn(value, rng) for value in model.graph.input} for _ in range(_SAMPLES)]
 
     def get_next(self) -> dict[str, np.ndarray] | None:
         return self._left.pop() if self._left else None
+
+
+def _drawn(value: onnx.ValueInfoProto, rng: np.random.Generator) -> np.ndarray:
+    """Return an input of floats, or an image of bytes."""
+    kind = value.type.tensor_type
+    shape = [dim.dim_value for dim in kind.shape.dim]
+    if kind.elem_type == onnx.TensorProto.UINT8:
+        return rng.integers(0, 256, shape, dtype=np.uint8)
+    return rng.standard_normal(shape).astype(np.float32)
 
 
 def through_quantiser(choices: Choices) -> FuzzGraph:

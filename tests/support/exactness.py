@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.compiler.kernels.preparation import unprepared
 from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.reference import run_network
@@ -21,7 +22,7 @@ def random_inputs(network: Network, rng: np.random.Generator) -> dict[str, np.nd
             inputs[info.onnx_name] = rng.standard_normal(info.onnx_shape).astype(np.float32)
         elif info.onnx_dtype == "float32":
             levels = rng.uniform(-135, 135, info.onnx_shape) - info.zero_point
-            inputs[info.onnx_name] = (levels * info.scale).astype(np.float32)
+            inputs[info.onnx_name] = unprepared(info.preparation, (levels * info.scale).astype(np.float32))
         else:
             bounds = np.iinfo(info.onnx_dtype)
             inputs[info.onnx_name] = rng.integers(bounds.min, bounds.max + 1, info.onnx_shape).astype(info.onnx_dtype)

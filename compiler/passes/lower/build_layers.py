@@ -155,8 +155,8 @@ class _Build:
         for name in self.graph.inputs:
             border = self.graph.tensors[name]
             readers = self.graph.readers(name)
-            found += [self.border(node.output, border) for node in readers
-                      if isinstance(node.operator, Quantize)]
+            found += [replace(self.border(node.output, border), preparation=node.operator.preparation)
+                      for node in readers if isinstance(node.operator, Quantize)]
             if not all(isinstance(node.operator, Quantize) for node in readers):
                 found.append(self.border(name, border))
         return tuple(found)

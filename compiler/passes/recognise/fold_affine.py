@@ -63,7 +63,7 @@ def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | 
         return node.inputs[0], factor, bias - mean * factor
     fixed = [name in constants for name in node.inputs]
     if not isinstance(operator, OnnxArithmetic) or sum(fixed) != 1 \
-            or (isinstance(operator, OnnxSub | OnnxDiv) and fixed[0]):
+            or (isinstance(operator, OnnxDiv) and fixed[0]):
         return None
     x, name = (node.inputs[1], node.inputs[0]) if fixed[0] else node.inputs
     value, shape = constants[name], graph.tensors[x].shape
@@ -77,6 +77,8 @@ def affine_of(graph: Graph, node: Node) -> tuple[str, np.ndarray, np.ndarray] | 
             return x, vector, zero
         case OnnxAdd():
             return x, one, vector
+        case OnnxSub() if fixed[0]:
+            return x, -one, vector
         case OnnxSub():
             return x, one, -vector
         case _:

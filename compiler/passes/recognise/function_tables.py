@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_operators import QTable
+from tilewright.compiler.graph.integer_operators import QTable, Quantize
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
@@ -157,7 +157,7 @@ def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantise: Node) -> boo
             or not isinstance(dequantise.operator, OnnxDequantizeLinear):
         return False
     source = made.get(dequantise.inputs[0]) or graph.producer(dequantise.inputs[0])
-    return source is not None and isinstance(source.operator, OnnxQuantizeLinear | QTable)
+    return source is not None and isinstance(source.operator, OnnxQuantizeLinear | Quantize | QTable)
 
 
 def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> Node:

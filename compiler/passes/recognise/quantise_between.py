@@ -6,11 +6,14 @@ activations are symmetric, with what follows them: ``Q(AveragePool(Relu(DQ(x))))
 be, but ONNX Runtime computes in float, and the operator is marked (``rounded``).
 """
 
+import numpy as np
+
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,
     OnnxAveragePool,
+    OnnxBinary,
     OnnxClip,
     OnnxConv,
     OnnxDequantizeLinear,
@@ -21,15 +24,20 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQuantizeLinear,
     OnnxReduceMean,
     OnnxRelu,
+    OnnxUnary,
     OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.function_tables import same_parameters
 
 __all__ = ["QuantiseBetween"]
 
 _Exact = OnnxMaxPool | OnnxRelu | OnnxClip | OnnxView
 _WithoutBounds = OnnxMaxPool | OnnxRelu | OnnxView
 _Computing = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxAdd | OnnxAveragePool | OnnxGlobalAveragePool | OnnxReduceMean)
+
+
+_LEVELS, _NEAR = 256, 1e-4
 
 
 class QuantiseBetween(Pass):
@@ -53,11 +61,35 @@ def _quantised_before(graph: Graph, output: str) -> Graph:
     if node is None or source is None or not isinstance(source.operator, OnnxDequantizeLinear) or reader is None \
             or source.inputs[0] in graph.constants or output not in reader.inputs[:2]:
         return graph
-    if isinstance(reader.operator, _Exact) and reader.inputs[0] == output:
+    if isinstance(reader.operator, _Exact) and reader.inputs[0] == output \
+            and (_keeps_levels(graph, source, node) or not _is_function(graph, source, _chain(graph, node)[-1])):
         return _bridged(graph, source, node, reader, reader)
     if isinstance(reader.operator, _Computing) and isinstance(node.operator, _WithoutBounds):
         return _bridged(graph, source, node, reader, reader.with_operator(rounded=True))
     return graph
+
+
+def _keeps_levels(graph: Graph, dequantise: Node, node: Node) -> bool:
+    """Tell whether a node makes only numbers of ``dequantise`` that are levels: a Clip must have such bounds."""
+    operator = node.operator
+    if not isinstance(operator, OnnxClip):
+        return True
+    bounds = [graph.constants.get(name) for name in node.inputs[1:] if name]
+    scale = graph.constants.get(dequantise.inputs[1])
+    if scale is None or scale.size != 1 or any(bound is None for bound in bounds):
+        return False
+    stated = [*bounds, *(each for each in (operator.min, operator.max) if each is not None)]
+    levels = np.array([np.float32(bound).item() for bound in stated]) / scale.item()
+    # Beyond all levels of 8 bits, a bound does nothing.
+    return bool(np.all((np.abs(levels) > _LEVELS) | (np.abs(levels - np.rint(levels)) < _NEAR)))
+
+
+def _is_function(graph: Graph, dequantise: Node, end: Node) -> bool:
+    """Tell whether ``end`` makes a function of one tensor, to which half a level before it may be many."""
+    if isinstance(end.operator, OnnxQuantizeLinear):
+        return not same_parameters(graph, dequantise.inputs[1:], end.inputs[1:])
+    return isinstance(end.operator, OnnxUnary) or (
+        isinstance(end.operator, OnnxBinary) and any(name in graph.constants for name in end.inputs))
 
 
 def _quantised_behind(graph: Graph, output: str) -> Graph:

@@ -103,6 +103,15 @@ def viewed(model, op):
     return model.gemm(model.moved(op, x, (1, 4), extra=extra.get(op, ())), 5)
 
 
+def prepared(model, op):
+    """Add ``op`` between an input of floats and its quantisation, and a convolution."""
+    constants = [] if op == "Relu" else [model.constant(np.float32(1.25))]
+    model.inputs.append(helper.make_tensor_value_info("image", TensorProto.FLOAT, SHAPE))
+    x = model.value(SHAPE, np.float32(0.02), 0)
+    model.quantised(model.node(op, ["image", *constants], "float"), x)
+    return model.conv(x, 4)
+
+
 def example(op, line):
     """Return a model with ``op`` as the line of the table means it, and the node's name."""
     form = "qoperator" if op.startswith("QLinear") or op == "QGemm" else "qdq"
@@ -124,6 +133,8 @@ def example(op, line):
         y = model.add(model.input(SHAPE), model.input(SHAPE))
     elif "QLinearMul" in line.operators:
         y = by_channel(model, op)
+    elif line.runs_on == ("nothing",) and "Div" in line.operators:
+        y = prepared(model, op)
     elif "BatchNormalization" in line.operators:
         y = affine(model, op)
     elif name in ("GlobalAveragePool", "AveragePool"):

@@ -44,7 +44,7 @@ def scaled_by_elements(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None
     x = group.data_input(name)
     shape = group.graph.tensors[name].shape
     if shape is None or group.graph.tensors[group.node.output].shape != shape or math.prod(shape) == 0 \
-            or (len(shape) == 4 and shape[0] != 1) or x.dtype != group.kind.dtype:
+            or (len(shape) == 4 and shape[0] != 1):
         return None
     factor, offset = (_in_memory(each, shape) for each in (factor, offset))
     image = _image(factor.size, max(_period(factor), _period(offset)))

@@ -86,8 +86,6 @@ def scaled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:
         return None
     x, (name, factor, offset) = group.data_input(found[0]), found
     channels = (group.graph.tensors[name].shape or (1, 1))[1]
-    if x.dtype != group.kind.dtype:
-        raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
     factor, offset = (np.broadcast_to(each, channels) for each in (factor, offset))
     graph = quantisation.with_types(group.graph, x, group.kind)
     graph, node = affine_node(group, graph, (x, group.kind), (factor, offset))
