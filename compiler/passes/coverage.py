@@ -99,9 +99,13 @@ DATAPATH: tuple[Coverage, ...] = (
                     "itself fills the table"),
     Coverage(operators=tuple(sorted(BINARY)), runs_on=("table",),
              limits="with constants of one element, or of functions of the same tensor: SiLU is x · Sigmoid(x)"),
-    Coverage(operators=("Concat", "QLinearConcat", "Split", "Slice", "Pad", "DepthToSpace"), runs_on=("placement",),
-             limits="batch 1; constant bounds, steps of rows and columns only, pads of rows and columns with a "
-                    "constant; inputs of another scale pass a table first"),
+    Coverage(operators=("Concat", "QLinearConcat", "Split", "Slice", "DepthToSpace", "SpaceToDepth", "Gather", "Tile",
+                        "Expand"), runs_on=("placement",),
+             limits="any rank, with Transpose and reshapes between them; constant bounds and indices, no negative "
+                    "steps; what is no matter of addresses is copied in at most 96 boxes, another order of channels is "
+                    "a convolution 1x1; inputs of another scale pass a table first"),
+    Coverage(operators=("Pad",), runs_on=("placement",),
+             limits="batch 1; pads of rows and columns with a constant"),
     Coverage(operators=("Resize",), runs_on=("placement",),
              limits="mode nearest, each pixel repeated equally often"),
     Coverage(operators=("Resize",), runs_on=("conv",),
@@ -115,7 +119,7 @@ DATAPATH: tuple[Coverage, ...] = (
              limits="before a fully connected layer, between shapes of one layout in memory, or at the border"),
     Coverage(operators=("Identity", "Dropout"), runs_on=("nothing",), limits="of inference"),
     Coverage(operators=("Transpose",), runs_on=("nothing",),
-             limits="between NHWC and NCHW, where it meets its inverse further down"),
+             limits="between NHWC and NCHW, where it meets its inverse further down; others are copies"),
     Coverage(operators=("QuantizeLinear", "DequantizeLinear"), runs_on=("nothing", "act", "table"),
              limits="per tensor: part of the layers; a change of scale is a table; at the model's border, the host's",
              exactness="exact; a change of scale within one level, as ONNX Runtime makes one step of two"),

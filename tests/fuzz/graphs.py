@@ -16,6 +16,7 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
 from tests.fuzz.levels import random_levels, random_tail
+from tests.fuzz.movements import MovementChain
 from tests.fuzz.prepared_inputs import prepared_input
 from tests.fuzz.resizes import random_resize
 from tests.support.onnx_models import ModelBuilder, Value
@@ -75,7 +76,16 @@ class _Growth:
             self._classify()
         if self.choices.chance(30):
             self._tail()
+        if self.choices.chance(40):
+            self._move_about()
         return self._finish()
+
+    def _move_about(self) -> None:
+        """Move elements through other ranks; at times a convolution reads the result."""
+        x = self._operand()
+        y = MovementChain(self.choices, self.model, x, MAX_ELEMENTS).grow() if self.form != "float" else None
+        if y is not None:
+            self._new(self.model.conv(y, 3, kernel=1) if self.choices.chance(50) else y)
 
     def _start(self) -> None:
         choices = self.choices

@@ -149,7 +149,8 @@ def _placed(graph: Graph, node: Node, origins: _Origins) -> Graph:
             and np.array_equal(places, np.arange(places.size)):
         return graph.replaced((node,), Node(QAlias(), (sources[0].name,), node.output, origins.names))
     order = _channel_order(graph.tensors[node.output], origins)
-    if order is not None and places.size > _SHORT_RUN * np.count_nonzero(np.diff(places) != 1):
+    if order is not None and (places.size > _SHORT_RUN * np.count_nonzero(np.diff(places) != 1)
+                              or (np.diff(order) == 1).all()):
         order = None
     if order is not None:
         return _with_order(graph, node, origins, order)

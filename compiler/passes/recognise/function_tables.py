@@ -19,6 +19,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
     OnnxClip,
     OnnxDequantizeLinear,
+    OnnxMoving,
     OnnxQuantizeLinear,
     OnnxRelu,
     OnnxUnary,
@@ -157,7 +158,8 @@ def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantise: Node) -> boo
             or not isinstance(dequantise.operator, OnnxDequantizeLinear):
         return False
     source = made.get(dequantise.inputs[0]) or graph.producer(dequantise.inputs[0])
-    return source is not None and isinstance(source.operator, OnnxQuantizeLinear | Quantize | QTable)
+    # What moves integers may stand for a movement with a QuantizeLinear behind it.
+    return source is not None and isinstance(source.operator, OnnxQuantizeLinear | Quantize | QTable | OnnxMoving)
 
 
 def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> Node:

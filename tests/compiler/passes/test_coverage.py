@@ -90,6 +90,15 @@ def moved(model, op):
         return model.conv(model.moved(op, x, (1, 4, 10, 8), extra=(constant(0, 0, 1, 0, 0, 0, 1, 0),)), 3)
     if op == "DepthToSpace":
         return model.conv(model.moved(op, x, (1, 1, 16, 16), blocksize=2), 3)
+    if op == "SpaceToDepth":
+        return model.conv(model.moved(op, x, (1, 16, 4, 4), blocksize=2), 3)
+    if op == "Gather":
+        return model.conv(model.moved(op, x, (1, 2, 8, 8), extra=(constant(1, 2),), axis=1), 3)
+    if op == "Tile":
+        return model.conv(model.moved(op, x, (1, 4, 16, 8), extra=(constant(1, 1, 2, 1),)), 3)
+    if op == "Expand":
+        row = model.conv(x, 4, kernel=(8, 1))
+        return model.conv(model.moved(op, row, (1, 4, 3, 8), extra=(constant(1, 1, 3, 1),)), 3)
     scales = constant(1, 1, 2, 2, dtype=np.float32)
     return model.conv(model.moved(op, x, (1, 4, 16, 16), extra=("", scales), mode="nearest"), 3)
 

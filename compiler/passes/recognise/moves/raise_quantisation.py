@@ -9,6 +9,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,
     OnnxClip,
+    OnnxConcat,
     OnnxConv,
     OnnxConvTranspose,
     OnnxDequantizeLinear,
@@ -38,10 +39,19 @@ class RaiseQuantisation(Pass):
             if quantise is None or not one_scale(graph, quantise):
                 continue
             move = graph.producer(quantise.inputs[0])
-            if move is not None and _can_rise(graph, move):
+            if move is not None and _can_rise(graph, move) and not _is_integer_concat(graph, quantise, move):
                 graph, new = _raised(graph, quantise, move, made)
                 waiting += new
         return graph.without_unread() if made else graph
+
+
+def _is_integer_concat(graph: Graph, quantise: Node, move: Node) -> bool:
+    """Tell whether this is a Concat of images or vectors that ONNX Runtime computes in integers, exactly as told."""
+    shape = graph.tensors[move.output].shape or ()
+    return bool(quantise.onnx_nodes) and isinstance(move.operator, OnnxConcat) and len(shape) in (2, 4) \
+        and shape[0] == 1 and int(move.operator.axis) % len(shape) != 0 and all(
+            (source := graph.producer(name)) is not None and isinstance(source.operator, OnnxDequantizeLinear)
+            for name in move.inputs)
 
 
 def _can_rise(graph: Graph, move: Node) -> bool:
