@@ -136,3 +136,13 @@ def test_the_core_moves_nothing(build, dtype):
         opset_imports=model.proto().opset_import))
     shape = next(each for each in shapes.graph.output if each.name == output).type.tensor_type.shape
     nothing_on_the_core(model.ended(output, tuple(each.dim_value for each in shape.dim)))
+
+
+def test_batches_of_images_are_no_rows_of_elements():
+    model = Movements("qdq", seed=6)
+    x = model.conv(model.input((1, 3, 1, 9)), 7, kernel=1)
+    joined = model.moves("Concat", model.dequantised(x), model.dequantised(x), axis=0)
+    shaped = model.requantised(model.moves("Reshape", joined, ints(3, 2, 1, 21)), x, (3, 2, 1, 21))
+    last = model.moves("Reshape", model.dequantised(shaped), ints(1, 1, 6, 21))
+    verdict, _ = judge(model.ended(last, (1, 1, 6, 21)))
+    assert verdict.mismatches == []

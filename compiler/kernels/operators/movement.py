@@ -16,13 +16,19 @@ from tilewright.compiler.kernels.language.checked import (
     optional,
     required,
 )
+from tilewright.compiler.kernels.language.core_cycles import START, access_cycles
 from tilewright.compiler.kernels.operators.strided_copy import ANY, CopyKernel, StridedCopy, whole
+from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
 __all__ = [
     "KERNELS", "ConcatKernel", "DepthToSpaceKernel", "ExpandKernel", "GatherKernel", "PadKernel", "ReshapeKernel",
     "SliceKernel", "SpaceToDepthKernel", "TileKernel", "TransposeKernel",
 ]
+
+
+_DIVIDED = 60
+"""Cycles to find where an element lies by dividing its number, on both sides."""
 
 
 class TransposeKernel(CopyKernel):
@@ -77,6 +83,11 @@ class ReshapeKernel(CopyKernel):
             return [f"out[{target}] = in0[{source}];"]
 
         return loops((math.prod(call.output.dims),), element)
+
+    def cycles(self, call: Call, memory: MemoryTiming) -> int:
+        if _common(_runs(call.output), _runs(call.inputs[0])) is not None:
+            return super().cycles(call, memory)
+        return START + math.prod(call.output.dims) * (_DIVIDED + access_cycles(memory, 1, 1))
 
     def helpers(self, call: Call) -> tuple[str, ...]:
         return super().helpers(call) if _common(_runs(call.output), _runs(call.inputs[0])) is not None else ()

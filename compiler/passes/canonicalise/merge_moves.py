@@ -92,7 +92,10 @@ def _layouts(graph: Graph, x: Tensor, y: Tensor) -> list[frozenset[str]]:
 
 
 def _can_be_placed(graph: Graph, name: str) -> bool:
-    """Tell whether nothing else decides where a tensor lies."""
+    """Tell whether nothing else decides where a tensor lies: neighbours, or that it is a batch of images."""
+    shape = graph.tensors[name].shape or ()
+    if len(shape) == 4 and shape[0] != 1:
+        return False
     source = graph.producer(name)
     return not any(node is not None and isinstance(node.operator, IntegerMove | QAlias)
                    for node in (source, *graph.readers(name)))
