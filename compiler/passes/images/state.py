@@ -87,7 +87,7 @@ class ImageState:
             return name
         if form != ROWS:
             axes = (2,) if form == LINE else (0, 2)
-            self.nodes.append(Node(OnnxSqueeze(), (source, self.integers(name, "axes", axes)), name))
+            self.nodes.append(Node(OnnxSqueeze(), (source, self.integers(source, "axes", axes)), name))
             return name
         if len(shape or ()) == 4:
             self.nodes.append(Node(OnnxTranspose({"perm": _TO_CHANNELS_LAST}), (source,), name))

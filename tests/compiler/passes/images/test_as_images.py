@@ -113,3 +113,12 @@ def test_rows_with_a_bias_each_are_left_to_the_core() -> None:
     model = ModelBuilder("qdq", seed=9)
     network = assert_layers(model.finish(add_dense(model, model.input((4, 16)), Dense(outputs=8, bias_shape=(4, 8)))))
     assert any(isinstance(layer, CoreLayer) for layer in network.layers)
+
+
+def test_a_slice_keeps_its_axes_where_its_result_is_an_output_too() -> None:
+    model = ModelBuilder("qoperator", seed=10)
+    x = conv1d(model, model.input((1, 4, 24)))
+    network = assert_layers(model.finish(cut(model, x)))
+    place = network.tensors["tensor3:line"].place
+    assert place is not None
+    assert (place.offset, place.pixel_step) == (3 * 8, 8)
