@@ -20,6 +20,10 @@ _MAX_ERROR = 0.5
 """Levels of the result by which a bias may be missed: with the rounding of the result, less than one level in all."""
 
 
+_SAME_SCALE = 1e-4
+"""Relative difference up to which the scale of a bias is the product of the scales."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bias:
     """An int32 bias of one element, or one per output channel; ``exact`` where ONNX Runtime computes in integers."""
@@ -57,13 +61,17 @@ def constant_bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_sc
             or (isinstance(operator, OnnxOperator) and operator.rounded):
         exact = False   # ONNX Runtime does not fuse the Add behind such a MatMul with it.
     if exact and alpha == beta == 1.0 and source is not None:
-        return Bias(values.astype(np.int32))
+        step = float(x.parameters[0]) * weight_scale.astype(np.float64)
+        # In floats the bias has the scale that it states; kernels of integers do not look at it.
+        if not group.clamps or len({1, scale.size, step.size}) > 2 \
+                or np.allclose(scale, step, rtol=_SAME_SCALE, atol=0):
+            return Bias(values.astype(np.int32))
     numbers = values.astype(np.float64)
     if source is not None:
         zero = quantisation.zero_points(graph, source, (*source.inputs, "")[2], scale.size, values.dtype.name)
         numbers = (numbers - zero) * scale
     return _quantised(group, numbers * beta, float(x.parameters[0]) * weight_scale.astype(np.float64) * alpha,
-                      exact and alpha == beta == 1.0)
+                      exact and alpha == beta == 1.0 and source is None)
 
 
 def _columns(group: QdqGroup, graph: Graph) -> int:
