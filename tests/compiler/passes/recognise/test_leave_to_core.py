@@ -37,7 +37,7 @@ def test_squeeze_and_excitation(form, dtype, zero_point):
     assert core_ops(network) == []
 
 
-@pytest.mark.parametrize("attrs", [{"kernel": 16, "strides": (16, 16)}, {"kernel": 8, "strides": (8, 8)}])
+@pytest.mark.parametrize("attrs", [{"kernel": 16, "strides": (3, 3)}, {"kernel": 11, "strides": (11, 11)}])
 @pytest.mark.parametrize("form", FORMS)
 def test_poolings_beyond_the_datapaths_windows(form, attrs):
     model = ModelBuilder(form, seed=2)
