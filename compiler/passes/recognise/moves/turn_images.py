@@ -1,17 +1,19 @@
 """Turn an image of bytes first, then compute: ``T(Q((DQ(x) - m) / d))`` becomes ``Q((DQ(T(x)) - m') / d')``.
 
 Cameras give NHWC, and constants per channel then lie along the last axis, where the datapath has no channels. Between
-an input of the model and a tensor of the network the turn itself costs nothing.
+an input of the model and a tensor of the network the turn itself costs nothing. Padding turns with it.
 """
 
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Tensor
+from tilewright.compiler.graph.integer_operators import Quantize
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxArithmetic,
     OnnxClip,
     OnnxDequantizeLinear,
+    OnnxPad,
     OnnxQuantizeLinear,
     OnnxRelu,
     OnnxTranspose,
@@ -38,24 +40,38 @@ class TurnImages(Pass):
 
 
 def _chain(graph: Graph, transpose: Node) -> list[Node]:
-    """Return what computes a Transpose's input of an integer input of the model, in order; none if it is else."""
+    """Return what computes a Transpose's input of integers at the model's border, in order; none if it is else.
+
+    These are an input of the model, or what quantises one.
+    """
     chain: list[Node] = []
     name = transpose.inputs[0]
     while name not in graph.inputs:
         node = graph.producer(name)
-        kinds = _Elementwise | OnnxDequantizeLinear | OnnxQuantizeLinear
+        kinds = _Elementwise | OnnxDequantizeLinear | OnnxQuantizeLinear | OnnxPad
+        if chain and node is not None and isinstance(node.operator, Quantize | OnnxQuantizeLinear) \
+                and node.inputs[0] in graph.inputs:
+            break
         if node is None or not isinstance(node.operator, kinds) or graph.only_reader(name) is None:
             return []
         moving = [each for each in node.inputs if each and each not in graph.constants]
         if len(moving) != 1 or len(graph.tensors[name].shape or ()) != _RANK:
             return []
-        if not isinstance(node.operator, OnnxArithmetic) and any(
+        if isinstance(node.operator, OnnxPad) and not _has_constant_pads(graph, node):
+            return []
+        if not isinstance(node.operator, OnnxArithmetic | OnnxPad) and any(
                 graph.constants[each].size != 1 for each in node.inputs if each in graph.constants):
             return []
         chain.insert(0, node)
         name = moving[0]
     of_bytes = graph.tensors[name].dtype in INTEGERS
     return chain if of_bytes and chain and isinstance(chain[0].operator, OnnxDequantizeLinear) else []
+
+
+def _has_constant_pads(graph: Graph, node: Node) -> bool:
+    """Tell whether a Pad states all its pads in a constant, an axis after the other."""
+    return (1 < len(node.inputs) < 4 and graph.all_constant(node.inputs[1:])
+            and graph.constants[node.inputs[1]].size == 2 * _RANK)
 
 
 def _turned(graph: Graph, transpose: Node, chain: list[Node]) -> Graph:
@@ -74,6 +90,9 @@ def _turned(graph: Graph, transpose: Node, chain: list[Node]) -> Graph:
             elif each in graph.constants and isinstance(node.operator, OnnxArithmetic):
                 new = f"{each}:turned for {node.output}"
                 graph = graph.with_constants({new: _turned_constant(graph.constants[each])})
+            elif isinstance(node.operator, OnnxPad) and each == node.inputs[1]:
+                new = f"{each}:turned for {node.output}"
+                graph = graph.with_constants({new: graph.constants[each].reshape(2, _RANK)[:, _TO_NCHW].ravel()})
             inputs.append(new)
         output = transpose.output if node is chain[-1] else f"{node.output}:turned"
         old = graph.tensors[node.output]
