@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.explain import Explanation
+from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError
@@ -77,9 +78,8 @@ def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray], expe
     Such an output is computed in another shape than the model's, or in another quantisation than any of its nodes has.
     """
     reference = with_parts(expected.tensors, session.tensor_infos)
-    written = {tensor for _, tensor in session.layers}
-    public = {info.name: node_arg(info).name for info in session.quantised_outputs
-              if info.name not in reference or info.name not in written}
+    public = {root_of(info): node_arg(info).name for info in session.quantised_outputs
+              if root_of(info) not in reference}
     layers = [(name, public.get(tensor, tensor)) for name, tensor in session.layers]
     known = {tensor for _, tensor in layers}
     layers += [(f"output {name}", name) for name in public.values() if name not in known]

@@ -98,7 +98,7 @@ def relus(count):
 def test_passes_take_linear_time():
     """Four times as many operators take four times as long, not sixteen; one fused layer computes all of them."""
     seconds = []
-    for count in (400, 1600):
+    for count in (2000, 8000):
         graph = relus(count)
         start = time.process_time()
         assert ops(PassPipeline(PASSES)(graph)) == ["Quantize", "QPass", "Dequantize"]
@@ -285,11 +285,11 @@ def test_a_result_read_in_float_is_the_cores():
         ("QuantizeLinear", "its input is computed in float"), ("QuantizeLinear", "its input is computed in float")]
 
 
-def test_a_constant_operand_is_the_cores():
+def test_a_constant_operand_of_any_shape_is_the_datapaths():
     model = ModelBuilder("qdq")
     x = model.input((1, 3, 8, 8))
     constant = Value(model.constant(np.ones((1, 3, 8, 8), np.int8)), x.shape, x.scale, 0)
-    assert [op for op, _ in left(model, model.add(x, constant))] == ["DequantizeLinear", "Add", "QuantizeLinear"]
+    assert left(model, model.add(x, constant)) == []
 
 
 @pytest.mark.parametrize(("attrs", "layers"), [

@@ -158,7 +158,7 @@ def test_operators_behind_the_last_quantised_one(dtype):
     if dtype == "int8":
         model.output(y, integer=True)
     network = assert_layers(model.finish())
-    assert core_ops(network) == ["DequantizeLinear", "Softmax"]
+    assert core_ops(network) == ["SoftmaxOfLevels"]
 
 
 @pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
