@@ -66,6 +66,8 @@ DATAPATH: tuple[Coverage, ...] = (
              exactness=f"exact; where alpha or beta is not 1, or an Add behind a MatMul adds one number, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
              limits=f"two tensors of one shape; {_ONE_TYPE}"),
+    Coverage(operators=("Sub",), runs_on=("act", "table"),
+             limits=f"two tensors of one shape; {_ONE_TYPE}", exactness=_FLOAT),
     Coverage(operators=("Mul", "QLinearMul"), runs_on=("conv",),
              limits=f"a tensor by a computed one with an element per channel, as squeeze and excitation has it; "
                     f"{_ONE_TYPE}",

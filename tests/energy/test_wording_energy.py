@@ -9,7 +9,8 @@ from tilewright.energy.estimate import Technology, parse_dram, technologies
 from tilewright.energy.imported_power import read_power
 
 SENTENCES = {
-    f"TechnologyError: Technology must be one of {', '.join(technologies())}, not 'generic7'":
+    (f"TechnologyError: Technology must be one of {', '.join(technologies())}, or a file like those of "
+     "energy/technology, which ends in .toml, not 'generic7'"):
         lambda: Technology.load("generic7"),
     "InputError: Power report '/none.rpt' cannot be read: No such file or directory":
         lambda: read_power(Path("/none.rpt")),

@@ -140,6 +140,8 @@ def example(op, line):
         y = model.matmul(model.input((1, 12)), 5)
     elif line.runs_on == ("act",) and name == "Add":
         y = model.add(model.input(SHAPE), model.input(SHAPE))
+    elif line.operators == ("Sub",):
+        y = between(model, op, model.dequantised(model.input(SHAPE)), scale=0.1)
     elif "QLinearMul" in line.operators:
         y = by_channel(model, op)
     elif line.runs_on == ("nothing",) and "Div" in line.operators:

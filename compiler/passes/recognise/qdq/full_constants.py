@@ -26,7 +26,7 @@ from tilewright.compiler.passes.recognise.qdq.group import QdqGroup
 from tilewright.compiler.passes.recognise.qdq.weights import affine_node
 from tilewright.isa.limits import MAX_ROWS
 
-__all__ = ["scaled_by_elements"]
+__all__ = ["image_of_elements", "scaled_by_elements"]
 
 _WIDE, _MAX_WIDTH = 64, 1024
 """Channels that fill the lanes of every machine; pixels of a row that fit the buffers of each."""
@@ -47,7 +47,7 @@ def scaled_by_elements(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None
             or (len(shape) == 4 and shape[0] != 1):
         return None
     factor, offset = (_in_memory(each, shape) for each in (factor, offset))
-    image = _image(factor.size, max(_period(factor), _period(offset)))
+    image = image_of_elements(factor.size, max(_period(factor), _period(offset)))
     if image is None:
         return None
     channels = image[1]
@@ -106,7 +106,7 @@ def _period(values: np.ndarray) -> int:
                 if size % each == 0 and np.array_equal(values[each:], values[:-each] if each < size else values[:0]))
 
 
-def _image(elements: int, period: int) -> tuple[int, int, int, int] | None:
+def image_of_elements(elements: int, period: int) -> tuple[int, int, int, int] | None:
     """Return (1, channels, height, width) of so many elements, channels a multiple of the period; None if none fits."""
     best: tuple[tuple[bool, int], tuple[int, int, int, int]] | None = None
     for channels in range(period, min(elements, max(period, _WIDE)) + 1, period):

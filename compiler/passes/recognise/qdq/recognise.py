@@ -31,6 +31,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxReduceMean,
     OnnxReduceSum,
     OnnxResize,
+    OnnxSub,
 )
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
@@ -40,6 +41,7 @@ from tilewright.compiler.passes.recognise.qdq.full_constants import scaled_by_el
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
 from tilewright.compiler.passes.recognise.qdq.sums import summed
+from tilewright.compiler.passes.recognise.qdq.sums_of_two import summed_up
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
 
 __all__ = ["RecogniseQdq"]
@@ -135,6 +137,8 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
             return found
         if group.clip is None:
             return multiplied(group)
+    if isinstance(operator, OnnxAdd | OnnxSub) and (found := summed_up(group)) is not None:
+        return found
     graph, node = _integer(group)
     if isinstance(operator, OnnxOperator) and operator.rounded:
         node = node.with_operator(exact=False)
