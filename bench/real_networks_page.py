@@ -23,7 +23,7 @@ _WORTH_NAMING = 0.005
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFacts:
-    """What is known of a network.
+    """Facts about a network.
 
     Attributes
     ----------

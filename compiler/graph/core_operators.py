@@ -9,7 +9,7 @@ __all__ = ["CoreLogSoftmax", "CoreLookUp", "CoreOperator", "CoreResponse", "Core
 
 @dataclass(frozen=True)
 class CoreOperator(OnnxOperator):
-    """What the host core computes in one step; ``exact`` tells whether ONNX Runtime gives the same, in several."""
+    """One step of the host core, of several ONNX operators; ``exact`` tells whether ONNX Runtime gives the same."""
 
     exact: bool = True
 

@@ -14,7 +14,7 @@ __all__ = ["OPERATIONS", "PreparationStep", "prepared", "unprepared"]
 OPERATIONS: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "maximum": np.maximum,
     "minimum": np.minimum}
-"""What a step may compute of an element and a constant."""
+"""Functions of an element and a constant that a step may compute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What to change in a model so that the host core need not compute an operator of it: one table, by operator."""
+"""Changes to a model so that the host core need not compute an operator of it: one table, by operator."""
 
 __all__ = ["way_out"]
 

@@ -1,4 +1,4 @@
-"""What makes one tensor of others, or a part of another one, by moving elements alone."""
+"""Movements: one tensor made of others, or of a part of another one, by moving elements alone."""
 
 from dataclasses import dataclass
 

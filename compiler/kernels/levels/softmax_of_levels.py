@@ -45,7 +45,7 @@ _LOG = f.log(_TOTAL)
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """What a call is computed with: the rows, the bits that a sum is shifted by, what its reciprocal is multiplied by.
+    """Parameters of a call: the rows, the bits that a sum is shifted by, what its reciprocal is multiplied by.
 
     ``terms`` is what an element adds to the sum by its level below the largest, ``values`` what its result is made of.
     """
