@@ -12,7 +12,7 @@ __all__ = ["page"]
 
 _TEMPLATE = Path(__file__).with_name("operators_page.md.j2")
 _REAL_NETWORKS = Path(__file__).resolve().parents[1] / "docs" / "real-networks.json"
-"""What `bench.real_networks` has found: the networks that the core is busy with, and why."""
+"""Findings of `bench.real_networks`: the networks that the core is busy with, and why."""
 
 
 def page() -> str:

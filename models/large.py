@@ -34,7 +34,7 @@ NETWORKS: dict[str, tuple[Callable[[SeededGraph, int], str | dict[str, str]], in
     "detector-224": (lambda graph, side: detector.detector(graph), 224),
     "detector-96": (lambda graph, side: detector.detector(graph), 96),
 }
-"""What adds each network to a graph and returns its output, or several by name; and the side of its image."""
+"""Functions that add each network to a graph and return its output, or several by name; and the side of its image."""
 
 CALIBRATION_IMAGES = 8
 SEED = 0

@@ -31,7 +31,7 @@ _ROUNDING = ("ROUND", "HALF_EVEN")
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """What a Quant makes: scale, zero point and bounds of its integers, and the axis of the scale if it has one."""
+    """Result of a Quant: scale, zero point and bounds of its integers, and the axis of the scale if it has one."""
 
     scale: np.ndarray
     zero: int
@@ -41,7 +41,7 @@ class _Levels:
 
     @property
     def shift(self) -> int:
-        """What is added to an integer so that all fit int8."""
+        """The number added to an integer so that all fit int8."""
         return -128 if self.high > 127 else 0
 
     @property

@@ -1,4 +1,4 @@
-"""What was changed in a model while it was read, kept in the file's own metadata, so that every report can say it."""
+"""Changes made to a model while it was read, kept in the file's own metadata, so that every report can say it."""
 
 import json
 

@@ -49,7 +49,7 @@ class FuseCore(Pass):
 
 @dataclass(frozen=True)
 class _Values:
-    """What a tensor is for each of 256 values, and whether ONNX Runtime says the same."""
+    """Values of a tensor for each of 256 levels, and whether ONNX Runtime says the same."""
 
     values: np.ndarray
     exact: bool
