@@ -21,12 +21,12 @@ from tilewright.cli import (
     doctor,
     evaluate_accuracy,
     run_model,
-    show_machine,
     synth,
     verilog,
 )
+from tilewright.cli.design import show_machine
+from tilewright.cli.options.refusals import OneSentence
 from tilewright.cli.reference import isa
-from tilewright.cli.refusals import OneSentence
 
 __all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.arguments import InputFile, JsonFile, MachineName, machine_named, model_named, write_json
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.arguments import InputFile, JsonFile, MachineName, machine_named, model_named, write_json
+from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError, ToolError
 from tilewright.tools.files import require_place
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.arguments import MachineName, machine_named
+from tilewright.cli.options.arguments import MachineName, machine_named
 from tilewright.errors import InputError
 from tilewright.isa.machine import Machine
 from tilewright.tools.files import reason, require_place

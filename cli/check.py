@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.arguments import (
+from tilewright.cli.options.arguments import (
     JsonFile,
     MachineName,
     Model,
@@ -13,7 +13,7 @@ from tilewright.cli.arguments import (
     with_groups,
     write_json,
 )
-from tilewright.cli.refusals import BAD_INPUT
+from tilewright.cli.options.refusals import BAD_INPUT
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 

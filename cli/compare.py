@@ -2,7 +2,7 @@
 
 import typer
 
-from tilewright.cli.arguments import (
+from tilewright.cli.options.arguments import (
     EngineOptions,
     FileOptions,
     Model,
@@ -10,7 +10,7 @@ from tilewright.cli.arguments import (
     with_groups,
     write_json,
 )
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.refusals import FAILED
 from tilewright.tools.files import require_place
 
 __all__ = ["compare", "register"]

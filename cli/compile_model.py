@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.arguments import (
+from tilewright.cli.options.arguments import (
     CompilerOptions,
     Explain,
     MachineName,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.arguments import machine_named
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.arguments import machine_named
+from tilewright.cli.options.refusals import FAILED
 from tilewright.models import BUILTIN, builtin
 from tilewright.tools.files import write_file
 

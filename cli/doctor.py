@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.refusals import FAILED
 from tilewright.tools.toolchain import ToolMissingError, verilator_environment, yosys_executable
 
 if TYPE_CHECKING:

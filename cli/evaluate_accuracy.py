@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.arguments import (
+from tilewright.cli.options.arguments import (
     CompilerOptions,
     JsonFile,
     MachineName,
@@ -17,7 +17,7 @@ from tilewright.cli.arguments import (
     with_groups,
     write_json,
 )
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.isa.machine import DEFAULT_MACHINE
 from tilewright.tools.files import require_place

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli.arguments import (
+from tilewright.cli.options.arguments import (
     CompilerOptions,
     EnergyOptions,
     Engine,
@@ -21,7 +21,7 @@ from tilewright.cli.arguments import (
     with_groups,
     write_json,
 )
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place, write_arrays
 

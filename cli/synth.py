@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.arguments import JsonFile, MachineName, machine_named, write_json
-from tilewright.cli.refusals import FAILED
+from tilewright.cli.options.arguments import JsonFile, MachineName, machine_named, write_json
+from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 

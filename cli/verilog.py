@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.arguments import MachineName, machine_named
+from tilewright.cli.options.arguments import MachineName, machine_named
 
 __all__ = ["MemoryBus", "register", "verilog"]
 

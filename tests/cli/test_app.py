@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from tests.runtime.execution.test_report import KEYS, LAYER_KEYS
 from tests.support.float_models import classifier
 from tests.support.onnx_models import ModelBuilder
-from tilewright.cli import arguments as cli_options
 from tilewright.cli import doctor
 from tilewright.cli.app import app
+from tilewright.cli.options import arguments as cli_options
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.models import builtin, data
 from tilewright.runtime.oracle import comparison as compare

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilewright.cli.arguments import (
+from tilewright.cli.options.arguments import (
     ClockText,
     EnergyOptions,
     JsonFile,

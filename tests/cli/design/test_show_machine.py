@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.test_app import invoke, refused
-from tilewright.cli.show_machine import derived, peak_macs
+from tilewright.cli.design.show_machine import derived, peak_macs
 from tilewright.isa.machine import LIMITS, PRESETS
 
 

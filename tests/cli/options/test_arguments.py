@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tilewright.cli import arguments
+from tilewright.cli.options import arguments
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY
 

@@ -1,0 +1,1 @@
+"""Commands of design: those that show, compare and search machines."""
