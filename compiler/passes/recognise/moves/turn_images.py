@@ -54,7 +54,7 @@ def _chain(graph: Graph, transpose: Node) -> list[Node]:
             break
         if node is None or not isinstance(node.operator, kinds) or graph.only_reader(name) is None:
             return []
-        moving = [each for each in node.inputs if each and each not in graph.constants]
+        moving = [each for each in node.inputs if each and not _is_constant(graph, each)]
         if len(moving) != 1 or len(graph.tensors[name].shape or ()) != _RANK:
             return []
         if isinstance(node.operator, OnnxPad) and not _has_constant_pads(graph, node):
@@ -66,6 +66,14 @@ def _chain(graph: Graph, transpose: Node) -> list[Node]:
         name = moving[0]
     of_bytes = graph.tensors[name].dtype in INTEGERS
     return chain if of_bytes and chain and isinstance(chain[0].operator, OnnxDequantizeLinear) else []
+
+
+def _is_constant(graph: Graph, name: str) -> bool:
+    """Tell whether ``name`` is a constant, or dequantises one by a single scale."""
+    node = graph.producer(name)
+    if node is None or not isinstance(node.operator, OnnxDequantizeLinear):
+        return name in graph.constants
+    return graph.all_constant(node.inputs) and all(graph.constants[each].size == 1 for each in node.inputs[1:])
 
 
 def _has_constant_pads(graph: Graph, node: Node) -> bool:
@@ -87,9 +95,10 @@ def _turned(graph: Graph, transpose: Node, chain: list[Node]) -> Graph:
             new = each
             if each == before:
                 new = nodes[-1].output
-            elif each in graph.constants and isinstance(node.operator, OnnxArithmetic):
+            elif isinstance(node.operator, OnnxArithmetic):
                 new = f"{each}:turned for {node.output}"
-                graph = graph.with_constants({new: _turned_constant(graph.constants[each])})
+                graph, dequantise = _turned_operand(graph, each, new)
+                nodes[-1:-1] = dequantise
             elif isinstance(node.operator, OnnxPad) and each == node.inputs[1]:
                 new = f"{each}:turned for {node.output}"
                 graph = graph.with_constants({new: graph.constants[each].reshape(2, _RANK)[:, _TO_NCHW].ravel()})
@@ -104,6 +113,18 @@ def _turned(graph: Graph, transpose: Node, chain: list[Node]) -> Graph:
 
 def _permuted(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(shape[axis] for axis in _TO_NCHW)
+
+
+def _turned_operand(graph: Graph, name: str, new: str) -> tuple[Graph, list[Node]]:
+    """Return ``graph`` with the constant ``name``, turned, as ``new``, and the nodes that dequantise it, if any do."""
+    dequantise = graph.producer(name)
+    if dequantise is None:
+        return graph.with_constants({new: _turned_constant(graph.constants[name])}), []
+    integers, source = f"{new}:integers", dequantise.inputs[0]
+    turned = _turned_constant(graph.constants[source])
+    graph = graph.with_constants({integers: turned}).with_tensors(
+        Tensor(new, turned.shape, graph.tensors[name].dtype))
+    return graph, [dequantise.with_(inputs=(integers, *dequantise.inputs[1:]), output=new)]
 
 
 def _turned_constant(value: np.ndarray) -> np.ndarray:

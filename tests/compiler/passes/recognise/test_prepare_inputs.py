@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.support.exactness import assert_layers
-from tests.support.onnx_models import FORMS, ModelBuilder
+from tests.support.onnx_models import FORMS, ModelBuilder, Value
 from tilewright.compiler.kernels.preparation import PreparationStep, prepared, unprepared
 from tilewright.compiler.network.layers import CoreLayer
 
@@ -122,6 +122,25 @@ def test_an_nhwc_image_of_bytes_is_turned_for_nothing(early):
     model.quantised(name, x)
     network = on_datapath(assert_layers(model.finish(model.conv(x, 4))))
     assert len(network.layers) == 2
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_nhwc_image_times_quantised_constants_is_turned_for_nothing(size):
+    # tf2onnx: Q(DQ(image) * DQ(constant)), and the transposition behind all of them.
+    model = ModelBuilder("qdq", seed=8)
+    rng = np.random.default_rng(8)
+    x = Value(image(model, "image", TensorProto.INT8, (1, 8, 8, 3)), (1, 8, 8, 3), np.float32(1 / 255), -128)
+    for op, scale, zero in (("Mul", 2 / 255, -128), ("Sub", 2 / 255, -1)):
+        levels = rng.integers(90, 128, size).astype(np.int8) if size > 1 else np.int8(127)
+        constant = [model.constant(each) for each in (levels, np.float32(2 / 127 if op == "Mul" else 1 / 127),
+                                                      np.int8(0))]
+        operands = [model.dequantised(x), model.node("DequantizeLinear", constant, f"{op}:constant")]
+        y = model.value(x.shape, np.float32(scale), zero)
+        model.quantised(model.node(op, operands, f"{op}:float"), y)
+        x = y
+    turned = model.moved("Transpose", x, SHAPE, perm=(0, 3, 1, 2))
+    network = on_datapath(assert_layers(model.finish(model.conv(turned, 4))))
+    assert [layer.in_shape for layer in network.layers] == [SHAPE[1:]] * (2 if size == 1 else 3)
 
 
 def test_bounds_between_levels_are_not_rounded_before_a_sum():
