@@ -9,7 +9,7 @@ from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.memory_map import plan_memory
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.core_plan import CorePlan
-from tilewright.compiler.plan.cost import mac_cycles, post_cycles, tiles_of
+from tilewright.compiler.plan.cost import mac_cycles, post_cycles, slots_of
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.roofline import layer_roofline
 from tilewright.compiler.schedule.chaining import needed_in_memory
@@ -181,11 +181,11 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
     layer, tile, block = plan.layer, plan.largest, plan.blocks[0]
     array = post = 0
     for each in plan.tiles:
-        tiles = tiles_of(len(each.rows.conv), len(each.columns.conv), plan.nest)
         for part in plan.blocks:
-            array += mac_cycles(tiles, part.groups, plan.nest.kernel_y * plan.nest.kernel_x * len(part.runs), machine)
+            tiles, groups = slots_of(len(each.rows.conv), len(each.columns.conv), part.channels, plan.nest, machine)
+            array += mac_cycles(tiles, groups, plan.nest.kernel_y * plan.nest.kernel_x * len(part.runs), machine)
             if part.runs.stop == plan.nest.runs:
-                post += post_cycles(tiles, part.groups, plan.work, plan.nest, machine)
+                post += post_cycles(tiles, groups, plan.work, plan.nest, machine)
     return LayerExplanation(
         name=layer.name, onnx_nodes=layer.onnx_nodes, fused=fused(layer),
         algorithm=plan.nest.algorithm.value,

@@ -15,6 +15,11 @@ the lanes of a lane group must look at the same bytes::
 A run can also be 8 bytes each of two kernel rows: *paired rows*, if what is stored is widened so that the two lie
 8 (mod 16) bytes apart. Rows of more bytes are cut into pieces of 8. That takes ceil(rows / 2) ceil(bytes / 8) runs, not
 rows ceil(bytes / 16): 3 instead of 5 for 5x5 on one channel, 12 instead of 14 for 7x7 on three.
+
+What computes every byte alike, as an average or a value table does, need not tell channels from pixels: *across*, a
+tile is ``lanes`` bytes of a stored row, whatever they are, and a row of results as many tiles as bytes ask for. So
+the average of a whole image is not one tile in each of many lane groups, whose weight fetches it would wait for, and
+three channels do not leave a lane idle.
 """
 
 from collections.abc import Iterator
@@ -97,6 +102,8 @@ class LoopNest:
         Of paired rows: ``kernel_x`` counts pieces of 8 bytes of a kernel row, not pixels.
     reuse : bool
         ``conv23`` keeps the columns that neighbouring patches share.
+    across : bool
+        A tile is ``lanes`` bytes of a row, and a mac command has one lane group; ``group_step`` counts for its base.
     """
 
     algorithm: Algorithm
@@ -111,6 +118,7 @@ class LoopNest:
     paired: bool = False
     pieces: bool = False
     reuse: bool = True
+    across: bool = False
 
     @property
     def steps(self) -> int:
@@ -179,11 +187,20 @@ def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
 def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[LoopNest, ...]:
     """Return the loop nests of ``layer`` by ``algorithm`` that are worth comparing."""
     plain = loop_nest(layer, algorithm, machine)
+    if algorithm is Algorithm.POOL:
+        return (plain, replace(plain, across=True)) if _alike(layer) else (plain,)
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
     if algorithm is not Algorithm.DOT_PRODUCTS or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
         return (plain,)
     paired = _pair_rows(plain, layer)
     return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
+
+
+def _alike(layer: Layer) -> bool:
+    """Tell whether a layer computes every byte of a row alike."""
+    scale = layer.requantisation.scale
+    return (layer.pool is None and bool((layer.bias == layer.bias[0]).all() and (scale == scale[0]).all())
+            and (layer.conv_shape[2] == 1 or axes(layer)[1].stored_stride == 1))
 
 
 def _pair_rows(plain: LoopNest, layer: Layer) -> LoopNest:

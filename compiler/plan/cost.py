@@ -11,14 +11,21 @@ from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.plan.algorithms import LoopNest
-from tilewright.compiler.plan.footprint import WeightBlock, block_words, input_bytes, result_bytes, usable_words
+from tilewright.compiler.plan.footprint import (
+    WeightBlock,
+    block_words,
+    input_bytes,
+    parameter_channels,
+    result_bytes,
+    usable_words,
+)
 from tilewright.compiler.plan.problem import Problem, Tiling
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
 __all__ = [
     "HANDOVER", "TURNAROUND", "Cost", "Room", "Transfers", "array_cycles", "compute_cycles", "input_cycles",
-    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "store_cycles", "tiles_of",
+    "load_transfers", "mac_cycles", "output_cycles", "post_cycles", "price", "slots_of", "store_cycles", "tiles_of",
     "weight_transfers",
 ]
 
@@ -53,6 +60,13 @@ def tiles_of(rows: int, columns: int, nest: LoopNest) -> int:
     return -(-rows // 2) * -(-columns // 2) if nest.winograd else rows * columns
 
 
+def slots_of(rows: int, columns: int, channels: int, nest: LoopNest, machine: Machine) -> tuple[int, int]:
+    """Return the tiles and lane groups of a mac command for ``rows`` x ``columns`` sums of ``channels``."""
+    if nest.across:
+        return rows * -(-columns * channels // machine.lanes), 1
+    return tiles_of(rows, columns, nest), -(-channels // machine.lanes)
+
+
 def mac_cycles(tiles: int, groups: int, steps: int, machine: Machine) -> int:
     """Return the slots of one mac command: the last tile group may be short, but not below a weight fetch."""
     full, rest = divmod(tiles, machine.tiles)
@@ -75,10 +89,10 @@ def post_cycles(tiles: int, groups: int, layer: Layer, nest: LoopNest, machine: 
     return vectors
 
 
-def compute_cycles(problem: Problem, tile: Tile, groups: int, runs: int) -> int:
-    """Return the cycles of one step: the slower of array and post-processing."""
+def compute_cycles(problem: Problem, tile: Tile, channels: int, runs: int) -> int:
+    """Return the cycles of one step, whose block has so many channels: the slower of array and post-processing."""
     nest, machine = problem.nest, problem.machine
-    tiles = tiles_of(len(tile.rows.conv), len(tile.columns.conv), nest)
+    tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), channels, nest, machine)
     steps = nest.kernel_y * nest.kernel_x * runs
     return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine),
                                post_cycles(tiles, groups, problem.layer, nest, machine))
@@ -89,9 +103,9 @@ def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[Wei
 
     ``copies`` tells how many tiles there are of each shape.
     """
-    alike = Counter((block.groups, len(block.runs)) for block in blocks)
-    return sum(count * number * compute_cycles(problem, tile, groups, runs)
-               for tile, count in copies.items() for (groups, runs), number in alike.items())
+    alike = Counter((block.channels, len(block.runs)) for block in blocks)
+    return sum(count * number * compute_cycles(problem, tile, channels, runs)
+               for tile, count in copies.items() for (channels, runs), number in alike.items())
 
 
 # ---- the bus
@@ -137,7 +151,8 @@ def _block_cycles(problem: Problem, block: WeightBlock) -> int:
     machine = problem.machine
     main = block_words(block, problem.nest, machine) * machine.clusters * TILE_BYTES
     ninths = main // 8 if problem.nest.winograd else 0
-    return sum(_bus_cycles(1, size, machine) for size in (main, ninths, 8 * block.channels))
+    parameters = 8 * parameter_channels(block, problem.nest, machine)
+    return sum(_bus_cycles(1, size, machine) for size in (main, ninths, parameters))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
     "WeightBlock", "block_words", "blocked_row_step", "can_stay", "input_bytes", "linear_row_step", "pair_words",
-    "part_bytes", "result_bytes", "usable_words", "weight_words",
+    "parameter_channels", "part_bytes", "result_bytes", "usable_words", "weight_words",
 ]
 
 
@@ -87,6 +87,11 @@ def weight_words(groups: int, runs: int, nest: LoopNest, machine: Machine) -> in
 def block_words(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
     """Return the words per cluster of ``block``."""
     return weight_words(block.groups, len(block.runs), nest, machine)
+
+
+def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
+    """Return the channels whose parameters are loaded for ``block``; if all are alike, those of a lane group."""
+    return machine.lanes if nest.across else block.channels
 
 
 def usable_words(machine: Machine) -> int:

@@ -27,7 +27,7 @@ from tilewright.compiler.plan.footprint import (
     weight_words,
 )
 from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct
-from tilewright.compiler.plan.tiles import LayerAxis, Tile, axes
+from tilewright.compiler.plan.tiles import LayerAxis, Tile, TileExtent, axes
 from tilewright.isa.limits import (
     MAX_BLOCK_CHANNELS,
     MAX_CHUNKS,
@@ -305,7 +305,7 @@ def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
         return False
     return (_fits_activations(problem, tile, part_bytes(block) if parts else 0)
             and result_bytes(tile, block.channels) <= problem.machine.result_bytes
-            and _fits_operands(problem, tile, block))
+            and all(_fits_operands(problem, tile, each) for each in {block, blocks[-1]}))
 
 
 def _fits_activations(problem: Problem, tile: Tile, part: int) -> bool:
@@ -321,6 +321,7 @@ def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
     rows, columns, nest = tile.rows, tile.columns, problem.nest
     return (len(block.runs) <= MAX_RUNS
             and nest.kernel_x <= MAX_KERNEL
+            and (not nest.across or _runs_across(problem, columns, block))
             and pair_words(tile, problem.layer, nest) <= MAX_PAIR_WORDS
             and max(rows.stored, len(rows.conv)) <= MAX_ROWS
             and len(columns.conv) <= MAX_COLUMNS
@@ -328,6 +329,13 @@ def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
             and max(columns.before, columns.after) <= MAX_PADDING
             and (problem.layer.in_shape[0] <= MAX_PIXEL_BYTES or columns.before == columns.after == 0)
             and max(rows.window_before, columns.window_before) <= MAX_WINDOW)
+
+
+def _runs_across(problem: Problem, columns: TileExtent, block: WeightBlock) -> bool:
+    """Tell whether the sums of a tile's rows are whole tiles across channels, and follow one another."""
+    size = len(columns.conv) * block.channels
+    follow = len(columns.conv) == 1 or block.channels == problem.layer.conv_shape[0]
+    return follow and size % problem.machine.lanes == 0 and size // problem.machine.lanes <= MAX_COLUMNS
 
 
 def _makes_all(tile: Tile, layer: Layer) -> bool:

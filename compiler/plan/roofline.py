@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.plan.algorithms import forms, loop_nests
-from tilewright.compiler.plan.cost import tiles_of
+from tilewright.compiler.plan.cost import slots_of
 from tilewright.compiler.plan.tiles import axes
 from tilewright.isa.machine import TABLE_BYTES, Machine
 
@@ -44,8 +44,8 @@ class Roofline:
 
 def layer_roofline(layer: Layer, machine: Machine) -> Roofline:
     """Return the roofline of one layer."""
-    groups = -(-layer.conv_shape[0] // machine.lanes)
-    compute = min(tiles_of(form.conv_shape[1], form.conv_shape[2], each) * each.steps * groups
+    channels = layer.conv_shape[0]
+    compute = min(math.prod(slots_of(form.conv_shape[1], form.conv_shape[2], channels, each, machine)) * each.steps
                   for form, algorithm in forms(layer) for each in loop_nests(form, algorithm, machine))
     return Roofline(compute, -(-least_bytes(layer) // machine.bus_bytes))
 

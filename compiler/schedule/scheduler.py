@@ -18,7 +18,14 @@ from dataclasses import dataclass, field
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
-from tilewright.compiler.plan.footprint import block_words, input_bytes, part_bytes, result_bytes, usable_words
+from tilewright.compiler.plan.footprint import (
+    block_words,
+    input_bytes,
+    parameter_channels,
+    part_bytes,
+    result_bytes,
+    usable_words,
+)
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
 from tilewright.compiler.schedule import on_chip
@@ -230,7 +237,8 @@ class ProgramScheduler:
     def load_parameters(self, layer: int) -> None:
         """Load the next block of parameters."""
         need = self.parameters.needs[self.parameters.loaded]
-        channels = self.plans[need.layer].blocks[need.block].channels
+        plan = self.plans[need.layer]
+        channels = parameter_channels(plan.blocks[need.block], plan.nest, self.machine)
         region = self.required(self.parameters.take(channels + channels % 2), "parameter")
         source = self.images[need.layer][need.block].parameters
         self.emit(layer, commands.load_weights("parameters", source, self.memory.weights,
@@ -338,7 +346,7 @@ class ProgramScheduler:
             return
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
-        self.emit(step.layer, commands.finish(plan, tile, block, parameters, table, region))
+        self.emit(step.layer, commands.finish(plan, tile, block, self.machine, parameters, table, region))
         if plan.chip.output:
             following = step.layer + 1
             self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[following], self.kept[following], region))
@@ -380,7 +388,7 @@ class ProgramScheduler:
 def _step_cycles(step: TileStep, plans: Mapping[int, LayerPlan], machine: Machine) -> int:
     """Return how long the array works on ``step``."""
     plan, block = plans[step.layer], block_of(step, plans)
-    return compute_cycles(plan.problem(machine), tile_of(step, plans), block.groups, len(block.runs))
+    return compute_cycles(plan.problem(machine), tile_of(step, plans), block.channels, len(block.runs))
 
 
 def schedule(plans: Mapping[int, LayerPlan], calls: Mapping[int, CoreCall],

@@ -186,11 +186,14 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     nest = plan.nest
     winograd = nest.winograd
     rows, columns = len(tile.rows.conv), len(tile.columns.conv)
+    groups = block.groups
     if winograd:
         rows, columns = -(-rows // 2), -(-columns // 2)
+    elif nest.across:
+        columns, groups = columns * block.channels // machine.lanes, 1
     yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": nest.kernel_x,
                                       "kernel_y": nest.kernel_y})
-    yield from _tile_steps(plan, tile)
+    yield from _tile_steps(plan, tile, machine)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
     base = source.start + block.first_group * nest.group_step
     if nest.section:
@@ -220,11 +223,11 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         variant = "run_without_reuse"
     yield Draft(mnemonic, variant,
                 {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
-                 "groups": block.groups, "accumulate": int(block.runs.start > 0),
+                 "groups": groups, "accumulate": int(block.runs.start > 0),
                  "hold": int(block.runs.stop < nest.runs)}, tuple(accesses))
 
 
-def _tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
+def _tile_steps(plan: LayerPlan, tile: Tile, machine: Machine) -> Iterator[Draft]:
     """Yield the strides of tiles and kernel."""
     layer, nest = plan.layer, plan.nest
     channels = layer.in_shape[0]
@@ -235,7 +238,8 @@ def _tile_steps(plan: LayerPlan, tile: Tile) -> Iterator[Draft]:
     height, width = axes(layer)
     row = linear_row_step(tile, layer, nest)
     kernel_x_step = PAIR_BYTES if nest.pieces else layer.dilations[1] * channels
-    yield Draft("conv", "set_tile_step", {"x_step": width.stored_stride * channels,
+    x_step = machine.lanes if nest.across else width.stored_stride * channels
+    yield Draft("conv", "set_tile_step", {"x_step": x_step,
                                           "y_step": height.stored_stride * row})
     yield Draft("conv", "set_kernel_step", {
         "kernel_x_step": kernel_x_step if nest.kernel_x > 1 else 0,
@@ -255,12 +259,15 @@ def _weight_accesses(weights: Region, machine: Machine, *, ninths: bool) -> list
 # ---- post
 
 
-def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, parameters: Region, table: Region | None,
-           results: Region) -> Iterator[Draft]:
+def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, parameters: Region,
+           table: Region | None, results: Region) -> Iterator[Draft]:
     """Yield the act commands of a step."""
     layer = plan.work
     scale = layer.requantisation
-    yield Draft("act", "set_output", {"width": len(tile.columns.conv), "pixel_step": block.channels,
+    width, channels = len(tile.columns.conv), block.channels
+    if plan.nest.across:
+        width, channels = width * channels // machine.lanes, machine.lanes
+    yield Draft("act", "set_output", {"width": width, "pixel_step": channels,
                                       "row_step": len(tile.columns.out) * block.channels})
     yield Draft("act", "set_clamp", {"zero_point": scale.zero_point, "low": scale.low, "high": scale.high})
     if layer.residual:
@@ -277,7 +284,7 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, parameters: Region, 
         accesses.append(Access("table", table.start, table.stop))
     yield Draft("act", "run",
                 {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.nest.winograd),
-                 "parameter_base": parameters.start, "channels": block.channels,
+                 "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
                  "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0},
                 tuple(accesses))

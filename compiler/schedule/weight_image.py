@@ -68,8 +68,11 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
         table = append(_pack_table(plan.layer))
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
-            first = 8 * block.first_channel
-            chosen = parameters[first:first + 8 * block.channels] if block.runs.start == 0 else b""
+            chosen = b""
+            if block.runs.start == 0:
+                first = 8 * block.first_channel
+                chosen = parameters[:8] * machine.lanes if plan.nest.across \
+                    else parameters[first:first + 8 * block.channels]
             layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
         places[layer] = tuple(layer_places)
     return b"".join(parts), places

@@ -84,7 +84,15 @@ def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) 
         kernel_y = int(rng.integers(1, 8))
         kernel_x = kernel_y if rng.random() < 0.8 else int(rng.integers(1, 8))
         shapes = [random_axis(rng, kernel, longest) for kernel in (kernel_y, kernel_x)]
-    return build_layer(rng, "conv" if kind == "fc" else kind, channels, outputs, groups, shapes)
+    layer = build_layer(rng, "conv" if kind == "fc" else kind, channels, outputs, groups, shapes)
+    return all_alike(layer) if layer.kind != "conv" and rng.random() < 0.6 else layer
+
+
+def all_alike(layer: Layer) -> Layer:
+    """Return ``layer`` with one bias and one scale for all channels, as averages and value tables have them."""
+    scale = np.full_like(layer.requantisation.scale, layer.requantisation.scale[0])
+    return replace(layer, bias=np.full_like(layer.bias, layer.bias[0]),
+                   requantisation=replace(layer.requantisation, scale=scale))
 
 
 def random_narrow_layer(rng: np.random.Generator, longest: int = 24) -> Layer:

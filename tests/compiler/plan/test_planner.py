@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.random_layers import RESIDUALS, Shape, build_layer, random_layer, random_machine
+from tests.support.random_layers import RESIDUALS, Shape, all_alike, build_layer, random_layer, random_machine
 from tests.support.stacks import large_network
 from tilewright.compiler.network.layers import Layer, MaxPooling
 from tilewright.compiler.plan.algorithms import Algorithm, loop_nest
@@ -96,6 +96,34 @@ def test_rates_of_post_processing():
 
 
 # ---- choices
+
+
+def per_byte(kind: str, channels: int, size: int, kernel: int = 1) -> Layer:
+    axis = Shape(size, kernel, 1, 1, 0, 0)
+    layer = build_layer(np.random.default_rng(0), kind, channels, channels, channels, [axis, axis])
+    return replace(all_alike(layer), pool=None, residual=None, out_shape=layer.conv_shape)
+
+
+def test_the_average_of_an_image_runs_across_channels():
+    layer = per_byte("average", 1280, 5, kernel=5)
+    plan = plan_layer(layer, BASE)
+    assert plan.nest.across
+    assert 25 * 320 < plan.cost.cycles < 25 * 320 * 2
+    # By lane groups, each of them waits for a weight fetch of four slots.
+    one_unlike = replace(layer, bias=np.arange(1280, dtype=np.int32))
+    assert not plan_layer(one_unlike, BASE).nest.across
+    assert plan_layer(one_unlike, BASE).cost.cycles > 25 * 320 * 4
+
+
+def test_three_channels_leave_no_lane_idle():
+    plan = plan_layer(per_byte("pass", 3, 40), BASE)
+    assert plan.nest.across
+    assert all(len(tile.columns.out) * 3 % BASE.lanes == 0 for tile in plan.tiles)
+    # 39 pixels of 3 channels are no whole tiles, and max pooling has to know pixels.
+    assert not plan_layer(per_byte("pass", 3, 39), BASE).nest.across
+    pool = MaxPooling(kernel=(2, 2), strides=(2, 2), pads=(0, 0, 0, 0))
+    pooled = replace(per_byte("pass", 3, 40), pool=pool, out_shape=(3, 20, 20))
+    assert not plan_layer(pooled, BASE).nest.across
 
 
 def test_winograd_is_taken_where_it_is_faster():

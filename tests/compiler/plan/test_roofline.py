@@ -1,5 +1,8 @@
 """The roofline: worked out by hand for single layers, and its figures for the networks."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tests.support.stacks import Stack, large_network
@@ -46,6 +49,14 @@ def test_every_byte_crosses_the_bus_once():
     layer = single((8, 10, 10), 16, 3, pool=(2, 2, 0))
     assert least_bytes(layer) == 8 * 10 * 10 + 16 * 4 * 4 + 16 * 8 * 9 + 16 * 8
     assert layer_roofline(layer, preset("nano")).memory_cycles == least_bytes(layer) // 4
+
+
+def test_what_computes_every_byte_alike_counts_bytes():
+    layer = single((3, 8, 8), 3, 3, pad=1)
+    table = replace(layer, kind="pass", weights=None, kernel=(1, 1), pads=(0, 0, 0, 0), groups=3,
+                    bias=np.zeros(3, np.int32),
+                    requantisation=replace(layer.requantisation, scale=np.ones(3, np.float32)))
+    assert layer_roofline(table, preset("base")).compute_cycles == 8 * 8 * 3 // 4
 
 
 def test_a_fully_connected_layer_is_bound_by_its_weights():
