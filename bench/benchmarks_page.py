@@ -59,7 +59,8 @@ def _network_table(results: Results) -> str:
 def pairs(results: Results, options: Options) -> list[tuple[BenchCase, Figures, Figures]]:
     """Return the runs with every optimisation beside those with ``options``."""
     return [(case, results[full], figures) for case, figures in results.items() if case.options == options
-            and (full := BenchCase(network=case.network, machine=case.machine, engine=case.engine)) in results]
+            and (full := BenchCase(network=case.network, machine=case.machine, engine=case.engine,
+                                     memory=case.memory)) in results]
 
 
 def _fusion_table(results: Results) -> str:
@@ -110,7 +111,8 @@ def _simulation_table(results: Results) -> str:
     for case, each in results.items():
         if case.options != BEST:
             continue
-        simulated = results.get(BenchCase(network=case.network, machine=case.machine, engine="rtl"))
+        simulated = results.get(BenchCase(network=case.network, machine=case.machine, engine="rtl",
+                                          memory=case.memory))
         errors = ["", ""] if case.engine != "fast" or simulated is None else [
             change(each.cycles, simulated.cycles), _largest_error(each, simulated)]
         rows.append([*place(case), f"{each.cycles:,}", *errors, f"{each.seconds:.2f}",

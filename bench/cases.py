@@ -1,12 +1,14 @@
 """Cases of the benchmarks: networks x machines with every optimisation, and on one machine without each of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.errors import InputError
-from tilewright.isa.machine import PRESETS, Machine
+from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED
+from tilewright.runtime.design.design import Design
+from tilewright.runtime.design.design_flags import design_of, memory_of
 from tilewright.runtime.execution.engines import ENGINES, EngineName
 
 __all__ = [
@@ -52,12 +54,21 @@ VARIANTS = (UNFUSED, NO_WINOGRAD, NO_REUSE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchCase:
-    """One run: a network by name on a machine, by an engine, compiled with ``options``; default memory timing."""
+    """One run: a network by name on a machine and its memory, by an engine, compiled with ``options``.
+
+    ``memory`` is None for the machine's default.
+    """
 
     network: str
     machine: Machine
     engine: EngineName
     options: Options = BEST
+    memory: MemoryTiming | None = field(default=None, repr=False)
+
+    @property
+    def timing(self) -> MemoryTiming:
+        """The timing of main memory."""
+        return self.memory or MemoryTiming.default(self.machine)
 
     def __str__(self) -> str:
         limits = "" if self.options == BEST else f", {self.options}"
@@ -80,7 +91,8 @@ def _choose(names: Iterable[str], known: Sequence[str], what: str) -> tuple[str,
     return chosen
 
 
-def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: EngineName) -> tuple[BenchCase, ...]:
+def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: EngineName, *,
+           memory: str | None = None) -> tuple[BenchCase, ...]:
     """Return the cases, network by network; whatever runs in RTL is predicted by ``fast`` too.
 
     Images of 224 x 224 take minutes to an hour in RTL. So it runs them with every optimisation only, and, unless
@@ -89,7 +101,9 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     Parameters
     ----------
     machines
-        Names of presets; all of them if None.
+        As ``--machine`` takes them; all presets if None.
+    memory
+        As ``--memory`` takes it, for all of them; else what the designs state.
 
     Raises
     ------
@@ -99,17 +113,26 @@ def matrix(networks: Iterable[str], machines: Iterable[str] | None, engine: Engi
     if engine not in ENGINES:
         raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
     names = _choose(networks, NAMES, "Networks")
-    sizes = tuple(PRESETS) if machines is None else _choose(machines, tuple(PRESETS), "Machines")
-    return tuple(case for name in names for case in _cases(name, sizes, engine, named=machines is not None))
+    designs = {text: design_of(text) for text in (PRESETS if machines is None else machines)}
+    if not designs:
+        raise InputError(f"Machines to bench must be at least one of {', '.join(PRESETS)}, or a design file (.toml)")
+    if memory is not None:
+        designs = {text: replace(each, memory=memory_of(memory, each.machine)) for text, each in designs.items()}
+    return tuple(case for name in names for case in _cases(name, designs, engine, named=machines is not None))
 
 
-def _cases(network: str, machines: Sequence[str], engine: EngineName, *, named: bool) -> Iterator[BenchCase]:
+def _cases(network: str, designs: Mapping[str, Design], engine: EngineName, *, named: bool) -> Iterator[BenchCase]:
     large = network.endswith("-224")
-    for machine in machines:
-        yield BenchCase(network=network, machine=PRESETS[machine], engine="fast")
+    yield from (_case(network, design, "fast") for design in designs.values())
     if engine != "fast":
-        for machine in machines if named or not large else [COMPARED]:
-            yield BenchCase(network=network, machine=PRESETS[machine], engine=engine)
-    compared = PRESETS[COMPARED if COMPARED in machines else machines[0]]
+        for text, design in designs.items():
+            if named or not large or text == COMPARED:
+                yield _case(network, design, engine)
+    compared = designs[COMPARED if COMPARED in designs else next(iter(designs))]
     for options in VARIANTS:
-        yield BenchCase(network=network, machine=compared, engine="fast" if large else engine, options=options)
+        yield replace(_case(network, compared, "fast" if large else engine), options=options)
+
+
+def _case(network: str, design: Design, engine: EngineName) -> BenchCase:
+    memory = None if design.timing == MemoryTiming.default(design.machine) else design.memory
+    return BenchCase(network=network, machine=design.machine, engine=engine, memory=memory)

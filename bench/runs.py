@@ -12,7 +12,7 @@ from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.estimate import EnergyEstimate
-from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.machine import Machine
 from tilewright.runtime.compared_run import ComparedRun, run_model
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.model_source import find_model
@@ -178,9 +178,9 @@ def run_case(case: BenchCase, store: FigureStore, steps: Steps) -> Figures:
 
     def make() -> dict[str, Any]:
         compared = run_model(source, case.machine, case.engine, None, options=case.options,
-                             run=RunOptions(steps=steps))
+                             run=RunOptions(steps=steps, memory=case.memory))
         network, _ = fit_network(compile_network(source.path, case.options), case.machine, case.options)
         return _figures_of(compared, network).to_json()
 
-    key = f"{case!r} {MemoryTiming.default(case.machine)!r}"
+    key = f"{case!r} {case.timing!r}"
     return Figures.from_json(store.get(key, source.path, make), case.machine)

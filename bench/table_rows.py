@@ -6,7 +6,6 @@ from tilewright.bench.baselines import BaselineFigures
 from tilewright.bench.cases import SIDES, BenchCase
 from tilewright.bench.runs import Figures
 from tilewright.compiler.network.options import BEST
-from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.markdown import digits, table
 
 __all__ = ["PLACE", "Results", "best", "energy", "place", "run_table"]
@@ -18,7 +17,7 @@ PLACE = ("network, input", "machine", "memory", "engine")
 
 def place(case: BenchCase) -> list[str]:
     """Return the cells that say what ran where: network with its input, machine, memory, engine."""
-    timing = MemoryTiming.default(case.machine)
+    timing = case.timing
     return [f"{case.network}, {SIDES[case.network]}", case.machine.name,
             f"{timing.latency_cycles} + {timing.bytes_per_cycle} B", case.engine]
 
@@ -31,9 +30,10 @@ def energy(figures: Figures | BaselineFigures) -> str:
 
 def best(results: Results) -> list[tuple[BenchCase, Figures]]:
     """Return the runs with every optimisation; those in RTL where there are any of the network and machine."""
-    simulated = {(case.network, case.machine) for case in results if case.engine == "rtl" and case.options == BEST}
+    simulated = {(case.network, case.machine, case.memory) for case in results
+                 if case.engine == "rtl" and case.options == BEST}
     return [(case, figures) for case, figures in results.items() if case.options == BEST
-            and (case.engine == "rtl" or (case.network, case.machine) not in simulated)]
+            and (case.engine == "rtl" or (case.network, case.machine, case.memory) not in simulated)]
 
 
 def run_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = len(PLACE)) -> str:

@@ -10,12 +10,15 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.options.arguments import (
+    ClockText,
     Engine,
     EngineName,
     FileOptions,
+    MemoryText,
     Model,
     QuantiseOptions,
     TechnologyName,
+    designs_listed,
     priced,
     say_ranges,
     with_groups,
@@ -44,8 +47,10 @@ class CaseOptions:
     only: Annotated[str | None, typer.Option("--only", metavar="A,B", show_default=False,
                                              help="Only these networks, by name.")] = None
     machines: Annotated[str | None, typer.Option(
-        "--machines", metavar="A,B", show_default=False,
-        help="Machines to run on. Without it all, and images of 224x224 in RTL on base alone.")] = None
+        "--machines", metavar="DESIGN,…", show_default=False,
+        help="Designs to run on, such as nano,base,lanes=8,mine.toml: changes follow their design. Without it all "
+             "presets, and images of 224x224 in RTL on base alone.")] = None
+    memory: MemoryText = None
 
 
 def register_baseline(app: typer.Typer) -> None:
@@ -62,13 +67,13 @@ def register_bench(app: typer.Typer) -> None:
 def baseline(model: Model,
              core: Annotated[BaselineCore, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
              = BaselineCore.cv32e40x, *, files: FileOptions, technology: TechnologyName = None,
-             quantise: QuantiseOptions) -> None:
+             clock: ClockText = None, quantise: QuantiseOptions) -> None:
     """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
 
     Large models are run in parts, and their cycles scaled.
     """
     require_place(files.json_file)
-    pricing = priced(technology)
+    pricing = priced(technology, clock)
     source = quantise.model(model)
     from tilewright.cli.tables.baseline_table import baseline_table
     from tilewright.cli.tables.report_tables import energy_text
@@ -85,10 +90,14 @@ def baseline(model: Model,
     say_ranges(source)
     energy = energy_of_baseline(result, pricing)
     out.print(energy_text(energy, pricing.describe(pricing.load())), highlight=False, soft_wrap=True)
+    mhz = pricing.clock(pricing.load()).mhz
+    milliseconds = result.cycles / (1e3 * mhz)
+    out.print(f"time at {mhz:g} MHz: {milliseconds:,.3f} ms", highlight=False)
     out.print(f"every layer equal to the integer reference: {'yes' if result.matches else 'NO'}", highlight=False)
     if files.json_file is not None:
         write_json(files.json_file, {
-            "model": name, "core": result.core, "cycles": result.cycles, "instructions": result.instructions,
+            "model": name, "core": result.core, "cycles": result.cycles, "milliseconds": milliseconds, "clock_mhz": mhz,
+            "instructions": result.instructions,
             "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
             "energy": energy_json(energy) | {"technology": pricing.load().name},
             "layers": [asdict(layer) for layer in result.layers]})
@@ -127,9 +136,10 @@ def bench(cases: CaseOptions,
     if cases.quick and cases.only is not None:
         raise InputError("Options --quick and --only exclude each other: both choose the networks")
     names = cases.only.split(",") if cases.only is not None else QUICK if cases.quick else FULL
-    chosen = matrix(names, cases.machines.split(",") if cases.machines is not None else None, cases.engine.with_values)
+    chosen = matrix(names, designs_listed(cases.machines) if cases.machines is not None else None,
+                    cases.engine.with_values, memory=cases.memory)
     given = {"--engine": None if cases.engine is Engine.rtl else cases.engine.value, "--only": cases.only,
-             "--machines": cases.machines, "--rtl-cycles": rtl_cycles, "--energy": energy}
+             "--machines": cases.machines, "--memory": cases.memory, "--rtl-cycles": rtl_cycles, "--energy": energy}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     flags = [flag for flag, wanted in (("--quick", cases.quick), ("--all-baselines", all_baselines)) if wanted]
     command = shlex.join(["tilewright", "bench", *flags, *words])

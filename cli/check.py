@@ -1,15 +1,18 @@
 """The command ``check``; see `runtime.check.model_check`."""
 
+import re
 from typing import Annotated
 
 import typer
 
 from tilewright.cli.options.arguments import (
+    ClockText,
     JsonFile,
     MachineName,
+    MemoryText,
     Model,
     QuantiseOptions,
-    machine_named,
+    design_named,
     with_groups,
     write_json,
 )
@@ -21,24 +24,30 @@ __all__ = ["MEBIBYTE", "check", "register"]
 
 MEBIBYTE = 1 << 20
 
+_NUMBER = re.compile(r"[0-9.]+")
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command(epilog="Example: tilewright check detector.onnx --machine nano --memory 8 --json check.json")(check)
+    app.command(epilog="Example: tilewright check detector.onnx --machine nano --capacity 8 --json check.json")(check)
 
 
 @with_groups
 def check(model: Model, machine: MachineName = "base",
-          memory: Annotated[float | None, typer.Option("--memory", metavar="MIB", show_default=False,
-                                                       help="Size of main memory in MiB; without it 2 GiB.")] = None,
+          memory: MemoryText = None, clock: ClockText = None,
+          capacity: Annotated[float | None, typer.Option("--capacity", metavar="MIB", show_default=False,
+                                                         help="Size of main memory in MiB; without it 2 GiB.")] = None,
           json_file: JsonFile = None, *, quantise: QuantiseOptions) -> None:
     """Show, before anything is built, where each node of MODEL would run and why, its cost, memory and risks.
 
     Nodes that cannot be compiled are listed with the reason and a way out; the exit status is then 2.
     """
-    size = machine_named(machine)
-    if memory is not None and not 0 < memory < float("inf"):
-        raise InputError(f"Option --memory must be a number of MiB above 0, not {memory!r}")
+    if memory is not None and _NUMBER.fullmatch(memory):
+        raise InputError(f"Option --memory must be the timing of main memory, such as latency=60,bytes=8, not "
+                         f"{memory!r}; its size in MiB is --capacity {memory}")
+    design = design_named(machine, memory=memory, clock=clock)
+    if capacity is not None and not 0 < capacity < float("inf"):
+        raise InputError(f"Option --capacity must be a number of MiB above 0, not {capacity!r}")
     require_place(json_file)
     source = quantise.model(model)
     from tilewright.cli.tables.check_tables import print_check
@@ -47,9 +56,13 @@ def check(model: Model, machine: MachineName = "base",
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Checking {model}"):
-        found = check_model(source, size, None if memory is None else int(memory * MEBIBYTE))
+        found = check_model(source, design.machine, None if capacity is None else int(capacity * MEBIBYTE),
+                            timing=design.memory)
     print_check(found, console())
+    milliseconds = found.cycles / (1e3 * design.mhz)
+    if found.layers:
+        console().print(f"predicted time at {design.mhz:g} MHz: {milliseconds:,.3f} ms", highlight=False)
     if json_file is not None:
-        write_json(json_file, found.to_json())
+        write_json(json_file, found.to_json() | {"milliseconds": milliseconds, "design": design.to_json()})
     if not found.compiles:
         raise typer.Exit(BAD_INPUT)

@@ -3,14 +3,19 @@
 import typer
 
 from tilewright.cli.options.arguments import (
-    EngineOptions,
+    Engine,
+    EngineName,
     FileOptions,
+    MachineName,
+    MemoryText,
     Model,
     QuantiseOptions,
+    design_named,
     with_groups,
     write_json,
 )
 from tilewright.cli.options.refusals import FAILED
+from tilewright.isa.machine import DEFAULT_MACHINE
 from tilewright.tools.files import require_place
 
 __all__ = ["compare", "register"]
@@ -22,13 +27,14 @@ def register(app: typer.Typer) -> None:
 
 
 @with_groups
-def compare(model: Model, target: EngineOptions, files: FileOptions, quantise: QuantiseOptions) -> None:
+def compare(model: Model, machine: MachineName = DEFAULT_MACHINE, memory: MemoryText = None,
+            engine: EngineName = Engine.fast, *, files: FileOptions, quantise: QuantiseOptions) -> None:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first that differs.
 
     There it names the element, its address, and the instruction that wrote it. For a float model it also shows how far
     each int8 tensor is from its float original, and how often the answers agree.
     """
-    design, engine = target.design(), target.engine.with_values
+    design, values = design_named(machine, memory=memory), engine.with_values
     require_place(files.json_file)
     source = quantise.model(model)
     from tilewright.cli.tables.comparison_tables import print_comparison
@@ -36,7 +42,7 @@ def compare(model: Model, target: EngineOptions, files: FileOptions, quantise: Q
     from tilewright.runtime.compare.layer_report import compare_layers
     from tilewright.tools.progress import Steps
 
-    comparison = compare_layers(source, design.machine, engine, files.input_file, memory=design.memory, steps=Steps())
+    comparison = compare_layers(source, design.machine, values, files.input_file, memory=design.memory, steps=Steps())
     print_comparison(comparison, console())
     if files.json_file is not None:
         write_json(files.json_file, comparison.to_json())

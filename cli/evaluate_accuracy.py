@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.cli.options.arguments import (
+    ClockText,
     CompilerOptions,
     JsonFile,
     MachineName,
+    MemoryText,
     Model,
     QuantiseOptions,
-    machine_named,
+    design_named,
     with_groups,
     write_json,
 )
@@ -83,6 +85,8 @@ class WorkOptions:
         "--engine", help="What computes the hardware's scores: their values alone, or the program, with cycles.",
     )] = Answering.values
     machine: MachineName = DEFAULT_MACHINE
+    memory: MemoryText = None
+    clock: ClockText = None
     float_model: Annotated[Path | None, typer.Option(
         "--float-model", metavar="FILE", show_default=False,
         help="The float model that a quantised MODEL was made of, to compare it with.")] = None
@@ -106,7 +110,7 @@ def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: Compi
     Answers are kept as they come, so an interrupted evaluation goes on where it was. The exit status is 1 if the
     hardware's scores are not ONNX Runtime's.
     """
-    machine = machine_named(work.machine)
+    design = design_named(work.machine, memory=work.memory, clock=work.clock)
     require_place(json_file)
     source = quantise.model(model)
     from tilewright.cli.tables.accuracy_tables import print_accuracy
@@ -119,7 +123,7 @@ def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: Compi
     if work.float_model is not None and source.quantised is not None:
         raise InputError(f"Option --float-model needs a MODEL that comes quantised, and {model} was quantised here")
     request = EvaluationRequest(
-        files=data.files(source), machine=machine, engine=ValueEngine(work.engine.value), options=compiler.options(),
+        files=data.files(source), design=design, engine=ValueEngine(work.engine.value), options=compiler.options(),
         float_model=work.float_model, output=data.output, limit=data.limit,
         jobs=default_jobs() if work.jobs is None else work.jobs, fresh=work.fresh)
     report = evaluate_model(source, request, Steps())

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options.arguments import JsonFile, MachineName, machine_named, write_json
+from tilewright.cli.options.arguments import JsonFile, MachineName, design_named, write_json
 from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
-__all__ = ["TARGET_NAMES", "register", "synth"]
+__all__ = ["DEFAULT_MHZ", "TARGET_NAMES", "register", "synth"]
+
+DEFAULT_MHZ = 80.0
+"""What place and route aims at, if the design states no clock."""
 
 TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
 
@@ -26,8 +29,9 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
           machine: MachineName = "base",
           with_core: Annotated[bool, typer.Option("--with-core", help="Include the host core, CV32E40X.")] = False,
           seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1,
-          freq: Annotated[float, typer.Option("--freq", metavar="MHZ",
-                                              help="Frequency that place and route aims at.")] = 80,
+          clock: Annotated[str | None, typer.Option(
+              "--clock", metavar="FREQUENCY", show_default="the design's, or 80MHz",
+              help="Clock that place and route aims at, such as 80MHz.")] = None,
           json_file: JsonFile = None,
           output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                       help="Also leave scripts, netlists and logs here.")] = None,
@@ -37,10 +41,10 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
 
     Finished steps are kept: an interrupted run goes on where it was. The exit status is 1 if the design does not fit.
     """
-    size = machine_named(machine)
+    stated = design_named(machine, clock=clock)
+    size = stated.machine
+    aim = stated.pricing.clock_mhz or DEFAULT_MHZ
     require_place(json_file)
-    if not 0 < freq < float("inf"):
-        raise InputError(f"Option --freq must be a number of MHz above 0, not {freq!r}")
     from tilewright.cli.tables.text import console
     from tilewright.hardware.synthesis.flow import synthesise
     from tilewright.hardware.synthesis.sources import machine_design
@@ -56,7 +60,7 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     steps = Steps()
     with steps.step(f"Elaborating {machine}"):
         design = machine_design(size, with_core=with_core)
-    request = SynthesisRequest(design, machine, with_core=with_core, seed=seed, freq=freq, place=not no_place)
+    request = SynthesisRequest(design, machine, with_core=with_core, seed=seed, freq=aim, place=not no_place)
     report = synthesise(request, target, steps.step)
     print_synthesis(report, console())
     if json_file is not None:

@@ -45,7 +45,8 @@ class InferenceSession:
         An ONNX file (int8, QDQ or QOperator, or float), or a folder that ``tilewright compile`` wrote.
     machine : str, Machine or Design, optional
         Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes. ``base`` if None.
-        A compiled model has its own machine. A design brings its memory, clock and prices too.
+        A compiled model has its own machine. A design brings its memory, clock and prices too: see
+        `runtime.design.design_flags.design_of`.
     engine : {"fast", "rtl"}
         ``rtl`` is the hardware in Verilator, ``fast`` its model: same values.
     memory : MemoryTiming, optional

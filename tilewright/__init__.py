@@ -22,13 +22,15 @@ if TYPE_CHECKING:
         ToolError,
     )
     from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
+    from tilewright.runtime.design.design import Design
+    from tilewright.runtime.design.design_flags import design_of
     from tilewright.runtime.execution.report import LayerReport, Report
     from tilewright.runtime.run_options import RunOptions
     from tilewright.runtime.session import InferenceSession
 
-__all__ = ["PRESETS", "CompileError", "Error", "FloatOnCoreWarning", "InferenceSession", "InputError", "InternalError",
-           "LayerReport", "Machine", "MemoryTiming", "Options", "Pricing", "Report", "RunOptions", "SimulationError",
-           "ToolError", "__version__"]
+__all__ = ["PRESETS", "CompileError", "Design", "Error", "FloatOnCoreWarning", "InferenceSession", "InputError",
+           "InternalError", "LayerReport", "Machine", "MemoryTiming", "Options", "Pricing", "Report", "RunOptions",
+           "SimulationError", "ToolError", "__version__", "design_of"]
 
 _HOMES = {
     "tilewright.compiler.network.options": ("Options",),
@@ -36,6 +38,8 @@ _HOMES = {
     "tilewright.errors": ("CompileError", "Error", "FloatOnCoreWarning", "InputError", "InternalError",
                           "SimulationError", "ToolError"),
     "tilewright.isa.machine": ("PRESETS", "Machine", "MemoryTiming"),
+    "tilewright.runtime.design.design": ("Design",),
+    "tilewright.runtime.design.design_flags": ("design_of",),
     "tilewright.runtime.execution.report": ("LayerReport", "Report"),
     "tilewright.runtime.run_options": ("RunOptions",),
     "tilewright.runtime.session": ("InferenceSession",),

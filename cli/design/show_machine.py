@@ -10,7 +10,6 @@ from tilewright.cli.options.arguments import (
     EnergyOptions,
     JsonFile,
     MemoryText,
-    TimingOptions,
     design_named,
     with_groups,
     write_json,
@@ -36,7 +35,7 @@ def machine(design: Annotated[str, typer.Argument(
             memory: MemoryText = None, clock: ClockText = None, json_file: JsonFile = None,
             *, energy: EnergyOptions) -> None:
     """Show the parameters of a design, their limits, and what follows from them."""
-    found = energy.priced(TimingOptions(memory=memory, clock=clock).timed(design_named(design)))
+    found = energy.priced(design_named(design, memory=memory, clock=clock))
     from tilewright.cli.tables.text import console
 
     console().print(_table(found))

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAM", "TECHNOLOGY", "CompilerOptions", "EnergyOptions", "Engine", "EngineName", "EngineOptions", "Explain",
     "FileOptions", "InputFile", "JsonFile", "MachineName", "Model", "QuantiseOptions", "RangeOptions",
-    "TechnologyName", "TimingOptions", "ViewOptions", "design_named", "machine_named", "model_named", "priced",
-    "say_ranges", "shape_given", "with_groups", "write_json",
+    "TechnologyName", "TimingOptions", "ViewOptions", "design_named", "designs_listed", "machine_named",
+    "model_named", "priced", "say_ranges", "shape_given", "with_groups", "write_json",
 ]
 
 TECHNOLOGY, DRAM = "generic45", "lpddr4"
@@ -152,7 +152,7 @@ class EngineOptions:
 
     def design(self) -> "Design":
         """Return the design that the options state."""
-        return TimingOptions(memory=self.memory, clock=self.clock).timed(design_named(self.machine))
+        return design_named(self.machine, memory=self.memory, clock=self.clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,11 +306,22 @@ def say_ranges(source: "ModelSource") -> None:
         typer.echo(note, err=True)
 
 
-def design_named(text: str) -> "Design":
-    """Return the design that ``--machine`` states: a preset, a file, or either with changes."""
+def design_named(text: str, *, memory: str | None = None, clock: str | None = None) -> "Design":
+    """Return the design that ``--machine`` states: a preset, a file, or either with changes; and its other flags."""
     from tilewright.runtime.design.design_flags import design_of
 
-    return design_of(text)
+    return design_of(text, memory=memory, clock=clock)
+
+
+def designs_listed(text: str) -> tuple[str, ...]:
+    """Return the designs in a list, whose changes follow them: of ``nano,base,lanes=8`` nano, and base with 8 lanes."""
+    found: list[str] = []
+    for part in text.split(","):
+        if "=" in part and found:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return tuple(found)
 
 
 def machine_named(text: str) -> Machine:
@@ -318,11 +329,12 @@ def machine_named(text: str) -> Machine:
     return PRESETS[text] if text in PRESETS else design_named(text).machine
 
 
-def priced(technology: str | None) -> "Pricing":
-    """Return the prices of a technology; refuse what does not exist before anything is run."""
+def priced(technology: str | None, clock: str | None = None) -> "Pricing":
+    """Return the prices of a technology at a clock; refuse what does not exist before anything is run."""
     from tilewright.energy.pricing import Pricing
+    from tilewright.runtime.design.design_flags import clock_of
 
-    pricing = Pricing(technology=technology or TECHNOLOGY)
+    pricing = Pricing(technology=technology or TECHNOLOGY, clock_mhz=None if clock is None else clock_of(clock))
     pricing.clock(pricing.load())
     return pricing
 

@@ -50,7 +50,8 @@ def summary(report: AccuracyReport) -> list[str]:
     cycles = report.answers.cycles
     if cycles.size:
         spread = f", {cycles.min():,} to {cycles.max():,}" if cycles.min() < cycles.max() else ""
-        lines.append(f"cycles for an image on {report.machine}: {cycles.mean():,.0f}{spread}")
+        lines.append(f"cycles for an image on {report.design.machine.name}: {cycles.mean():,.0f}{spread}; "
+                     f"{cycles.mean() / (1e3 * report.design.mhz):,.3f} ms at {report.design.mhz:g} MHz")
     if report.engine == "values":
         lines.append("hardware's values: the integer reference, which both engines equal bit for bit; --engine fast or "
                      "rtl executes the program and counts cycles")

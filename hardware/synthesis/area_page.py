@@ -47,7 +47,7 @@ class AreaCase:
         """Return the command that gives it."""
         flags = (" --with-core" if self.with_core else "") + ("" if self.place else " --no-place")
         flags += f" --seed {self.seed}" if self.seed != 1 else ""
-        flags += f" --freq {self.freq:g}" if self.freq != 80 else ""
+        flags += f" --clock {self.freq:g}MHz" if self.freq != 80 else ""
         return f"tilewright synth --target {self.target} --machine {self.machine}{flags}"
 
 

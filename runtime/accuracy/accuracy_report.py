@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.runtime.accuracy.answers import TOP, Answers, Column
+from tilewright.runtime.design.design import Design
 
 __all__ = ["AccuracyReport", "Parting"]
 
@@ -28,8 +29,9 @@ class AccuracyReport:
     ----------
     model, output : str
     classes : int
-    engine, machine : str
-        The ``engine`` is ``values`` where no cycles were asked for; then no machine was, either.
+    engine : str
+        ``values`` where no cycles were asked for; then no design was, either.
+    design : Design
     answers : Answers
     labels : ndarray or None
         The right class of each image, if known.
@@ -48,7 +50,7 @@ class AccuracyReport:
     output: str
     classes: int
     engine: str
-    machine: str
+    design: Design
     answers: Answers
     labels: np.ndarray | None
     declared: bool
@@ -98,7 +100,8 @@ class AccuracyReport:
         cycles = self.answers.cycles
         return {
             "model": self.model, "output": self.output, "classes": self.classes, "images": self.images,
-            "engine": self.engine, "machine": self.machine if cycles.size else None,
+            "engine": self.engine, "machine": self.design.machine.name if cycles.size else None,
+            "design": self.design.to_json() if cycles.size else None,
             "accuracy": None if self.labels is None else {
                 column: {"top1": self.right(column, 1) / self.images}
                 | ({"top5": self.right(column, TOP) / self.images} if self.classes > TOP else {})
@@ -111,5 +114,6 @@ class AccuracyReport:
                 "largest_difference": float(self.answers.off.max(initial=0)), "unequal_images": list(self.unequal)},
             "matches_reference": self.matches, "untrusted": self.untrusted or None,
             "cycles": None if not cycles.size else {
-                "mean": float(cycles.mean()), "least": int(cycles.min()), "most": int(cycles.max())},
+                "mean": float(cycles.mean()), "milliseconds": float(cycles.mean()) / (1e3 * self.design.mhz),
+                "least": int(cycles.min()), "most": int(cycles.max())},
             "resumed_images": self.resumed, "seconds": round(self.seconds, 3), "notes": list(self.notes)}

@@ -17,7 +17,7 @@ from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
 from tilewright.errors import InputError
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.execution.engines import EngineName
 from tilewright.runtime.oracle.comparison import float_differences
 from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quantise_input
@@ -66,6 +66,8 @@ class Question:
         The output that holds the classes' scores.
     engine : ValueEngine
     machine : Machine
+    memory : MemoryTiming or None
+        None for the machine's default.
     options : Options
         Of the compiler.
     threads : int
@@ -78,6 +80,7 @@ class Question:
     output: str
     engine: ValueEngine
     machine: Machine
+    memory: MemoryTiming | None = None
     options: Options = BEST
     threads: int = 0
 
@@ -169,7 +172,8 @@ class Answerer:
         self._engine: InferenceSession | None = None
         if question.engine is not ValueEngine.VALUES:
             engine: EngineName = "rtl" if question.engine is ValueEngine.RTL else "fast"
-            self._engine = InferenceSession(question.model, question.machine, engine, options=question.options)
+            self._engine = InferenceSession(question.model, question.machine, engine, memory=question.memory,
+                                           options=question.options)
 
     def answer(self, feeds: Sequence[Mapping[str, np.ndarray]]) -> Answers:
         """Return the answers to some images, each as the model's inputs by name."""

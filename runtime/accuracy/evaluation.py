@@ -15,7 +15,6 @@ from pathlib import Path
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError, SimulationError
-from tilewright.isa.machine import Machine
 from tilewright.models import data
 from tilewright.runtime.accuracy.accuracy_report import AccuracyReport
 from tilewright.runtime.accuracy.answers import (
@@ -28,6 +27,7 @@ from tilewright.runtime.accuracy.answers import (
 )
 from tilewright.runtime.accuracy.data_set import DataFiles, DataSet, read_data_set
 from tilewright.runtime.accuracy.finished_chunks import FinishedChunks, question_key
+from tilewright.runtime.design.design import Design
 from tilewright.runtime.model_source import ModelOrigin, ModelSource
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import node_args
@@ -48,7 +48,7 @@ class EvaluationRequest:
     Attributes
     ----------
     files : DataFiles
-    machine : Machine
+    design : Design
         For the engines.
     engine : ValueEngine
     options : Options
@@ -66,7 +66,7 @@ class EvaluationRequest:
     """
 
     files: DataFiles
-    machine: Machine
+    design: Design
     engine: ValueEngine = ValueEngine.VALUES
     options: Options = BEST
     float_model: Path | None = None
@@ -118,10 +118,11 @@ def evaluate(source: ModelSource, request: EvaluationRequest, steps: Steps) -> A
     images = read_data_set(request.files, node_args(network.inputs), classes)
     float_model = request.float_model or (source.quantised.float_model if source.quantised is not None else None)
     question = Question(network=network, model=source.path, float_model=float_model, output=output,
-                        engine=request.engine, machine=request.machine, options=request.options)
+                        engine=request.engine, machine=request.design.machine, memory=request.design.memory,
+                        options=request.options)
     if request.engine is ValueEngine.RTL:
-        with steps.step(f"Building the simulator of {request.machine.name}"):
-            build_simulator(request.machine)
+        with steps.step(f"Building the simulator of {request.design.machine.name}"):
+            build_simulator(request.design.machine)
     chunks = FinishedChunks(cache_folder() / "evaluations" / question_key(question, request.files))
     if request.fresh:
         chunks.clear()
@@ -132,7 +133,7 @@ def evaluate(source: ModelSource, request: EvaluationRequest, steps: Steps) -> A
     inexact = inexact_tensors([(layer.reads, layer.writes, layer.exact) for layer in network.layers], network.tensors)
     return AccuracyReport(
         model=source.path.stem, output=output, classes=classes, engine=request.engine.value,
-        machine=request.machine.name, answers=answers, labels=None if images.labels is None else images.labels[:count],
+        design=request.design, answers=answers, labels=None if images.labels is None else images.labels[:count],
         declared=question.scores.name in inexact, untrusted=run.untrusted, resumed=run.resumed,
         seconds=time.monotonic() - began, evaluated_now=count - run.resumed,
         notes=(*source.notes, f"images: {request.files.images}"))

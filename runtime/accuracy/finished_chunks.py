@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.errors import SimulationError
+from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.accuracy.answers import Answers, Column, Question, ValueEngine
 from tilewright.runtime.accuracy.data_set import DataFiles
 from tilewright.runtime.oracle.onnx_runtime import VERSION, settings
@@ -31,7 +32,8 @@ def question_key(question: Question, files: DataFiles) -> str:
     what = (question.output, question.engine, question.options, VERSION, settings())
     digest.update(repr(what).encode())
     if question.engine is not ValueEngine.VALUES:
-        digest.update(repr(question.machine).encode())
+        timing = question.memory or MemoryTiming.default(question.machine)
+        digest.update(repr((question.machine, timing)).encode())
     for folder in _FOLDERS:
         for path in sorted((_SOURCES / folder).rglob("*")):
             if path.suffix in _SUFFIXES:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.compiler.compile import fit_network
+from tilewright.compiler.compile import compile_layers, fit_network
 from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
@@ -16,10 +16,12 @@ from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, plan_co
 from tilewright.compiler.plan.planner import LayerPlan, plan_layer
 from tilewright.compiler.schedule.chaining import chain, on_chip_only
 from tilewright.compiler.schedule.weight_image import pack_network
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.check.warnings import model_warnings
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
+from tilewright.runtime.execution.job import job_of_compiled
+from tilewright.runtime.execution.prediction import predict_layer_cycles
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.quantise.quantised_model import RangesKind
 
@@ -112,13 +114,16 @@ class Check:
                 "memory": asdict(self.memory) | {"fits": self.memory.fits} if self.memory else None}
 
 
-def check_model(source: ModelSource, machine: Machine, memory_limit: int | None = None) -> Check:
+def check_model(source: ModelSource, machine: Machine, memory_limit: int | None = None, *,
+                timing: MemoryTiming | None = None) -> Check:
     """Read and plan a model for ``machine``, and tell all that can be told so far.
 
     Parameters
     ----------
     memory_limit
         Bytes of main memory that there are; all that can be addressed, if None.
+    timing
+        Of main memory, for which the cycle model predicts the layers; if None, they take what the plan says.
 
     Raises
     ------
@@ -142,8 +147,11 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
             raise
         return _refused(model, machine, refusals)
     explained = explain_layers(plans, machine)
-    total = sum(each.predicted_cycles for each in explained)
-    layers = tuple(_checked(layer, each, total) for layer, each in zip(network.layers, explained, strict=True))
+    cycles = [each.predicted_cycles for each in explained]
+    if timing is not None:
+        cycles = _timed(network, machine, timing)
+    layers = tuple(_checked(layer, each, taken, sum(cycles))
+                   for layer, each, taken in zip(network.layers, explained, cycles, strict=True))
     noisy = source.ranges is not None and source.ranges.kind is RangesKind.NOISE
     warnings = (*(source.notes if noisy else ()), *about_model)
     return Check(model=model.stem, machine=machine.name, layers=layers, refusals=(), warnings=warnings,
@@ -179,13 +187,18 @@ def _plan(layer: AnyLayer, network: Network, machine: Machine) -> LayerPlan | Co
     return plan_layer(layer, machine, layouts=LayerLayouts.of(layer, network.tensors))
 
 
-def _checked(layer: AnyLayer, explained: LayerExplanation, total: int) -> CheckedLayer:
+def _timed(network: Network, machine: Machine, timing: MemoryTiming) -> list[int]:
+    """Return the cycles of each layer of a network that fits ``machine``, by the cycle model."""
+    return predict_layer_cycles(job_of_compiled(compile_layers(network, machine), network.name), timing)
+
+
+def _checked(layer: AnyLayer, explained: LayerExplanation, cycles: int, total: int) -> CheckedLayer:
     core = isinstance(layer, CoreLayer)
     return CheckedLayer(
         name=layer.name, onnx_nodes=layer.onnx_nodes, runs_on=_runs_on(layer, explained.algorithm),
         reason=layer.reason if isinstance(layer, CoreLayer) else "",
         operator=layer.op if isinstance(layer, CoreLayer) else "", fused=() if core else explained.fused,
-        macs=layer.macs, cycles=explained.predicted_cycles, share=explained.predicted_cycles / max(total, 1),
+        macs=layer.macs, cycles=cycles, share=cycles / max(total, 1),
         exact=layer.exact)
 
 

@@ -31,6 +31,11 @@ class Design:
         """The timing of main memory, the default one if none is stated."""
         return self.memory or MemoryTiming.default(self.machine)
 
+    @property
+    def mhz(self) -> float:
+        """The clock's frequency, the technology's if none is stated."""
+        return self.pricing.clock_mhz or self.pricing.load().clock_mhz
+
     def to_json(self) -> dict[str, Any]:
         """Return the design as a design file states it, every value filled in."""
         technology = self.pricing.load()

@@ -27,14 +27,32 @@ _MEGAHERTZ = {"k": 1e-3, "m": 1.0, "g": 1e3}
 _MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle"}
 
 
-def design_of(text: str) -> Design:
-    """Return the design that ``text``, the value of ``--machine``, stands for.
+def design_of(text: str, *, memory: str | None = None, clock: str | None = None,
+              technology: str | None = None) -> Design:
+    """Return the design that the values of the options of the same names stand for.
+
+    Parameters
+    ----------
+    text : str
+        The value of ``--machine``.
+    memory, clock, technology : str, optional
+        They beat what a design file says.
 
     Raises
     ------
     DesignError
         If there is none; the message names what was given and what is allowed.
     """
+    design = _stated(text)
+    own = design.pricing
+    pricing = replace(own, technology=own.technology if technology is None else technology,
+                      clock_mhz=own.clock_mhz if clock is None else clock_of(clock))
+    timing = design.memory if memory is None else memory_of(memory, design.machine)
+    return replace(design, memory=timing, pricing=pricing)
+
+
+def _stated(text: str) -> Design:
+    """Return the design that a preset, a file or either with changes states."""
     first, *rest = [part.strip() for part in text.split(",")]
     if "=" in first:
         first, rest = DEFAULT_MACHINE, [first, *rest]

@@ -10,11 +10,11 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job
-from tilewright.runtime.execution.records import read_record
+from tilewright.runtime.execution.records import differences, read_record
 from tilewright.runtime.execution.report import Report
 from tilewright.sim.cycle_engine import predict_run
 
-__all__ = ["CYCLES_ENGINE", "predict_report"]
+__all__ = ["CYCLES_ENGINE", "predict_layer_cycles", "predict_report"]
 
 CYCLES_ENGINE = "cycles"
 """Name of the engine in such a report."""
@@ -38,3 +38,10 @@ def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricin
         records=tuple(read_record(run.records[layer.record]) for layer in job.layers),
         wall_seconds=seconds, cycles_per_second=run.cycles / seconds)
     return account(job, CYCLES_ENGINE, timing, execution, pricing)
+
+
+def predict_layer_cycles(job: Job, memory: MemoryTiming) -> list[int]:
+    """Return the cycles of each layer of a job, in order."""
+    run = predict_run(job.machine, job.program, memory, call_cycles)
+    records = tuple(read_record(run.records[layer.record]) for layer in job.layers)
+    return [each["cycles"] for each in differences(records)]

@@ -50,12 +50,19 @@ def test_what_runs_in_rtl_is_predicted_too():
 
 @pytest.mark.parametrize(("arguments", "sentence"), [
     ((["alexnet"], ["base"], "fast"), r"Networks to bench .*not 'alexnet'$"),
-    ((["lenet5"], ["huge"], "fast"), r"Machines to bench .*not 'huge'$"),
+    ((["lenet5"], ["huge"], "fast"), r"Machine .*not 'huge'$"),
     (([], ["base"], "fast"), r"Networks to bench .*at least one"),
     ((["lenet5"], ["base"], "slow"), r"Engine .*not 'slow'$")])
 def test_unknown_names_are_refused(arguments, sentence):
     with pytest.raises(InputError, match=sentence):
         matrix(*arguments)
+
+
+def test_designs_and_their_memory_are_benched():
+    cases = matrix(["lenet5"], ["nano", "base,lanes=8"], "fast", memory="latency=60")
+    assert [case.machine.lanes for case in cases[:2]] == [1, 8]
+    assert {case.timing.latency_cycles for case in cases} == {60}
+    assert matrix(["lenet5"], ["nano"], "fast")[0].memory is None
 
 
 def test_large_images_run_in_rtl_on_one_machine_unless_more_are_named():

@@ -9,8 +9,6 @@ from tilewright.models import NAMES
 SENTENCES = {
     f"InputError: Networks to bench must be of {', '.join(NAMES)}, not 'alexnet'":
         lambda: matrix(["alexnet"], ["base"], "fast"),
-    "InputError: Machines to bench must be of nano, base, large, not 'huge'":
-        lambda: matrix(["lenet5"], ["huge"], "fast"),
     "InputError: Engine must be one of rtl, fast, not 'slow'": lambda: matrix(["lenet5"], ["base"], "slow"),
 }
 

@@ -199,7 +199,8 @@ def test_the_baseline_is_plain_c_on_the_core_alone(tmp_path):
     assert done.exit_code == 0, done.output
     assert "every layer equal to the integer reference: yes" in done.stdout
     report = json.loads((tmp_path / "report.json").read_text())
-    assert set(report) == {"model", "core", "cycles", "instructions", "macs", "matches_reference", "layers", "energy"}
+    assert set(report) == {"model", "core", "cycles", "milliseconds", "clock_mhz", "instructions", "macs",
+                           "matches_reference", "layers", "energy"}
     assert (report["model"], report["matches_reference"], report["macs"]) == ("net", True, 4 * 8 * 8 * 27)
     assert report["cycles"] > sum(layer["cycles"] for layer in report["layers"]) > 0
 

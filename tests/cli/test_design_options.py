@@ -5,7 +5,9 @@ import json
 import pytest
 
 from tests.cli.test_app import invoke, refused
+from tilewright.cli.options.arguments import designs_listed
 from tilewright.energy.estimate import FOLDER
+from tilewright.runtime.design.design_flags import design_of
 
 DESIGN = ("--machine", "base,lanes=8,clusters=2,bus_bytes=16", "--memory", "latency=60,bytes=16", "--clock", "80MHz")
 
@@ -64,6 +66,34 @@ def test_a_compiled_model_is_simulated_with_another_memory(tmp_path):
         assert content["multipliers"] == 32
         cycles.append(content["cycles"])
     assert cycles[0] < cycles[1]
+
+
+def test_check_predicts_with_the_memory_and_the_clock(tmp_path):
+    path = tmp_path / "check.json"
+    found = []
+    for words in (["--memory", "latency=20"], ["--memory", "latency=200"], ["--clock", "40MHz"]):
+        done = invoke("check", "lenet5", "--machine", "nano", *words, "--json", path)
+        assert done.exit_code == 0, done.output
+        found.append(json.loads(path.read_text()))
+    default, slow, halved = found
+    assert slow["predicted_cycles"] > default["predicted_cycles"]
+    assert slow["design"]["memory"]["latency_cycles"] == 200
+    assert halved["milliseconds"] == halved["predicted_cycles"] / 40_000
+
+
+def test_the_size_of_memory_is_no_timing():
+    assert "--capacity 8" in refused(2, "check", "lenet5", "--memory", "8")
+
+
+def test_changes_follow_their_design_in_a_list():
+    assert designs_listed("nano,base,lanes=8,clusters=2,mine.toml,lanes=2") == (
+        "nano", "base,lanes=8,clusters=2", "mine.toml,lanes=2")
+
+
+def test_flags_make_a_design_in_python():
+    design = design_of("nano", memory="latency=60", clock="80MHz", technology="sky130")
+    assert (design.machine.name, design.timing.latency_cycles, design.timing.bytes_per_cycle) == ("nano", 60, 4)
+    assert (design.mhz, design.pricing.technology) == (80, "sky130")
 
 
 @pytest.mark.parametrize(("words", "fact"), [

@@ -74,8 +74,8 @@ def test_a_tool_that_fails_is_one_sentence(counter, monkeypatch):
 @pytest.mark.parametrize(("arguments", "sentence"), [
     (("--target", "virtex"), f"Target must be one of {', '.join(TARGETS)}, not 'virtex'"),
     (("--target", "xc7", "--machine", "huge"), NO_MACHINE),
-    (("--target", "xc7", "--freq", "0"), "Option --freq must be a number of MHz above 0, not 0.0"),
-    (("--target", "xc7", "--freq", "nan"), "Option --freq must be a number of MHz above 0, not nan"),
+    (("--target", "xc7", "--clock", "0"),
+     "Clock must be a frequency above 0 and of at most 10000 MHz, such as 80MHz, not '0'"),
 ])
 def test_what_cannot_be_is_refused(arguments, sentence):
     assert refused(2, "synth", *arguments) == sentence

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.isa.machine import preset
 from tilewright.runtime.accuracy.accuracy_report import AccuracyReport
 from tilewright.runtime.accuracy.answers import Answers, Column
+from tilewright.runtime.design.design import Design
 
 __all__ = ["report"]
 
@@ -20,7 +22,7 @@ def report(leave_out: tuple[str, ...] = (), **changed: Any) -> AccuracyReport:
     answers = Answers(top={column: classes for column, classes in top.items() if column not in leave_out},
                       equal=changed.pop("equal", np.ones(4, bool)), off=changed.pop("off", np.zeros(4)),
                       cycles=changed.pop("cycles", np.zeros(0, np.int64)))
-    fields = {"model": "net", "output": "scores", "classes": 10, "engine": "values", "machine": "base",
-              "answers": answers, "labels": LABELS, "declared": False, "untrusted": "", "resumed": 0,
-              "evaluated_now": 4, "seconds": 2.0}
+    fields = {"model": "net", "output": "scores", "classes": 10, "engine": "values",
+              "design": Design(machine=preset("base")), "answers": answers, "labels": LABELS, "declared": False,
+              "untrusted": "", "resumed": 0, "evaluated_now": 4, "seconds": 2.0}
     return AccuracyReport(**(fields | changed))

@@ -43,5 +43,5 @@ def test_json_has_shares_counts_and_cycles():
     assert content["accuracy"]["float"] == {"top1": 0.75, "top5": 1.0}
     assert content["same_class"] == {"float and quantised": 3, "float and hardware": 3, "quantised and hardware": 4}
     assert content["differing_images"]["float and quantised"] == [1]
-    assert content["cycles"] == {"mean": 25.0, "least": 10, "most": 40}
+    assert content["cycles"] == {"mean": 25.0, "milliseconds": 25 / 200_000, "least": 10, "most": 40}
     assert report(classes=4).to_json()["accuracy"]["float"] == {"top1": 0.75}

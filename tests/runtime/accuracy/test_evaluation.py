@@ -14,6 +14,7 @@ from tilewright.runtime.accuracy import evaluation
 from tilewright.runtime.accuracy.answers import Column, ValueEngine
 from tilewright.runtime.accuracy.data_set import DataFiles
 from tilewright.runtime.accuracy.evaluation import EvaluationRequest, default_files, evaluate
+from tilewright.runtime.design.design import Design
 from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.runtime.session import InferenceSession
 from tilewright.tools.progress import Silence
@@ -29,7 +30,8 @@ def cache(monkeypatch, tmp_path_factory):
 
 def digits(**changed):
     source = find_model("lenet5", Silence())
-    return evaluate(source, EvaluationRequest(**({"files": DIGITS, "machine": preset("base")} | changed)), Silence())
+    request = EvaluationRequest(**({"files": DIGITS, "design": Design(machine=preset("base"))} | changed))
+    return evaluate(source, request, Silence())
 
 
 def test_answers_are_those_of_single_runs():
@@ -65,7 +67,7 @@ def test_a_float_model_has_a_column_of_its_own(tmp_path):
     images = np.random.default_rng(0).normal(size=(6, 3, 12, 10)).astype(np.float32)
     np.savez(tmp_path / "images.npz", image=images)
     source = find_model(str(tmp_path / "net.onnx"), Silence(), calibrate=tmp_path / "images.npz")
-    request = EvaluationRequest(files=DataFiles(images=tmp_path / "images.npz"), machine=preset("base"))
+    request = EvaluationRequest(files=DataFiles(images=tmp_path / "images.npz"), design=Design(machine=preset("base")))
     found = evaluate(source, request, Silence())
     session = onnxruntime.InferenceSession(str(tmp_path / "net.onnx"), providers=["CPUExecutionProvider"])
     expected = [session.run(None, {session.get_inputs()[0].name: image[np.newaxis]})[0].argmax() for image in images]
@@ -73,7 +75,7 @@ def test_a_float_model_has_a_column_of_its_own(tmp_path):
     assert found.answers.top[Column.FLOAT][:, 0].tolist() == expected
     assert found.labels is None
     again = evaluate(ModelSource(source.path), EvaluationRequest(
-        files=request.files, machine=preset("base"), float_model=tmp_path / "net.onnx"), Silence())
+        files=request.files, design=Design(machine=preset("base")), float_model=tmp_path / "net.onnx"), Silence())
     assert again.answers.top[Column.FLOAT][:, 0].tolist() == expected
 
 
@@ -137,7 +139,7 @@ def test_stored_answers_that_cannot_be_read_are_named():
 @pytest.mark.parametrize("changed", [{"limit": 0}, {"jobs": 0}])
 def test_numbers_must_be_positive(changed):
     with pytest.raises(InputError, match=r"one or more, not 0$"):
-        EvaluationRequest(files=DIGITS, machine=preset("base"), **changed)
+        EvaluationRequest(files=DIGITS, design=Design(machine=preset("base")), **changed)
 
 
 def test_an_output_must_exist():

@@ -80,7 +80,7 @@ def test_the_command_shows_it(tmp_path):
         assert text in done.stdout
     found = json.loads((tmp_path / "check.json").read_text())
     assert set(found) == {"model", "machine", "compiles", "predicted_cycles", "layers", "refusals", "warnings",
-                          "memory", "core_share"}
+                          "memory", "core_share", "milliseconds", "design"}
     assert (found["compiles"], found["refusals"], found["memory"]["fits"]) == (True, [], True)
     assert found["predicted_cycles"] == sum(layer["cycles"] for layer in found["layers"])
 
@@ -102,11 +102,11 @@ def test_memory_that_does_not_suffice_is_told():
     needed = check_model(ModelSource(builtin("lenet5")), BASE).memory.total
     assert check_model(ModelSource(builtin("lenet5")), BASE, needed).compiles
     assert not check_model(ModelSource(builtin("lenet5")), BASE, needed - 1).compiles
-    done = invoke("check", "lenet5", "--memory", "0.05")
+    done = invoke("check", "lenet5", "--capacity", "0.05")
     assert done.exit_code == 2
     assert "52,428 there are: it does NOT fit" in done.stdout
     assert "has no room in memory" in done.stdout
-    assert refused(2, "check", "lenet5", "--memory", "0") == "Option --memory must be a number of MiB above 0, not 0.0"
+    assert "--capacity" in refused(2, "check", "lenet5", "--capacity", "0")
 
 
 @pytest.mark.slow
