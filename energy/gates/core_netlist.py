@@ -14,8 +14,8 @@ from pathlib import Path
 from tilewright.energy.gates.mapping import MappingError, plain_verilog
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.sim.verilog.core_sources import (
-    bare_core_sources,
     core_sources,
+    core_wrapper_sources,
     xpulp_core_sources,
     xpulp_wrapper_sources,
 )
@@ -35,7 +35,7 @@ class BareCore:
 
 
 CORES: Mapping[CoreName, BareCore] = {
-    HOST_CORE: BareCore("bare_core", core_sources, bare_core_sources),
+    HOST_CORE: BareCore("host_core", core_sources, core_wrapper_sources),
     XPULP_CORE: BareCore("xpulp_core", xpulp_core_sources, xpulp_wrapper_sources),
 }
 """The scalar baseline's, and that of the baseline with XPULP's SIMD instructions."""

@@ -11,7 +11,7 @@ from tilewright.energy.gates.waves import Waves
 
 __all__ = ["SCOPE", "CoreCounts", "counts_of", "flattened"]
 
-SCOPE = "TOP.simulated_core.core"
+SCOPE = "TOP.simulated_soc.core"
 """Where the core is in the waveforms of the simulator of a core alone."""
 
 _LEVEL = plain_name(".")

@@ -1,4 +1,7 @@
 // The host core, an unmodified CV32E40X, with its unused inputs tied off and what a simulator wants to see brought out.
+//
+// X_EXT = 1 offers custom instructions on CV-X-IF, of which a coprocessor needs these signals: it accepts, and writes
+// nothing back. With X_EXT = 0, the scalar baseline, the core looks at none of their inputs.
 module host_core import cv32e40x_pkg::*; #(
   parameter bit X_EXT = 1'b0
 ) (
@@ -27,8 +30,54 @@ module host_core import cv32e40x_pkg::*; #(
   output logic        retired,      // an instruction retires in this cycle
   output logic [31:0] pc,           // of the instruction in EX: the one that makes a data request
 
-  if_xif              xif
+  // CV-X-IF: issue, commit, result
+  output logic        issue_valid,
+  input  logic        issue_ready,
+  output logic [31:0] issue_instr,
+  output logic [3:0]  issue_id,
+  output logic [31:0] issue_rs1,
+  output logic [31:0] issue_rs2,
+  output logic [1:0]  issue_rs_valid,
+  input  logic        accept,
+  output logic        commit_valid,
+  output logic [3:0]  commit_id,
+  output logic        commit_kill,
+  input  logic        result_valid,
+  output logic        result_ready,
+  input  logic [3:0]  result_id
 );
+  if_xif #(.X_NUM_RS(2), .X_ID_WIDTH(4)) xif ();
+
+  assign issue_valid     = xif.issue_valid;
+  assign issue_instr     = xif.issue_req.instr;
+  assign issue_id        = xif.issue_req.id;
+  assign issue_rs1       = xif.issue_req.rs[0];
+  assign issue_rs2       = xif.issue_req.rs[1];
+  assign issue_rs_valid  = xif.issue_req.rs_valid;
+  assign xif.issue_ready = issue_ready;
+
+  // The answer is `accept` alone: no write-back, no memory access, no exception.
+  always_comb begin
+    xif.issue_resp        = '0;
+    xif.issue_resp.accept = accept;
+  end
+
+  assign commit_valid = xif.commit_valid;
+  assign commit_id    = xif.commit.id;
+  assign commit_kill  = xif.commit.commit_kill;
+
+  assign xif.result_valid = result_valid;
+  assign result_ready     = xif.result_ready;
+  always_comb begin
+    xif.result    = '0;
+    xif.result.id = result_id;
+  end
+
+  assign xif.compressed_ready = 1'b1;
+  assign xif.compressed_resp  = '0;
+  assign xif.mem_valid        = 1'b0;
+  assign xif.mem_req          = '0;
+
   cv32e40x_core #(
     .M_EXT(M), .B_EXT(B_NONE), .X_EXT(X_EXT), .X_NUM_RS(2), .X_ID_WIDTH(4), .NUM_MHPMCOUNTERS(0),
     .DBG_NUM_TRIGGERS(0)

@@ -75,27 +75,12 @@ module tilewright_soc #(
   output logic        progress,
   output logic [20:0] status
 );
-  if_xif #(.X_NUM_RS(2), .X_ID_WIDTH(4)) xif ();
+  logic        issue_valid, issue_ready, accept, commit_valid, commit_kill, result_valid, result_ready;
+  logic [31:0] issue_instr, issue_rs1, issue_rs2;
+  logic [3:0]  issue_id, commit_id, result_id;
+  logic [1:0]  issue_rs_valid;
 
   host_core #(.X_EXT(1'b1)) host (.*);
-
-  // The adapter answers the issue interface with `accept` alone: no write-back, no memory access, no exception.
-  logic accept;
-  always_comb begin
-    xif.issue_resp        = '0;
-    xif.issue_resp.accept = accept;
-  end
-
-  logic [3:0] result_id;
-  always_comb begin
-    xif.result    = '0;
-    xif.result.id = result_id;
-  end
-
-  assign xif.compressed_ready = 1'b1;
-  assign xif.compressed_resp  = '0;
-  assign xif.mem_valid        = 1'b0;
-  assign xif.mem_req          = '0;
 
   // The coprocessor's reset is synchronous. As a register it also spares the simulator looking through all logic
   // behind it whenever any input of this module moves.
@@ -106,11 +91,10 @@ module tilewright_soc #(
 
   coprocessor coprocessor (
     .clk(clk), .rst(rst),
-    .issue_valid(xif.issue_valid), .issue_ready(xif.issue_ready), .issue_instr(xif.issue_req.instr),
-    .issue_id(xif.issue_req.id), .issue_rs1(xif.issue_req.rs[0]), .issue_rs2(xif.issue_req.rs[1]),
-    .issue_rs_valid(xif.issue_req.rs_valid), .accept(accept),
-    .commit_valid(xif.commit_valid), .commit_id(xif.commit.id), .commit_kill(xif.commit.commit_kill),
-    .result_valid(xif.result_valid), .result_ready(xif.result_ready), .result_id(result_id),
+    .issue_valid(issue_valid), .issue_ready(issue_ready), .issue_instr(issue_instr), .issue_id(issue_id),
+    .issue_rs1(issue_rs1), .issue_rs2(issue_rs2), .issue_rs_valid(issue_rs_valid), .accept(accept),
+    .commit_valid(commit_valid), .commit_id(commit_id), .commit_kill(commit_kill),
+    .result_valid(result_valid), .result_ready(result_ready), .result_id(result_id),
     .windows__0({window_writable[0], window_readable[0], window_limit[0], window_base[0]}),
     .windows__1({window_writable[1], window_readable[1], window_limit[1], window_base[1]}),
     .windows__2({window_writable[2], window_readable[2], window_limit[2], window_base[2]}),

@@ -1,4 +1,4 @@
-// The XPULP baseline's core: an unmodified CV32E40P with the SIMD instructions of PULP, ports as those of bare_core.
+// The XPULP baseline's core: an unmodified CV32E40P with the SIMD instructions of PULP, ports as those of host_core.
 module xpulp_core (
   input  logic        clk,
   input  logic        rst_n,

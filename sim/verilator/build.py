@@ -17,8 +17,8 @@ from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import (
     VERILATOR_HINTS,
-    bare_core_sources,
     core_sources,
+    core_wrapper_sources,
     system_sources,
     xpulp_core_sources,
     xpulp_wrapper_sources,
@@ -35,6 +35,7 @@ FLAGS = (
 )
 COMPILER_FLAGS = "-std=c++17"
 
+_TOP = "simulated_soc"
 _SOURCES = Path(__file__).parents[2]
 _THIS_FILE = Path(__file__).read_bytes()  # as this process runs it, whatever the file has become since
 _CORE = Path(pythondata_cpu_cv32e40x.data_location)
@@ -97,24 +98,24 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
 def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
     xpulp = core == XPULP_CORE
     sources = xpulp_core_sources() if xpulp else core_sources()
-    inner = "xpulp_core" if xpulp else "bare_core"
+    inner = "xpulp_core" if xpulp else "host_core"
     if machine is None:
-        sources += xpulp_wrapper_sources() if xpulp else bare_core_sources()
-        top, bus_bytes, title = "simulated_core", 0, f"core {core!r}"
+        sources += xpulp_wrapper_sources() if xpulp else core_wrapper_sources()
+        bus_bytes, title = 0, f"core {core!r}"
     else:
         sources += system_sources()
-        top, bus_bytes, title = "simulated_soc", machine.bus_bytes, f"machine {machine.name!r}"
+        bus_bytes, title = machine.bus_bytes, f"machine {machine.name!r}"
         coprocessor = folder / "coprocessor.v"
         coprocessor.write_text(coprocessor_verilog(machine, probes=activity))
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"
-    sources += [harness / f"{top}.sv", *sorted(harness.glob("*.cpp"))]
+    sources += [harness / f"{_TOP}.sv", *sorted(harness.glob("*.cpp"))]
     if activity:
         sources.append(harness / "activity.sv")
     command = [
         "verilator", *FLAGS, *(["--trace-vcd"] if tracing else []),
         f"-GBUS_BYTES={bus_bytes}" if machine else f"-DCORE={inner}",
-        "--top-module", top, "-Mdir", str(folder / "model"), "-o", "simulator",
+        "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",
         f"+incdir+{(_XPULP_CORE if xpulp else _CORE) / 'rtl' / 'include'}",
         *([] if xpulp else [str(VERILATOR_HINTS)]), *map(str, sources),

@@ -6,7 +6,7 @@ import pythondata_cpu_cv32e40p
 import pythondata_cpu_cv32e40x
 
 __all__ = [
-    "VERILATOR_HINTS", "bare_core_sources", "core_license", "core_sources", "system_sources", "xpulp_core_sources",
+    "VERILATOR_HINTS", "core_license", "core_sources", "core_wrapper_sources", "system_sources", "xpulp_core_sources",
     "xpulp_wrapper_sources",
 ]
 
@@ -32,9 +32,9 @@ def xpulp_core_sources() -> list[Path]:
     return [*first, *rest]
 
 
-def bare_core_sources() -> list[Path]:
-    """Return our files around CV32E40X alone; the top module is ``bare_core``."""
-    return [_SOC / "clock_gate.sv", _SOC / "host_core.sv", _SOC / "bare_core.sv"]
+def core_wrapper_sources() -> list[Path]:
+    """Return our files around CV32E40X alone; the top module is ``host_core``."""
+    return [_SOC / "clock_gate.sv", _SOC / "host_core.sv"]
 
 
 def xpulp_wrapper_sources() -> list[Path]:
@@ -44,7 +44,7 @@ def xpulp_wrapper_sources() -> list[Path]:
 
 def system_sources() -> list[Path]:
     """Return our files around CV32E40X and the coprocessor; the top module is ``tilewright_soc``."""
-    return [_SOC / "clock_gate.sv", _SOC / "host_core.sv", _SOC / "tilewright_soc.sv"]
+    return [*core_wrapper_sources(), _SOC / "tilewright_soc.sv"]
 
 
 def core_license() -> Path:

@@ -1,4 +1,4 @@
-// The system as the simulator drives it: inputs through registers.
+// The system as the simulator drives it: inputs through registers. With the macro CORE, the module so named is all of it.
 //
 // The memories answer to earlier cycles only, so every input is known before the clock edge that begins its cycle.
 // Taken at that edge, no logic hangs on an input itself, and the simulator need not evaluate twice in each cycle what
@@ -25,6 +25,7 @@ module simulated_soc #(
   input  logic        data_rvalid,
   input  logic [31:0] data_rdata,
 
+`ifndef CORE
   output logic [31:0]            m_axi_araddr,
   output logic [7:0]             m_axi_arlen,
   output logic                   m_axi_arvalid,
@@ -54,14 +55,30 @@ module simulated_soc #(
   output logic        fault,
   output logic [3:0]  fault_code,
   output logic [31:0] fault_address,
+  output logic        progress,
+  output logic [20:0] status,
+`endif
 
   output logic        retired,
-  output logic [31:0] pc,
-  output logic        progress,
-  output logic [20:0] status
+  output logic [31:0] pc
 );
-  logic                   rst_n_q, instr_gnt_q, instr_rvalid_q, instr_err_q, data_gnt_q, data_rvalid_q;
-  logic [31:0]            instr_rdata_q, data_rdata_q;
+  logic        rst_n_q, instr_gnt_q, instr_rvalid_q, instr_err_q, data_gnt_q, data_rvalid_q;
+  logic [31:0] instr_rdata_q, data_rdata_q;
+
+  always_ff @(posedge clk) begin
+    rst_n_q <= rst_n;
+    {instr_gnt_q, instr_rvalid_q, instr_err_q, instr_rdata_q} <= {instr_gnt, instr_rvalid, instr_err, instr_rdata};
+    {data_gnt_q, data_rvalid_q, data_rdata_q} <= {data_gnt, data_rvalid, data_rdata};
+  end
+
+`ifdef CORE
+  `CORE core (
+    .rst_n(rst_n_q),
+    .instr_gnt(instr_gnt_q), .instr_rvalid(instr_rvalid_q), .instr_rdata(instr_rdata_q), .instr_err(instr_err_q),
+    .data_gnt(data_gnt_q), .data_rvalid(data_rvalid_q), .data_rdata(data_rdata_q),
+    .clk, .instr_req, .instr_addr, .data_req, .data_addr, .data_we, .data_be, .data_wdata, .retired, .pc
+  );
+`else
   logic                   arready_q, rlast_q, rvalid_q, awready_q, wready_q, bvalid_q;
   logic [8*BUS_BYTES-1:0] rdata_q;
   logic [1:0]             rresp_q, bresp_q;
@@ -69,9 +86,6 @@ module simulated_soc #(
   logic [3:0]             window_readable_q, window_writable_q;
 
   always_ff @(posedge clk) begin
-    rst_n_q <= rst_n;
-    {instr_gnt_q, instr_rvalid_q, instr_err_q, instr_rdata_q} <= {instr_gnt, instr_rvalid, instr_err, instr_rdata};
-    {data_gnt_q, data_rvalid_q, data_rdata_q} <= {data_gnt, data_rvalid, data_rdata};
     {arready_q, awready_q, wready_q} <= {m_axi_arready, m_axi_awready, m_axi_wready};
     {rvalid_q, rlast_q, rresp_q} <= {m_axi_rvalid, m_axi_rlast, m_axi_rresp};
     rdata_q <= m_axi_rdata;
@@ -94,4 +108,5 @@ module simulated_soc #(
     .m_axi_awid(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_wlast(), .idle(),
     .*
   );
+`endif
 endmodule

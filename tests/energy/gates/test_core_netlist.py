@@ -64,7 +64,7 @@ def test_every_instruction_of_the_program_is_counted_in_the_waveform(ran):
     assert counted.accesses >= 6 * 4
 
 
-REGISTER_FILES = {"cv32e40x": "host.core.register_file_wrapper_i.register_file_i.mem",
+REGISTER_FILES = {"cv32e40x": "core.register_file_wrapper_i.register_file_i.mem",
                   "cv32e40p": "core.id_stage_i.register_file_i.mem"}
 
 
