@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.integer_operators import QClamp, QMaxPool
 from tilewright.compiler.graph.rewrite import Pass, PassPipeline
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
@@ -21,6 +22,7 @@ from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
+from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
 from tilewright.compiler.passes.images.large_pooling import SplitLargePooling
 from tilewright.compiler.passes.lower.build_layers import build_network
@@ -58,7 +60,7 @@ CANONICALISATION = (
     PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
-_FUSION = (FuseClamp(), FuseResidual(), FuseTable(), FusePool())
+_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 
 PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())
@@ -66,7 +68,10 @@ PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())
 
 def _passes(options: Options) -> tuple[Pass, ...]:
     """Return the passes that ``options`` ask for, in order."""
-    return tuple(FusePool(alone=not options.fuse_pool) if isinstance(each, FusePool) else each for each in PASSES)
+    if options.fuse_pool:
+        return PASSES
+    return tuple(FusePool(alone=True) if isinstance(each, FusePool) else each
+                 for each in PASSES if each != RaiseAboveConcat(QMaxPool))
 
 
 def _lower(graph: Graph, options: Options = BEST) -> Network:

@@ -9,7 +9,7 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.network.layers import MaxPooling
 from tilewright.compiler.passes.fuse.fuse_clamp import tightened
 
-__all__ = ["FusePool"]
+__all__ = ["FusePool", "takes_pool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FusePool(Pass):
             pool = MaxPooling(kernel=window.kernel, strides=window.strides, pads=window.pads)
             source = graph.producer(node.inputs[0])
             if not self.alone and source is not None and isinstance(source.operator, OneLayer) \
-                    and _can_take(graph, source, source.operator, node):
+                    and takes_pool(source) and graph.only_reader(source.output) is node:
                 fused = tightened(source, source.operator, node, node.operator).with_operator(pool=pool)
                 graph = graph.replaced((source, node), fused)
             else:
@@ -47,5 +47,7 @@ class FusePool(Pass):
             raise PassError(f"Max pooling must all be fused, not left as {', '.join(left)}")
 
 
-def _can_take(graph: Graph, source: Node, operator: OneLayer, pool: Node) -> bool:
-    return operator.residual is None and operator.pool is None and graph.only_reader(source.output) is pool
+def takes_pool(source: Node) -> bool:
+    """Tell whether a node becomes a layer that may end with max pooling."""
+    operator = source.operator
+    return isinstance(operator, OneLayer) and operator.residual is None and operator.pool is None
