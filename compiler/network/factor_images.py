@@ -31,6 +31,9 @@ __all__ = ["with_factor_images"]
 _PARAMETER_BYTES = 8
 _BIAS_BYTES = 4
 
+_MOST_CHANNELS = 8192
+"""Of a product of one pixel: of more, the planner would compare too many ways to tile it."""
+
 
 def with_factor_images(network: Network, machine: Machine) -> Network:
     """Return ``network`` with layers before each product that write its weights and parameters for ``machine``."""
@@ -38,12 +41,43 @@ def with_factor_images(network: Network, machine: Machine) -> Network:
     tensors = dict(network.tensors)
     for layer in network.layers:
         if isinstance(layer, Layer) and layer.factor is not None and not layer.factor.images:
-            images = _ProductImages(layer, layer.factor, tensors[layer.factor.tensor], machine)
-            layer = images.written()
-            layers += images.layers
-            tensors |= {info.name: info for info in images.tensors}
+            for part in _parts(layer, tensors, min(_MOST_CHANNELS, machine.activation_bytes // 4)):
+                assert part.factor is not None
+                images = _ProductImages(part, part.factor, tensors[part.factor.tensor], machine)
+                written = images.written()
+                layers += [*images.layers, written]
+                tensors |= {info.name: info for info in images.tensors}
+            continue
         layers.append(layer)
     return replace(network, layers=tuple(layers), tensors=tensors) if len(layers) > len(network.layers) else network
+
+
+def _parts(layer: Layer, tensors: dict[str, TensorInfo], most: int) -> list[Layer]:
+    """Return a product of one pixel cut into parts of at most ``most`` channels, and add what they read and write.
+
+    Others are as they are.
+    """
+    channels, *size = layer.in_shape
+    if size != [1, 1] or channels <= most or layer.factor is None or layer.pool is not None or layer.also:
+        return [layer]
+    found = []
+    for first in range(0, channels, most):
+        shape = (min(most, channels - first), 1, 1)
+        names = []
+        for name in (layer.input, layer.output, layer.factor.tensor):
+            info = tensors[name]
+            parent, offset = (name, 0) if info.place is None else (info.place.parent, info.place.offset)
+            part = replace(info, name=f"{name}:channels {first} of {layer.name}", shape=shape, onnx_name=None,
+                           onnx_dtype=None, onnx_shape=None, dims=None,
+                           place=Place(parent=parent, offset=offset + first, row_step=shape[0], pixel_step=shape[0]))
+            tensors[part.name] = part
+            names.append(part.name)
+        chosen = slice(first, first + shape[0])
+        found.append(replace(
+            layer, name=f"{layer.name}[{first}]", input=names[0], output=names[1], in_shape=shape, conv_shape=shape,
+            out_shape=shape, groups=shape[0], bias=layer.bias[chosen], factor=replace(layer.factor, tensor=names[2]),
+            requantisation=replace(layer.requantisation, scale=layer.requantisation.scale[chosen])))
+    return found
 
 
 class _ProductImages:

@@ -65,12 +65,13 @@ DATAPATH: tuple[Coverage, ...] = (
                     "a MatMul; alpha and beta 1 of several rows; weights as of Conv",
              exactness=f"exact; where alpha or beta is not 1, or an Add behind a MatMul adds one number, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
-             limits=f"two tensors of one shape; {_ONE_TYPE}"),
+             limits=f"two tensors, either of which may be broadcast; {_ONE_TYPE}"),
     Coverage(operators=("Sub",), runs_on=("act", "table"),
-             limits=f"two tensors of one shape; {_ONE_TYPE}", exactness=_FLOAT),
+             limits=f"two tensors, either of which may be broadcast; {_ONE_TYPE}", exactness=_FLOAT),
     Coverage(operators=("Mul", "QLinearMul"), runs_on=("conv",),
-             limits=f"a tensor by a computed one with an element per channel, as squeeze and excitation has it; "
-                    f"{_ONE_TYPE}",
+             limits="two computed tensors: an image by one with an element per channel, as squeeze and excitation has "
+                    "it, or any others, broadcast or not, of a result of at most 2^20 elements, each of which is then "
+                    f"a channel; {_ONE_TYPE}",
              exactness=f"exact where that is provable from the scales, which is almost always; else {_FLOAT}"),
     Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),
              limits="with constants: one, or one per channel, in the float weights beside it; others are a depthwise "

@@ -31,7 +31,7 @@ def _memory_access(first: int, stop: int, layout: Layout, channels: int, *, writ
 
     Tensors without gaps need no more than the interval: nothing else lies between their pixels.
     """
-    if layout.rows_whole or layout.row_step % layout.pixel_step:
+    if layout.rows_whole or layout.pixel_step == 0 or layout.row_step % layout.pixel_step:
         return Access("memory", first, stop, write)
     return Access("memory", first, stop, write, layout.pixel_step, channels)
 

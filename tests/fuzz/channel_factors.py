@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.fuzz.broadcasts import broadcast
 from tests.fuzz.choices import Choices
 from tests.support.onnx_models import ModelBuilder, Value
 
@@ -10,6 +11,8 @@ __all__ = ["excited"]
 
 def excited(model: ModelBuilder, choices: Choices, x: Value) -> Value:
     """Return ``x`` times a convolution of its averages, opened by a sigmoid or as it is; operands in either order."""
+    if choices.chance(50):
+        return broadcast(model, choices, x)
     factor = model.conv(model.average(x), x.shape[1], kernel=1)
     if choices.chance(60):
         opened = model.value(factor.shape, np.float32(1 / 255), choices.pick((None, np.iinfo(model.dtype).min)))

@@ -42,13 +42,26 @@ EXPANDED = tuple(map(type_name, _EXPANDED))
 
 
 class ExpandQLinear(Pass):
-    """Replace the operators of ``EXPANDED`` by DequantizeLinear, the float operator and QuantizeLinear."""
+    """Replace the operators of ``EXPANDED`` by DequantizeLinear, the float operator and QuantizeLinear.
+
+    So are sums of two tensors of which one is broadcast.
+    """
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
-            if isinstance(node.operator, _EXPANDED):
+            if isinstance(node.operator, _EXPANDED) or (isinstance(node.operator, OnnxQLinearAdd)
+                                                        and _broadcasts(graph, node)):
                 graph = expanded(graph, node, node.operator)
         return graph
+
+
+def _broadcasts(graph: Graph, node: Node) -> bool:
+    """Tell whether the operands of a sum, ``node``, are two computed tensors of different shapes."""
+    names = node.inputs[0:4:3]
+    if any(name in graph.constants or name not in graph.tensors for name in names):
+        return False
+    shapes = {graph.tensors[name].shape for name in names}
+    return len(shapes) > 1 and None not in shapes
 
 
 def expanded(graph: Graph, node: Node, operator: OnnxQLinear, reason: str = "") -> Graph:

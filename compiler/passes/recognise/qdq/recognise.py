@@ -36,7 +36,7 @@ from tilewright.compiler.graph.onnx_operators import (
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
 from tilewright.compiler.passes.recognise.interpolate import interpolated
-from tilewright.compiler.passes.recognise.qdq.broadcasts import by_vector
+from tilewright.compiler.passes.recognise.qdq.broadcasts import by_tensor
 from tilewright.compiler.passes.recognise.qdq.full_constants import scaled_by_elements
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
@@ -133,7 +133,7 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     if isinstance(operator, _Affine) and (found := scaled(group) or scaled_by_elements(group)) is not None:
         return found
     if isinstance(operator, OnnxMul):
-        if (found := by_vector(group)) is not None:
+        if (found := by_tensor(group)) is not None:
             return found
         if group.clip is None:
             return multiplied(group)
