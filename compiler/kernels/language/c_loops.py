@@ -79,17 +79,19 @@ def offset_text(offset: int, strides: Sequence[int], indices: Sequence[str]) -> 
 
 
 def loops(dims: Dims, body: Callable[[list[str]], Iterable[str]], *, prefix: str = "i",
-          before: Mapping[int, Sequence[str]] = MappingProxyType({})) -> list[str]:
+          before: Mapping[int, Sequence[str]] = MappingProxyType({}), unrolled: int = 1) -> list[str]:
     """Return loops over ``dims`` around what ``body`` makes of their indices; the index of a dim of one is 0.
 
-    ``before[depth]`` are lines inside the first ``depth`` loops and outside the others.
+    ``before[depth]`` are lines inside the first ``depth`` loops and outside the others. The innermost loop does
+    ``unrolled`` steps at a time.
     """
     names = ["0" if dim == 1 else f"{prefix}{axis}" for axis, dim in enumerate(dims)]
     lines = [*before.get(len(dims), ()), *body(names)]
     for axis in reversed(range(len(dims))):
         if dims[axis] != 1:
             head = f"for (int32_t {names[axis]} = 0; {names[axis]} < {dims[axis]}; {names[axis]}++) {{"
-            lines = [head, *(INDENT + line for line in lines), "}"]
+            hint = [f'_Pragma("clang loop unroll_count({unrolled})")'] if unrolled > 1 else []
+            lines, unrolled = [*hint, head, *(INDENT + line for line in lines), "}"], 1
         lines = [*before.get(axis, ()), *lines]
     return lines
 

@@ -2,7 +2,8 @@
 
 An element is one of 256 values below the row's largest, ``k`` levels lower: its exponential is exp(-k · scale), of
 which there are tables in float32 and with 31 fractional bits. A float result takes one soft product per element, in a
-long row one per level; a quantised one takes an integer product.
+long row one per level; a quantised one takes an integer product. What becomes of a row of two is told by the difference
+of its elements, one of 511.
 """
 
 import math
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.compiler.kernels.language import float_functions as f
-from tilewright.compiler.kernels.language.c_expression import c_array, c_constant
+from tilewright.compiler.kernels.language.c_expression import c_array, c_constant, ctype
 from tilewright.compiler.kernels.language.c_helpers import helper_names
 from tilewright.compiler.kernels.language.c_loops import INDENT
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
@@ -21,7 +22,7 @@ from tilewright.compiler.kernels.language.expression import evaluate, variable
 from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.compiler.kernels.operators.softmax import rows_of
 from tilewright.isa.machine import MemoryTiming
-from tilewright.isa.program import Call
+from tilewright.isa.program import Call, Operand
 
 __all__ = ["LOG_SOFTMAX_OF_LEVELS", "SOFTMAX_OF_LEVELS", "SoftmaxOfLevels"]
 
@@ -94,10 +95,12 @@ class SoftmaxOfLevels(CheckedKernel):
         assert array is not None
         numbers = self._numbers(call)
         split = numbers.rows.split(array).astype(np.int32)
-        below = split.max(axis=0) - split
+        return np.ascontiguousarray(numbers.rows.joined(self._results(call, numbers, split.max(axis=0) - split)))
+
+    def _results(self, call: Call, numbers: _Numbers, below: np.ndarray) -> np.ndarray:
+        """Return the results of rows, (length, count), by how many levels their elements are below the largest."""
         total = numbers.terms[below].sum(axis=0, dtype=np.uint64) >> np.uint64(numbers.shift)
-        result = self._last(call, numbers, below, total.astype(np.uint32).astype(np.float32))
-        return np.ascontiguousarray(numbers.rows.joined(result))
+        return self._last(call, numbers, below, total.astype(np.uint32).astype(np.float32))
 
     def _last(self, call: Call, numbers: _Numbers, below: np.ndarray, total: np.ndarray) -> np.ndarray:
         if self.logarithm:
@@ -114,6 +117,8 @@ class SoftmaxOfLevels(CheckedKernel):
         numbers = self._numbers(call)
         rows, source = numbers.rows, call.inputs[0]
         floats = call.output.dtype == "float32"
+        if rows.length == _PAIR:
+            return self._c_pairs(call, numbers)
         tables = [*c_array("terms", numbers.terms), *(c_array("values", numbers.values) if floats else [])]
         if numbers.long and floats:
             tables.append("static float results[256];")
@@ -134,6 +139,25 @@ class SoftmaxOfLevels(CheckedKernel):
             return [*lines, *rows.each_element(last)]
 
         return [*tables, *rows.each_row(row)]
+
+    def _c_pairs(self, call: Call, numbers: _Numbers) -> list[str]:
+        """Return the C of rows of two: a table by the first element less the second."""
+        rows, source = numbers.rows, call.inputs[0]
+        differences = np.arange(-_MOST, _MOST + 1)
+        table = self._results(call, numbers, np.stack([np.maximum(-differences, 0), np.maximum(differences, 0)]))[0]
+
+        def row(indices: list[str]) -> list[str]:
+            def pair(pointer: str, operand: Operand) -> list[str]:
+                places = [[str(k) if rows.dims[axis] == _PAIR else "0" for axis in rows.along] for k in range(_PAIR)]
+                return [rows.element(pointer, operand, indices, each) for each in places]
+
+            first, second = pair("in0", source)
+            targets = zip(pair("out", call.output), ("first", "second"), strict=True)
+            return [f"const int32_t x = {first}, y = {second};",
+                    f"const {ctype(table.dtype.name)} first = pairs[{_MOST} + x - y], second = pairs[{_MOST} + y - x];",
+                    *(f"{target} = {result};" for target, result in targets)]
+
+        return [*c_array("pairs", table), *rows.each_row(row, unrolled=_ROWS)]
 
     def _c_factor(self, call: Call, numbers: _Numbers) -> list[str]:
         """Return the lines between the sum of a row and its results."""
@@ -165,6 +189,8 @@ class SoftmaxOfLevels(CheckedKernel):
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         numbers = self._numbers(call)
         rows = numbers.rows
+        if rows.length == _PAIR:
+            return START + rows.count * (_PAIR_WORK + access_cycles(memory, 2) + access_cycles(memory, 2))
         load = access_cycles(memory) + (LOOP if rows.length > _UNROLLED else 1)
         stored = access_cycles(memory, 0, 1)
         product = _DIFFERENCE if self.logarithm else SINGLE["multiply"]
@@ -193,8 +219,14 @@ _LARGER, _ADD, _LEVEL, _LOOK_UP, _DIFFERENCE = 2, 9, 14, 6, SINGLE["subtract"] -
 """Cycles of an element, measured in RTL: the larger of two, a term and the sum of 64 bits, a quantised result, an entry
 of a table, a difference of negative numbers."""
 
+_PAIR_WORK = 10
+"""Of a row of two besides its accesses, measured in RTL."""
+
 _RECIPROCAL = SINGLE["divide"] + 30
 """Of a row's sum as a float, and its reciprocal."""
+
+_PAIR, _MOST, _ROWS = 2, 255, 4
+"""Elements of a row whose results are tabulated, their greatest difference, and how many such rows a step takes."""
 
 _UNROLLED = 16
 """The longest loop that clang unrolls wholly."""

@@ -48,9 +48,9 @@ class Rows:
         return tuple(1 if axis in self.along else dim for axis, dim in enumerate(self.dims)
                      if keep or axis not in self.along)
 
-    def each_row(self, body: Callable[[list[str]], Iterable[str]]) -> list[str]:
-        """Return the C loops over the rows; ``body`` takes an index per kept axis."""
-        return loops(tuple(self.dims[axis] for axis in self.kept), body, prefix="i")
+    def each_row(self, body: Callable[[list[str]], Iterable[str]], *, unrolled: int = 1) -> list[str]:
+        """Return the C loops over the rows, ``unrolled`` at a time; ``body`` takes an index per kept axis."""
+        return loops(tuple(self.dims[axis] for axis in self.kept), body, prefix="i", unrolled=unrolled)
 
     def each_element(self, body: Callable[[list[str]], Iterable[str]]) -> list[str]:
         """Return the C loops along a row, a scope of its own; ``body`` takes an index per axis along it."""

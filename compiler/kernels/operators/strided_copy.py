@@ -22,6 +22,9 @@ _SHORT_RUN = 16
 _UNROLLED = 16
 """The longest loop that clang unrolls wholly."""
 
+_STEPS = 8
+"""Elements of a step of a longer one: a taken branch and two pointers cost more than a byte in the core's memory."""
+
 ANY = (*ALL, "int16", "uint16")
 
 
@@ -141,7 +144,7 @@ def _c_move(move: StridedCopy, call: Call, suffix: str) -> list[str]:
         source = " + ".join([*looked, offset_text(move.source_offset, plain, indices)])
         return [f"out[{offset_text(move.offset, move.strides, indices)}] = in{move.source}[{source}];"]
 
-    return lines + loops(move.dims, element)
+    return lines + loops(move.dims, element, unrolled=_STEPS if move.dims and move.dims[-1] > _UNROLLED else 1)
 
 
 def _move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
@@ -155,4 +158,5 @@ def _move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
         return rows * ROW + count * (2 + access_cycles(memory, 0, 1))
     # Short loops are unrolled, so that two accesses are under way together.
     short = not small.dims or small.dims[-1] <= _UNROLLED
-    return rows * ROW // 2 + count * (2 + access_cycles(memory, 2) if short else LOOP + access_cycles(memory, 1, 1))
+    element = 2 + access_cycles(memory, 2) if short else -(-LOOP // _STEPS) + access_cycles(memory, 1, 1)
+    return rows * ROW // 2 + count * element

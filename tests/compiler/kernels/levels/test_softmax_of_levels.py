@@ -7,7 +7,8 @@ from tests.compiler.kernels.operators.test_elementwise import check_c
 from tests.support.core_kernels import call_of, compute
 from tilewright.compiler.kernels.levels.softmax_of_levels import LOG_SOFTMAX_OF_LEVELS, SOFTMAX_OF_LEVELS
 
-SHAPES = (((1, 1000), 1), ((2, 5, 3, 4), 1), ((3, 7), -1), ((4, 1), 1), ((6, 450), 0), ((2, 3, 4), 1))
+SHAPES = (((1, 1000), 1), ((2, 5, 3, 4), 1), ((3, 7), -1), ((4, 1), 1), ((6, 450), 0), ((2, 3, 4), 1),
+          ((300, 2), -1), ((2, 5, 40), 0), ((1, 2, 16, 15), 1))
 
 
 def powers(x, scale, axis):
@@ -38,6 +39,20 @@ def test_results_are_those_of_the_numbers(dtype):
                 assert np.mean(found != wanted) < 0.02
                 cases.append(("SoftmaxOfLevels", [x], shape, dtype, more))
     check_c(cases)
+
+
+@pytest.mark.parametrize("log", ["", "Log"])
+def test_rows_of_two_are_looked_up_by_every_difference(log):
+    x = np.array([(max(d, 0) - 128, max(-d, 0) - 128) for d in range(-255, 256)], np.int8)
+    attrs = {"scale_value": 0.013, "axis": 1}
+    exact, _ = powers(x, 0.013, 1)
+    found = compute(call_of(f"{log}SoftmaxOfLevels", [x], x.shape, "float32", attrs), [x])
+    wanted = exact / exact.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.exp(found) if log else found, wanted, rtol=1e-5)
+    check_c([(f"{log}SoftmaxOfLevels", [x], x.shape, "float32", attrs)])
+    # The difference with its sign turned exchanges the two.
+    alone = compute(call_of(f"{log}SoftmaxOfLevels", [x[::-1]], x.shape, "float32", attrs), [x[::-1]])
+    np.testing.assert_array_equal(alone[:, ::-1], found)
 
 
 def test_an_old_softmax_runs_along_all_axes_from_one_on():
