@@ -17,8 +17,9 @@ from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import MemoryPlan, plan_memory
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.compiler.plan.alike_layers import plan_once
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
-from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan, plan_layer
+from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.schedule.chaining import AnyPlan, chain, on_chip_only
 from tilewright.compiler.schedule.loops import roll
@@ -83,7 +84,7 @@ class Compiled:
 
 
 def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = False,
-                   options: Options = BEST) -> Compiled:
+                   options: Options = BEST, loops: bool = True) -> Compiled:
     """Compile ``network`` for ``machine``.
 
     Parameters
@@ -92,6 +93,8 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
         Store every tensor, and give it a place of its own, so that all of them can be read when the program has ended.
     options
         ``fuse_pool`` is the front end's, and not looked at here.
+    loops
+        Fold what repeats into loops, which makes the program short and changes no command of it.
 
     Raises
     ------
@@ -114,7 +117,8 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     bodies: list[list[Issue | Call]] = [[] for _ in range(len(plans) + 1)]
     for layer, each in flat:
         bodies[layer].append(each)
-    functions = [Function(_function_name(index, plan.layer), _plan_comment(plan, network), roll(bodies[index]))
+    functions = [Function(_function_name(index, plan.layer), _plan_comment(plan, network),
+                          roll(bodies[index]) if loops else tuple(bodies[index]))
                  for index, plan in enumerate(plans)]
     functions.append(Function("finish", "Wait until all results are in memory.", tuple(bodies[-1])))
     return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
@@ -149,7 +153,7 @@ def _plan_network(network: Network, machine: Machine, options: Options = BEST) -
         If a layer does not fit the machine, or the host core cannot compute it.
     """
     return tuple(plan_core(layer, network, machine) if isinstance(layer, CoreLayer) else
-                 plan_layer(layer, machine, options, LayerLayouts.of(layer, network.tensors))
+                 plan_once(layer, machine, options, LayerLayouts.of(layer, network.tensors))
                  for layer in network.layers)
 
 

@@ -10,6 +10,7 @@ and over all of them.
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,9 @@ class Technology:
         return cls.parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"), dram)
 
     @classmethod
+    @cache
     def parse(cls, text: str, dram: str = DRAM) -> "Technology":
-        """Read the text of such a file; raises as :meth:`load` does."""
+        """Read the text of such a file, once; raises as :meth:`load` does."""
         data = _toml("Technology file", text)
         head = _head(data)
         for section in SECTIONS:

@@ -7,6 +7,7 @@ that names the registers in which those operands travel.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tilewright.isa.command_form import fields_of, form_of, pack_fields
 from tilewright.isa.encoding import (
     BY_MNEMONIC,
     CUSTOM_0,
@@ -49,8 +50,7 @@ class EncodedCommand:
     @property
     def operands(self) -> dict[str, int]:
         """Operand values by field name."""
-        variant = self.variant
-        return unpack(variant.rs1, self.rs1) | unpack(variant.rs2, self.rs2)
+        return form_of(self.variant).values(self.rs1, self.rs2)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -72,15 +72,7 @@ def pack(fields: Iterable[Field], values: Mapping[str, int]) -> int:
     EncodingError
         If a value does not fit its field.
     """
-    word, low = 0, 0
-    for field in fields:
-        value = values.get(field.name, 0)
-        if value not in field.range:
-            raise EncodingError(f"Operand {field.name} must be in {field.range.start}..{field.range.stop - 1}, "
-                                f"not {value!r}")
-        word |= (value & (1 << field.width) - 1) << low
-        low += field.width
-    return word
+    return pack_fields(fields_of(fields), values)
 
 
 def unpack(fields: Iterable[Field], word: int) -> dict[str, int]:
@@ -100,6 +92,10 @@ def funct7(variant: Variant, flags: Iterable[str] = ()) -> int:
     return variant.code << 4 | variant.flag_bits(*flags)
 
 
+_DECODED: dict[tuple[int, int], tuple[Instruction, Variant]] = {}
+"""What (funct3, funct7) were found to mean so far, with the instruction for which that holds."""
+
+
 def decode_variant(instruction: Instruction, funct7: int) -> Variant:
     """Return the variant that ``funct7`` selects.
 
@@ -108,6 +104,15 @@ def decode_variant(instruction: Instruction, funct7: int) -> Variant:
     EncodingError
         If the instruction has no such variant, or the variant no such flag.
     """
+    key = instruction.funct3, funct7
+    known = _DECODED.get(key)
+    if known is None or known[0] is not instruction:
+        known = _DECODED[key] = instruction, _variant_of(instruction, funct7)
+    return known[1]
+
+
+def _variant_of(instruction: Instruction, funct7: int) -> Variant:
+    """Return the variant that ``funct7`` selects, looked up in the table."""
     for variant in instruction.variants:
         if variant.code == funct7 >> 4:
             legal = sum(1 << i for i, flag in enumerate(variant.flags) if flag is not None)
@@ -130,12 +135,15 @@ def command(mnemonic: str, variant: str, flags: Iterable[str] = (), **operands: 
         raise EncodingError(f"Mnemonic must be one of {', '.join(BY_MNEMONIC)}, not {mnemonic!r}")
     instruction = BY_MNEMONIC[mnemonic]
     chosen = instruction.variant(variant)
-    known = {field.name for field in chosen.fields}
-    if unknown := sorted(operands.keys() - known):
-        raise EncodingError(f"{mnemonic}.{variant} has the operands {', '.join(sorted(known)) or 'none'}, "
-                            f"not {unknown[0]!r}")
-    return EncodedCommand(instruction.funct3, funct7(chosen, flags),
-                   pack(chosen.rs1, operands), pack(chosen.rs2, operands))
+    form = form_of(chosen)
+    if not operands.keys() <= form.names:
+        raise EncodingError(f"{mnemonic}.{variant} has the operands {', '.join(sorted(form.names)) or 'none'}, "
+                            f"not {min(operands.keys() - form.names)!r}")
+    set_flags = tuple(flags)
+    bits = form.funct7.get(set_flags)
+    if bits is None:
+        bits = form.funct7[set_flags] = funct7(chosen, set_flags)
+    return EncodedCommand(instruction.funct3, bits, pack_fields(form.rs1, operands), pack_fields(form.rs2, operands))
 
 
 def parse(text: str) -> EncodedCommand:

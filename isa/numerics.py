@@ -28,6 +28,7 @@ Arguments are Python integers: NumPy scalars would wrap silently.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = [
     "MANTISSA_BITS", "Matrix", "ResidualSettings", "add_residual", "clamp", "conv23_tile", "inverse_transform",
@@ -214,6 +215,7 @@ class ResidualSettings:
     high: int
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def of(cls, scale_a: float, scale_b: float, zeros: tuple[int, int, int], *, unsigned: bool, low: int,
            high: int) -> "ResidualSettings":
         """Return the settings for two scales, and zero points of a, b and the output in int8.

@@ -13,8 +13,8 @@ from tilewright.errors import Error
 from tilewright.isa.assembler import EncodedCommand, command
 
 __all__ = [
-    "ABSENT", "DTYPES", "MAX_RANK", "Affine", "Call", "Function", "Issue", "Loop", "Operand", "Program",
-    "ProgramError", "Statement", "Term", "affine", "from_json", "issue", "step", "to_json",
+    "ABSENT", "DTYPES", "MAX_RANK", "Affine", "Call", "EncodedProgram", "Function", "Issue", "Loop", "Operand",
+    "Program", "ProgramError", "Statement", "Term", "affine", "from_json", "issue", "step", "to_json",
 ]
 
 DTYPES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
@@ -80,7 +80,8 @@ class Issue:
 
     def command(self, variables: Mapping[str, int]) -> EncodedCommand:
         """Return the command at ``variables``."""
-        values = {name: value.value(variables) for name, value in self.operands.items()}
+        values = {name: value.value(variables) if value.terms else value.constant
+                  for name, value in self.operands.items()}
         return command(self.mnemonic, self.variant, self.flags, **values)
 
 
@@ -181,6 +182,22 @@ class Program:
         for index, each in self.actions():
             if not isinstance(each, Call):
                 yield index, each
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedProgram(Program):
+    """A program whose commands are encoded once, for those who go through it several times."""
+
+    encoded: tuple[tuple[int, EncodedCommand | Call], ...] = ()
+
+    @classmethod
+    def of(cls, program: Program) -> "EncodedProgram":
+        """Return ``program`` with its commands encoded."""
+        return cls(program.functions, tuple(program.actions()))
+
+    def actions(self) -> Iterator[tuple[int, EncodedCommand | Call]]:
+        """Yield what `Program.actions` does."""
+        return iter(self.encoded)
 
 
 def _expand(body: tuple[Statement, ...], variables: dict[str, int]) -> Iterator[EncodedCommand | Call]:

@@ -69,14 +69,14 @@ class PredictedNetwork:
         return self.network.name
 
     def compiled(self, design: Design) -> Compiled:
-        """Return the network compiled for a design's machine, every tensor kept, as `tilewright run` does.
+        """Return the network compiled for a design's machine as `tilewright run` does, but for loops in the program.
 
         Raises
         ------
         CompileError
             If a layer does not fit the machine.
         """
-        return compile_layers(self.network, design.machine, keep_tensors=True, options=self.options)
+        return compile_layers(self.network, design.machine, keep_tensors=True, options=self.options, loops=False)
 
     def predict(self, design: Design) -> Report:
         """Return the report of one inference on a design: the cycles and counters that engine ``fast`` gives.

@@ -188,7 +188,7 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
     """Return the loop nests of ``layer`` by ``algorithm`` that are worth comparing."""
     plain = loop_nest(layer, algorithm, machine)
     if algorithm is Algorithm.POOL:
-        return (plain, replace(plain, across=True)) if _alike(layer) else (plain,)
+        return (plain, replace(plain, across=True)) if alike(layer) else (plain,)
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
     if algorithm is not Algorithm.DOT_PRODUCTS or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
         return (plain,)
@@ -196,7 +196,7 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
     return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)
 
 
-def _alike(layer: Layer) -> bool:
+def alike(layer: Layer) -> bool:
     """Tell whether a layer computes every byte of a row alike."""
     scale = layer.requantisation.scale
     return (layer.pool is None and bool((layer.bias == layer.bias[0]).all() and (scale == scale[0]).all())

@@ -13,6 +13,7 @@ from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.plan.algorithms import LoopNest
 from tilewright.compiler.plan.footprint import (
     WeightBlock,
+    block_sizes,
     block_words,
     input_bytes,
     parameter_channels,
@@ -103,9 +104,9 @@ def array_cycles(problem: Problem, copies: Mapping[Tile, int], blocks: tuple[Wei
 
     ``copies`` tells how many tiles there are of each shape.
     """
-    alike = Counter((block.channels, len(block.runs)) for block in blocks)
-    return sum(count * number * compute_cycles(problem, tile, channels, runs)
-               for tile, count in copies.items() for (channels, runs), number in alike.items())
+    alike = block_sizes(blocks).items()
+    return sum(count * number * compute_cycles(problem, tile, block.channels, len(block.runs))
+               for tile, count in copies.items() for block, number in alike)
 
 
 # ---- the bus
@@ -185,7 +186,7 @@ def _staying_transfers(problem: Problem, tiling: Tiling) -> Transfers:
 
 def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
     """Return the cycles in which weights, parameters and the value table are loaded; the table is not the first."""
-    once = sum(_block_cycles(problem, block) for block in tiling.blocks)
+    once = sum(number * _block_cycles(problem, block) for block, number in block_sizes(tiling.blocks).items())
     again = not tiling.weights_outer and len(tiling.blocks) > 1
     table = _bus_cycles(1, TABLE_BYTES, problem.machine) if problem.layer.table is not None else 0
     return Transfers(once * (tiling.tiles if again else 1) + table, once // len(tiling.blocks))
@@ -193,7 +194,9 @@ def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
 
 def store_cycles(problem: Problem, tiling: Tiling) -> tuple[int, int]:
     """Return the cycles in which results are stored to memory (and residuals loaded), and to the activation buffer."""
-    alike = Counter(block.channels for block in tiling.blocks)
+    alike: Counter[int] = Counter()
+    for block, number in block_sizes(tiling.blocks).items():
+        alike[block.channels] += number
     stored = copied = 0
     for tile, count in tiling.copies.items():
         for channels, number in alike.items():

@@ -1,6 +1,9 @@
 """Bytes that a tile and a block of weights take in the buffers, and whether a whole input fits."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
@@ -9,7 +12,8 @@ from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "WeightBlock", "block_words", "blocked_row_step", "can_stay", "input_bytes", "linear_row_step", "pair_words",
+    "WeightBlock", "WeightBlocks", "block_sizes",
+    "block_words", "blocked_row_step", "can_stay", "input_bytes", "linear_row_step", "pair_words",
     "parameter_channels", "part_bytes", "result_bytes", "usable_words", "weight_words",
 ]
 
@@ -27,6 +31,25 @@ class WeightBlock:
     first_channel: int
     channels: int
     runs: range
+
+
+class WeightBlocks(tuple[WeightBlock, ...]):
+    """The blocks of a layer in order, for which is counted once how many there are of each size."""
+
+    @cached_property
+    def sizes(self) -> Mapping[WeightBlock, int]:
+        """One block of each size (lane groups, channels and runs), and how many there are."""
+        return _sizes(self)
+
+
+def block_sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
+    """Return one block of each size (lane groups, channels and runs), and how many there are."""
+    return blocks.sizes if isinstance(blocks, WeightBlocks) else _sizes(blocks)
+
+
+def _sizes(blocks: tuple[WeightBlock, ...]) -> Mapping[WeightBlock, int]:
+    found: dict[tuple[int, int, int], WeightBlock] = {}
+    return Counter(found.setdefault((each.groups, each.channels, len(each.runs)), each) for each in blocks)
 
 
 def input_bytes(tile: Tile, layer: Layer, nest: LoopNest) -> int:

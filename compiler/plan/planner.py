@@ -18,6 +18,7 @@ from tilewright.compiler.plan.algorithms import Algorithm, LoopNest, algorithms,
 from tilewright.compiler.plan.cost import Cost, array_cycles, price
 from tilewright.compiler.plan.footprint import (
     WeightBlock,
+    WeightBlocks,
     can_stay,
     input_bytes,
     pair_words,
@@ -266,7 +267,7 @@ def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, 
     step = -(-runs // parts)
     cuts = [range(start, min(start + step, runs)) for start in range(0, runs, step)]
     places = [(first, cut) for first in range(0, total, groups) for cut in cuts]
-    return tuple(
+    return WeightBlocks(
         WeightBlock(index, first, min(groups, total - first), first * lanes,
                     min(groups * lanes, outputs - first * lanes), cut)
         for index, (first, cut) in enumerate(places))

@@ -22,6 +22,10 @@ _PAGE = 4096
 """Addresses of a page, by which intervals are found."""
 
 
+_ENDLESS = 1 << 62
+"""Behind every address."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Places [start, stop) of a buffer, or of main memory, that a command reads or writes.
@@ -75,21 +79,19 @@ class Intervals(Generic[T]):
 
     pages: dict[int, list[T]] = field(default_factory=dict)
 
-    def overlapping(self, start: int, stop: int) -> Iterator[T]:
-        """Yield what overlaps [start, stop); an interval on several pages comes several times."""
-        for page in range(start // _PAGE, (stop - 1) // _PAGE + 1):
-            for each in self.pages.get(page, ()):
-                if each.start < stop and start < each.stop:
-                    yield each
+    def overlapping(self, start: int, stop: int) -> list[T]:
+        """Return what overlaps [start, stop); an interval on several pages comes several times."""
+        return [each for page in range(start // _PAGE, (stop - 1) // _PAGE + 1) for each in self.pages.get(page, ())
+                if each.start < stop and start < each.stop]
 
     def replace(self, new: T, covers: Callable[[T], bool]) -> None:
         """Add ``new`` and drop what it covers: what lies inside it and touches no more, as far as ``covers`` agrees."""
         for page in range(new.start // _PAGE, (new.stop - 1) // _PAGE + 1):
-            low, high = page * _PAGE, (page + 1) * _PAGE
             # On its page, an interval is as good as covered if its part there is.
+            start = 0 if new.start <= page * _PAGE else new.start
+            stop = new.stop if new.stop < (page + 1) * _PAGE else _ENDLESS
             kept = [each for each in self.pages.get(page, ())
-                    if not (new.start <= max(each.start, low) and min(each.stop, high) <= new.stop
-                            and same_teeth(new, each) and covers(each))]
+                    if not (start <= each.start and each.stop <= stop and covers(each) and same_teeth(new, each))]
             kept.append(new)
             self.pages[page] = kept
 

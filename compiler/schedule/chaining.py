@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network
 from tilewright.compiler.network.options import Options
+from tilewright.compiler.plan.alike_layers import plan_chained_once
 from tilewright.compiler.plan.core_plan import CorePlan
 from tilewright.compiler.plan.footprint import input_bytes, part_bytes
-from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, plan_chained, priced
+from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
 from tilewright.compiler.plan.problem import OnChip
 from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
 from tilewright.compiler.schedule.rings import Ring
@@ -135,7 +136,7 @@ def needed_in_memory(network: Network, index: int) -> bool:
 def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options, *,
          stored: bool) -> tuple[LayerPlan, LayerPlan] | None:
     """Return the plans of two layers of which the second finds its input on chip; None if it cannot."""
-    behind = plan_chained(second.layer, machine, options, second.layouts, OnChip(input=True), 1)
+    behind = plan_chained_once(second.layer, machine, options, second.layouts, OnChip(input=True), 1)
     if behind is None:
         return None
     chip = OnChip(input=first.chip.input, output=True, stored=stored)
@@ -144,7 +145,7 @@ def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options
         return priced(first, machine, chip), behind
     if not first.chip.input:
         return None
-    before = plan_chained(first.layer, machine, options, first.layouts, chip, unit)
+    before = plan_chained_once(first.layer, machine, options, first.layouts, chip, unit)
     # What it reads lies as it did, or the layer before would have to be planned anew.
     return (before, behind) if before is not None and before.nest == first.nest else None
 

@@ -159,10 +159,12 @@ class Synchroniser:
         """Return the latest command per queue that must be complete first."""
         needed: dict[int, int] = {}
         for access in draft.accesses:
+            write = access.write
             for entry in self.spaces.setdefault(access.space, Intervals()).overlapping(access.start, access.stop):
-                if ((entry.write or access.write) and _UNIT_OF_QUEUE[entry.queue] != unit
-                        and entry.index > clock[entry.queue] and not mesh(entry, access)):
-                    needed[entry.queue] = max(entry.index, needed.get(entry.queue, -1))
+                queue = entry.queue
+                if ((entry.write or write) and entry.index > clock[queue] and entry.index > needed.get(queue, -1)
+                        and _UNIT_OF_QUEUE[queue] != unit and not mesh(entry, access)):
+                    needed[queue] = entry.index
         if _queue_of(draft, unit) == _LDA and clock[_COPIED] < self.handed:
             needed[_MAC] = max(self.taken_over, needed.get(_MAC, -1))
         return needed

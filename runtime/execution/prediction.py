@@ -4,9 +4,12 @@ Of what energy depends on, the toggles of the array's operands alone depend on v
 typical data (``energy/activity.toml``).
 """
 
+from dataclasses import replace
+
 from tilewright.compiler.kernels.staging import call_cycles
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.program import EncodedProgram
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job
@@ -31,6 +34,7 @@ def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricin
         If the program waits for what nobody signals.
     """
     timing = memory or MemoryTiming.default(job.machine)
+    job = replace(job, program=EncodedProgram.of(job.program))
     run = predict_run(job.machine, job.program, timing, call_cycles)
     seconds = run.wall_seconds
     execution = Execution(

@@ -37,6 +37,13 @@ class CoupledCommand:
     scheduled: Callable[[], None] | None = None
     done: Event = field(default_factory=Event)
     position: int = 0
+    integers: tuple[list[int], list[int]] | None = None
+
+    def listed(self) -> tuple[list[int], list[int]]:
+        """Return the cycles, and those of the last steps, as integers of Python, which are faster one by one."""
+        if self.integers is None:
+            self.integers = self.cycles.tolist(), [] if self.last is None else self.last.tolist()
+        return self.integers
 
 
 class Coupling:
@@ -107,10 +114,10 @@ class Coupling:
         while True:
             if self.macs and len(self.ends) < self.ring:
                 mac = self.macs[0]
-                assert mac.last is not None
+                cycles, lasts = mac.listed()
                 here = mac.position
-                last = int(mac.last[here])
-                begin = max(self.mac_time, mac.start) + int(mac.cycles[here]) - last
+                last = lasts[here]
+                begin = max(self.mac_time, mac.start) + cycles[here] - last
                 # The group that must be gone is the ring-th before this one; the oldest undrained are in `ends`.
                 self.mac_time = max(begin, self.released[len(self.ends)]) + last
                 self.ends.append(self.mac_time)
@@ -120,7 +127,7 @@ class Coupling:
             elif self.posts and self.ends:
                 post = self.posts[0]
                 ready = max(self.post_time, post.start, self.ends.popleft() + self.delay)
-                self.post_time = ready + int(post.cycles[post.position])
+                self.post_time = ready + post.listed()[0][post.position]
                 self.released.append(self.post_time)
                 post.position += 1
                 if post.position == len(post.cycles):

@@ -50,10 +50,10 @@ class EventQueue:
         """Run until nothing is left to do."""
         while self._queue:
             self.now, _, action = heapq.heappop(self._queue)
-            if isinstance(action, Generator):
-                self._resume(action)
-            else:
+            if callable(action):
                 action()
+            else:
+                self._resume(action)
 
     def _resume(self, process: Process) -> None:
         for wish in process:

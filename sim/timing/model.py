@@ -19,7 +19,7 @@ from tilewright.sim.timing.latencies import QUIET_CYCLES
 from tilewright.sim.timing.load import LoadTiming
 from tilewright.sim.timing.mac import MacTiming
 from tilewright.sim.timing.post import PostTiming
-from tilewright.sim.timing.shared import Shared
+from tilewright.sim.timing.shared import DecodedCommand, Shared
 from tilewright.sim.timing.store import StoreTiming
 from tilewright.sim.values.executor import ExecutionError
 
@@ -78,7 +78,7 @@ class CycleModel:
                 yield from self._fence()
             else:
                 shared.working += 1
-                yield from shared.queues[unit].put(command)
+                yield from shared.queues[unit].put(DecodedCommand.of(command))
             shared.ledger.counts["commands"] += 1
         self._cycles = shared.now
 

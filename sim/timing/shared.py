@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tilewright.isa.assembler import EncodedCommand
+from tilewright.isa.command_form import form_of
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.array import Coupling
@@ -33,7 +34,10 @@ class DecodedCommand:
     @classmethod
     def of(cls, command: EncodedCommand) -> "DecodedCommand":
         """Return ``command`` decoded."""
-        return cls(command.instruction.mnemonic, command.variant.name, command.operands, command.flags)
+        variant = command.variant
+        form = form_of(variant)
+        return cls(command.instruction.mnemonic, variant.name, form.values(command.rs1, command.rs2),
+                   form.flags(command.funct7))
 
     @property
     def sets(self) -> bool:
@@ -61,7 +65,7 @@ class Shared:
     def __post_init__(self) -> None:
         machine, scheduler = self.machine, self.scheduler
         self.semaphores = {semaphore.name: CountingSemaphore(scheduler) for semaphore in SEMAPHORES}
-        self.queues: dict[str, Fifo[EncodedCommand]] = {
+        self.queues: dict[str, Fifo[DecodedCommand]] = {
             unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in _QUEUED_UNITS}
         self.config: dict[str, dict[str, int]] = {name: {} for name in ("lda", "conv", "act", "pool", "sta")}
         self.ledger = Ledger(scheduler)
@@ -85,11 +89,11 @@ class Shared:
 
     def peek(self, unit: str) -> DecodedCommand:
         """Return the command at the head of the queue."""
-        return DecodedCommand.of(self.queues[unit].items[0][1])
+        return self.queues[unit].items[0][1]
 
     def take(self, unit: str) -> DecodedCommand:
         """Remove it and return it."""
-        return DecodedCommand.of(self.queues[unit].pop())
+        return self.queues[unit].pop()
 
     def configure(self, taken: DecodedCommand) -> Process:
         """Carry out a set variant, in one cycle."""
