@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.compiler.compile import Compiled, compile_layers
+from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
@@ -92,5 +93,12 @@ class PredictedNetwork:
         ExecutionError
             If the program waits for what nobody signals.
         """
-        job = job_of_compiled(self.compiled(design), self.name)
-        return predict_report(job, design.timing, design.pricing)
+        return self._report(self.compiled(design), design)
+
+    def predict_with_plan(self, design: Design) -> tuple[Report, Explanation]:
+        """Return the same report, and how each layer is computed; raise what :meth:`predict` raises."""
+        compiled = self.compiled(design)
+        return self._report(compiled, design), explain(compiled)
+
+    def _report(self, compiled: Compiled, design: Design) -> Report:
+        return predict_report(job_of_compiled(compiled, self.name), design.timing, design.pricing)

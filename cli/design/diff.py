@@ -1,0 +1,71 @@
+"""The command ``diff``: two reports, or two designs on one network, layer by layer."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.cli.options.arguments import (
+    ClockText,
+    JsonFile,
+    MemoryText,
+    QuantiseOptions,
+    TechnologyName,
+    with_groups,
+    write_json,
+)
+from tilewright.errors import InputError
+from tilewright.tools.files import require_place
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["diff", "register"]
+
+_Side = Annotated[str, typer.Argument(
+    show_default=False, help="A report that `tilewright run --json` wrote, or a design as --machine takes it.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright diff base base,lanes=8 --model resnet18-32 --json diff.json")(diff)
+
+
+@with_groups
+def diff(first: _Side, second: _Side,
+         model: Annotated[str | None, typer.Option("--model", metavar="MODEL", show_default=False,
+                                                   help="The network that designs are compared on.")] = None,
+         memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
+         json_file: JsonFile = None, *, quantise: QuantiseOptions) -> None:
+    """Compare two reports, or two designs on one network: cycles, bytes and energy of each layer, and what changed.
+
+    Designs are predicted without values. --memory, --clock and --technology hold for both of them.
+    """
+    require_place(json_file)
+    stated = [side for side in (first, second) if not side.endswith(".json")]
+    if stated and model is None:
+        raise InputError(f"Design {stated[0]!r} needs --model MODEL, the network to compare on; a report ends in .json")
+    from tilewright.cli.tables.difference_table import print_difference
+    from tilewright.cli.tables.text import console
+    from tilewright.runtime.compare.report_difference import compare_reports, predicted_side, read_side
+    from tilewright.runtime.design.design_flags import design_of
+    from tilewright.runtime.predicted_network import PredictedNetwork
+    from tilewright.tools.progress import Steps
+
+    designs = {text: design_of(text, memory=memory, clock=clock, technology=technology) for text in stated}
+    for design in designs.values():
+        design.pricing.load()
+    network: PredictedNetwork | None = None
+    if model is not None and designs:
+        network = PredictedNetwork(quantise.model(model))
+    sides: list[dict[str, Any]] = []
+    for text in (first, second):
+        if text not in designs or network is None:
+            sides.append(read_side(Path(text)))
+            continue
+        with Steps().step(f"Predicting {network.name} on {text}"):
+            sides.append(predicted_side(network, designs[text]))
+    found = compare_reports(*sides)
+    print_difference(found, console())
+    if json_file is not None:
+        write_json(json_file, found.to_json())

@@ -1,0 +1,63 @@
+"""Tables of two reports side by side."""
+
+from rich.console import Console
+from rich.table import Table
+
+from tilewright.cli.tables.text import plain
+from tilewright.runtime.compare.report_difference import LayerDifference, LayerSide, ReportDifference
+
+__all__ = ["layers_table", "print_difference", "totals_table"]
+
+_UNITS = {"cycles": "cycles", "milliseconds": "time, ms", "bytes": "memory, bytes", "energy_uj": "energy, µJ",
+          "milliwatts": "power, mW"}
+
+
+def print_difference(found: ReportDifference, out: Console) -> None:
+    """Print what differs between the designs, the totals, then the layers."""
+    for each in found.design:
+        out.print(plain(f"design: {each}"), highlight=False, soft_wrap=True)
+    out.print(totals_table(found))
+    out.print(layers_table(found))
+
+
+def totals_table(found: ReportDifference) -> Table:
+    """Return the table of the runs' figures."""
+    table = Table(title="In all")
+    table.add_column("")
+    for head in (found.first, found.second, "second / first"):
+        table.add_column(plain(head), justify="right", overflow="fold")
+    for each in found.totals:
+        table.add_row(_UNITS[each.name], _number(each.first), _number(each.second), _ratio(each.ratio))
+    return table
+
+
+def layers_table(found: ReportDifference) -> Table:
+    """Return the table of the layers, in the first's order; those of the second alone stand where it has them."""
+    table = Table(title=plain(f"{found.first}, and {found.second}"))
+    table.add_column("layer", overflow="fold")
+    for head in ("cycles", "", "ratio", "memory,\nbytes", "", "energy,\nµJ", ""):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("what changed", overflow="fold")
+    for layer in found.layers:
+        table.add_row(*_row(layer))
+    return table
+
+
+def _row(layer: LayerDifference) -> list[str]:
+    def pair(name: str) -> tuple[str, str]:
+        return tuple("–" if side is None else _number(getattr(side, name))  # type: ignore[return-value]
+                     for side in (layer.first, layer.second))
+    return [plain(layer.name).plain, *pair("cycles"), _ratio(_quotient(layer.first, layer.second)), *pair("bytes"),
+            *pair("energy_uj"), plain("; ".join(layer.changes)).plain]
+
+
+def _quotient(first: LayerSide | None, second: LayerSide | None) -> float | None:
+    return second.cycles / first.cycles if first is not None and second is not None and first.cycles else None
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if isinstance(value, int) or value >= 1000 else f"{value:.3g}"
