@@ -30,12 +30,34 @@ def prepared_input(choices: Choices, model: ModelBuilder, shape: tuple[int, ...]
     values = np.broadcast_to(np.float32([0, 255] if image else [-2.5, 2.5]).reshape(2, 1, 1, 1), (2, *shape[1:]))
     for _ in range(choices.between(1, 4)):
         name, values = _step(choices, model, name, values, last and not early)
+        if image and choices.chance(25):
+            name, values = _between(model, name, values, outer if last and not early else shape)
     if last and not early:
         name = _turned(model, name)
     top = float(np.abs(values).max()) or 1.0
     y = model.value(shape, np.float32(top / 120))
     model.quantised(name, y)
     return y
+
+
+def _between(model: ModelBuilder, name: str, values: np.ndarray, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
+    """Quantise and dequantise what has been computed so far, as tf2onnx does behind every operator."""
+    x = model.value(shape, np.float32((float(np.abs(values).max()) or 1.0) / 125))
+    model.quantised(name, x)
+    return model.dequantised(x), values
+
+
+def _levels(constant: np.ndarray) -> tuple[np.ndarray, np.float32]:
+    """Return int8 levels for positive numbers, and their scale."""
+    scale = np.float32(constant.max() / 127)
+    return np.maximum(np.rint(constant / scale), 1).astype(np.int8), scale
+
+
+def _quantised(model: ModelBuilder, constant: np.ndarray) -> str:
+    """Add a constant of int8 and the DequantizeLinear behind it."""
+    levels, scale = _levels(constant)
+    names = [model.constant(each) for each in (levels, scale, np.int8(0))]
+    return model.node("DequantizeLinear", names, f"dequantised{len(model.nodes)}")
 
 
 def _turned(model: ModelBuilder, name: str) -> str:
@@ -54,11 +76,14 @@ def _step(choices: Choices, model: ModelBuilder, name: str, values: np.ndarray, 
     constant = model.rng.uniform(0.2, 2, channels if choices.chance(60) else 1).astype(np.float32)
     if choices.chance(20):
         constant = constant * np.float32(100)
+    quantised = choices.chance(25)
+    if quantised:
+        constant = _levels(constant)[0] * _levels(constant)[1]
     swapped = op != "Div" and choices.chance(20)
     given = constant if last else constant.reshape(-1, 1, 1)
     if choices.chance(50):
         given = given.reshape(1, *given.shape) if last else given[None]
-    names = [name, model.constant(given)]
+    names = [name, _quantised(model, given) if quantised else model.constant(given)]
     along = constant.reshape(-1, 1, 1)
     function = _FUNCTIONS[op]
     values = function(along, values) if swapped else function(values, along)
