@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area clean board calibrate
+.PHONY: compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area clean board calibrate
 
 BIN := .venv/bin
 
@@ -68,6 +68,9 @@ backend-test: setup  ## ONNX's official backend tests, and how many are excluded
 fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files; GRAPHS=, MUTANTS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
+
+compile-times: setup  ## seconds of compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
+	@$(BIN)/python -m tests.compile_times $(FILES)
 
 docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md again from the code
 	@for page in isa=tilewright.cli.reference.isa_page operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \

@@ -288,6 +288,15 @@ INLINE void rescale(const int8_t *x, const struct channel *channels, int8_t *y, 
             *y++ = requantize(channels[c].bias + (uint32_t)*x++, &channels[c], to);
 }
 
+/* Each value less x_zero times its channel's factor less zero, or times its negative, requantised. */
+INLINE void multiply(const int8_t *x, const int8_t *factors, const struct channel *channels, int8_t *y,
+                     struct shape out, int32_t x_zero, int32_t zero, int32_t sign, struct output to)
+{
+    for (int32_t i = 0; i < out.height * out.width; i++)
+        for (int32_t c = 0; c < out.channels; c++)
+            *y++ = requantize((uint32_t)((*x++ - x_zero) * sign * (factors[c] - zero)), &channels[c], to);
+}
+
 /* The sum of two tensors, looked up: entry 256 * (y + 128) + other + 128. */
 INLINE void add_residual(int8_t *y, const int8_t *other, const int8_t *table, int32_t count)
 {

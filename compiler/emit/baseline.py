@@ -27,7 +27,6 @@ from tilewright.compiler.emit.baseline_constants import (
 )
 from tilewright.compiler.emit.c import comment_text
 from tilewright.compiler.emit.c_core import call_text, core_function, shared_functions
-from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, Requantisation, Residual, Shape
 from tilewright.compiler.network.layout import Layout, layout_of
@@ -149,14 +148,7 @@ def emit_baseline(network: Network, *, xpulp: bool = False) -> Baseline:
     ------
     ValueError
         If a scale is outside what ``isa.numerics.pack_scale`` takes.
-    UnsupportedModelError
-        If a layer multiplies by a computed vector.
     """
-    for layer in network.layers:
-        if isinstance(layer, Layer) and layer.factor is not None:
-            raise UnsupportedModelError(
-                f"Layer {layer.name!r} must have constant weights in a baseline in C, not those that "
-                f"{layer.factor.tensor!r} is: take a model without squeeze and excitation")
     memory = _Memory()
     datapath = [layer for layer in network.layers if isinstance(layer, Layer)]
     constants = {layer.name: _Constants.put(memory, layer, xpulp=xpulp) for layer in datapath}
@@ -282,7 +274,11 @@ def _sums(layer: Layer, source: Offset, target: Offset, places: _Places) -> Iter
     """Yield the call that sums and requantises."""
     channels = f"(const struct channel *)(MEMORY + {places.constants.channels:#x})"
     out, bounds = _shape(layer.conv_shape), _output(layer.requantisation)
-    if layer.kind == "conv":
+    if layer.factor is not None:
+        factor = layer.factor
+        yield (f"multiply({_at(source)}, {_at(places.tensors[factor.tensor])}, {channels}, {_at(target)}, {out}, "
+               f"{layer.pad_value}, {factor.zero_point}, {-1 if factor.negated else 1}, {bounds});")
+    elif layer.kind == "conv":
         name = "conv_simd" if places.xpulp and uses_simd(layer) else "conv"
         yield f"{name}({_at(source)}, {_at(places.constants.weights)}, {channels}, {_at(target)}, (struct conv){{"
         for line in _conv_members(layer, xpulp=places.xpulp):

@@ -66,9 +66,11 @@ def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
     tensors: dict[str, TensorInfo] = {}
     for index, part in enumerate(parts):
         residual = part.residual
-        if part.factor is not None:
-            raise ValueError(f"Layer {part.name!r} multiplies by a computed vector, and has no parts")
+        factor = part.factor
         read = {part.input: part.in_shape}
+        if factor is not None:
+            read.setdefault(factor.tensor, network.tensors[factor.tensor].shape)
+            factor = replace(factor, tensor=f"{factor.tensor} {index}")
         if residual is not None:
             read.setdefault(residual.tensor, part.conv_shape)
             residual = replace(residual, tensor=f"{residual.tensor} {index}")
@@ -81,7 +83,7 @@ def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
             outputs[own[-1].name] = own[-1]
             tensors |= {info.name: info for info in own}
         layers.append(replace(part, input=f"{part.input} {index}", output=f"{part.output} {index}", residual=residual,
-                              also=tuple(f"{name} {index}" for name in part.also)))
+                              factor=factor, also=tuple(f"{name} {index}" for name in part.also)))
     return Network(name=f"{network.name}, parts of its layers", layers=tuple(layers), inputs=tuple(inputs.values()),
                    outputs=tuple(outputs.values()), tensors=tensors)
 

@@ -102,6 +102,11 @@ def load(model: str | Path | bytes) -> Graph:
     return _build(cleaned)
 
 
+_DYNAMIC = ("quantised dynamically: ranges are taken while it runs, so the host core computes in float around the "
+            "integer products; to have it on the datapath, give the float model with --calibrate, or use "
+            "quantize_static")
+
+
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     """Return a model checked and within the limits, its external data in it and its functions inlined.
 
@@ -119,6 +124,8 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
         add_note(proto, "Quant of QONNX is computed as QuantizeLinear, Clip and DequantizeLinear, and compared as such")
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
+    if any(node.op_type == "DynamicQuantizeLinear" for node in proto.graph.node):
+        add_note(proto, _DYNAMIC)
     return proto
 
 

@@ -20,6 +20,7 @@ from tilewright.compiler.graph.integer_operators import (
 )
 from tilewright.compiler.graph.move_operators import FlatView, QReshape, ShapedView, SqueezedView, UnsqueezedView
 from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_names import onnx_operator
 from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxIdentity, OnnxQuantizeLinear, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass, PassError, PassPipeline
 from tilewright.compiler.network.layers import MaxPooling, Residual
@@ -103,6 +104,40 @@ def test_passes_take_linear_time():
         start = time.process_time()
         assert ops(PassPipeline(PASSES)(graph)) == ["Quantize", "QPass", "Dequantize"]
         seconds.append(time.process_time() - start)
+    assert seconds[1] < 8 * seconds[0]
+
+
+def steps_of(count):
+    """Return Q → DQ → (Sigmoid, Add, Clip or Mul) → Q → DQ → .. of so many operators, each with a quantisation."""
+    numbers = {"scale0": 0.1, "scale1": 0.07, "addend": 0.4, "low": -0.9, "high": 1.1}
+    constants = {name: np.array(value, np.float32) for name, value in numbers.items()} | {"zero": np.array(-3, np.int8)}
+    operators = [(onnx_operator(name, {}), others) for name, others in (
+        ("Sigmoid", ()), ("Add", ("addend",)), ("Clip", ("low", "high")), ("Mul", ("addend",)))]
+    nodes = [Node(OnnxQuantizeLinear(), ("x", "scale0", "zero"), "q0")]
+    integers, floats = ["q0"], ["x"]
+    for number in range(count):
+        operator, others = operators[number % len(operators)]
+        before, after = f"scale{number % 2}", f"scale{(number + 1) % 2}"
+        nodes += [Node(OnnxDequantizeLinear(), (integers[-1], before, "zero"), f"d{number}"),
+                  Node(operator, (f"d{number}", *others), f"f{number}"),
+                  Node(OnnxQuantizeLinear(), (f"f{number}", after, "zero"), f"q{number + 1}")]
+        integers.append(f"q{number + 1}")
+        floats += [f"d{number}", f"f{number}"]
+    nodes.append(Node(OnnxDequantizeLinear(), (integers[-1], f"scale{count % 2}", "zero"), "y"))
+    tensors = {name: Tensor(name, X.shape, "int8") for name in integers}
+    tensors |= {name: Tensor(name, X.shape, "float32") for name in (*floats, "y")}
+    return Graph("g", nodes, tensors, constants, ("x",), ("y",))
+
+
+def test_passes_take_linear_time_where_operators_stay():
+    """As above, of operators each of which becomes a table of its own."""
+    seconds = []
+    for count in (200, 800):
+        graph = steps_of(count)
+        start = time.process_time()
+        left = PassPipeline(RECOGNITION)(graph)
+        seconds.append(time.process_time() - start)
+        assert len(left.nodes) > count / 2
     assert seconds[1] < 8 * seconds[0]
 
 
