@@ -1,21 +1,18 @@
-"""Flip-flops of each block of a machine: committed for the presets, counted in the elaborated design for others.
+"""Flip-flops of each block of a machine: committed for the presets, predicted for other machines.
 
 ``python -m tilewright.energy.registers`` writes the committed table, energy/registers.toml, again; a test holds it to
 the hardware. The cores' are those of ``read_slang``, ``proc``, ``flatten`` and ``opt`` of Yosys 0.70, without CV-X-IF.
 """
 
-import hashlib
-import json
 import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tilewright.energy.register_fit import predicted_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.machine import PRESETS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
-from tilewright.tools.files import write_if_changed
-from tilewright.tools.toolchain import cache_folder
 
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
 
@@ -24,7 +21,6 @@ _TABLE = Path(__file__).with_name("registers.toml")
 CORE_REGISTERS = {HOST_CORE: 2388, XPULP_CORE: 2479}
 """Flip-flops of the cores as simulated, register files included; of CV32E40P's performance counters one of 32."""
 
-_SOURCES = Path(__file__).parents[1]
 _HEAD = """\
 # Flip-flops of each block of the presets, in bits, as elaborated; made by python -m tilewright.energy.registers.
 """
@@ -33,12 +29,12 @@ _HEAD = """\
 def registers_of(machine: Machine) -> dict[str, int]:
     """Return the flip-flops of each block of `sim.verilog.energy_blocks.ENERGY_BLOCKS`, in bits.
 
-    A machine like no preset is elaborated, which takes from seconds to a minute; the count is kept in the cache.
+    Those of a machine like no preset are predicted: counting them takes an elaboration of up to two minutes.
     """
     for name, each in PRESETS.items():
         if replace(machine, name=name) == each:
             return dict(_table()[name])
-    return _kept(replace(machine, name="custom"))
+    return predicted_registers(machine)
 
 
 def count_fresh(machine: Machine) -> dict[str, int]:
@@ -52,19 +48,6 @@ def count_fresh(machine: Machine) -> dict[str, int]:
 @cache
 def _table() -> dict[str, dict[str, int]]:
     return tomllib.loads(_TABLE.read_text(encoding="utf-8"))
-
-
-@cache
-def _kept(machine: Machine) -> dict[str, int]:
-    digest = hashlib.sha256(repr(machine).encode())
-    for path in sorted([*(_SOURCES / "rtl").rglob("*.py"), *(_SOURCES / "isa").glob("*.py"),
-                        _SOURCES / "sim/verilog/energy_blocks.py"]):
-        digest.update(f"{path.name}\n".encode() + path.read_bytes())
-    kept = cache_folder() / "registers" / f"{digest.hexdigest()}.json"
-    if not kept.exists():
-        write_if_changed(kept, json.dumps(count_fresh(machine)))
-    counts: dict[str, int] = json.loads(kept.read_text())
-    return counts
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, prese
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 
-__all__ = ["MOST_BYTES", "MOST_MHZ", "machine_of", "read_design"]
+__all__ = ["MOST_BYTES", "MOST_MHZ", "machine_of", "read_design", "size_of"]
 
 MOST_BYTES = 1 << 20
 """Of a design file: a longer one is none."""
@@ -51,13 +51,13 @@ _SIZE = re.compile(r"(\d{1,12})\s*(KiB|MiB)?")
 _UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20}
 
 
-def _size(value: Any) -> Any:
+def size_of(value: Any) -> Any:
     """Return a number of bytes that is written with its unit as an integer; anything else as it is."""
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else value
 
 
-_Count = Annotated[StrictInt, BeforeValidator(_size)]
+_Count = Annotated[StrictInt, BeforeValidator(size_of)]
 
 
 class _Section(BaseModel):

@@ -1,0 +1,130 @@
+"""A space of designs: which values each parameter may take, and the design that a choice of them is."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.runtime.design.design import Design
+
+__all__ = ["LANES_PER_CLUSTER", "MACHINE_KEYS", "MOST_LISTED", "Choice", "Space", "Value", "design_key"]
+
+Value = bool | int | float | str
+
+Choice = Mapping[str, Value]
+"""A value for each axis of a space."""
+
+LANES_PER_CLUSTER = "lanes_per_cluster"
+"""An axis that stands for ``clusters``: how many lanes share a weight memory, at most as many as there are lanes and
+tiles in flight, so that every choice is a machine."""
+
+MACHINE_KEYS = tuple(field.name for field in fields(Machine) if field.name != "name")
+
+MOST_LISTED = 20_000
+"""Designs of a space that is small enough to be listed."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Designs to choose from.
+
+    Attributes
+    ----------
+    name : str
+    base : Design
+        Gives what no axis does.
+    axes : dict of str to tuple
+        Values by axis: a parameter of `Machine`, ``LANES_PER_CLUSTER``, one of `MemoryTiming`, or ``mhz``.
+    fixed : dict of str to value
+        The same with one value each.
+    networks : dict of str to float
+        Weights of networks by name, if the space's file names some.
+    objectives, limits : tuple of str
+        As the command line takes them, if the space's file states some.
+    target : str
+        The FPGA, or the library of cells, whose area is predicted; empty if none is stated.
+    """
+
+    name: str
+    base: Design
+    axes: dict[str, tuple[Value, ...]]
+    fixed: dict[str, Value] = field(default_factory=dict)
+    networks: dict[str, float] = field(default_factory=dict)
+    objectives: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    target: str = ""
+
+    @cached_property
+    def mhz(self) -> float:
+        """The clock where no axis and no file states one: the technology's."""
+        pricing = self.base.pricing
+        return pricing.clock(pricing.load()).mhz
+
+    @property
+    def size(self) -> int:
+        """Choices; more than one may be the same design."""
+        return math.prod(map(len, self.axes.values()))
+
+    def choices(self) -> Iterator[dict[str, Value]]:
+        """Yield every choice."""
+        for values in product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
+
+    @cached_property
+    def keys(self) -> dict[str, dict[str, Value]] | None:
+        """One choice for each design of the space by its key; None if the space is too large to be listed."""
+        if self.size > MOST_LISTED:
+            return None
+        return {self.key(choice): choice for choice in self.choices()}
+
+    def design(self, choice: Choice, name: str = "custom") -> Design:
+        """Return the design of a choice.
+
+        A post-processing unit is never wider than the array, and a cluster has no more lanes than there are tiles in
+        flight: where a choice has more, the most that fits is taken.
+
+        Raises
+        ------
+        ValueError
+            If there is no such machine or memory.
+        """
+        choice = {**self.fixed, **choice}
+        values = {**asdict(self.base.machine), **{key: choice[key] for key in MACHINE_KEYS if key in choice}}
+        values["post_lanes"] = min(values["post_lanes"], values["lanes"])
+        if LANES_PER_CLUSTER in choice:
+            shared = min(int(choice[LANES_PER_CLUSTER]), values["lanes"], values["tiles"])
+            values["clusters"] = values["lanes"] // shared
+        machine = Machine(**{**values, "name": name})
+        pricing = self.base.pricing
+        if "mhz" in choice:
+            pricing = replace(pricing, clock_mhz=float(choice["mhz"]))
+        return Design(machine=machine, memory=self._memory(machine, choice), pricing=pricing)
+
+    def _memory(self, machine: Machine, choice: Choice) -> MemoryTiming | None:
+        chosen: dict[str, Any] = {field.name: choice[field.name] for field in fields(MemoryTiming)
+                                  if field.name in choice}
+        if self.base.memory is None and not chosen:
+            return None
+        return MemoryTiming(**{**asdict(self.base.memory or MemoryTiming.default(machine)), **chosen})
+
+    def key(self, choice: Choice) -> str:
+        """Return what tells designs apart: two choices with one key are one design, whatever their values."""
+        try:
+            return design_key(self.design(choice))
+        except ValueError:
+            return "no design: " + json.dumps(dict(choice), sort_keys=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what an exploration's folder keeps of the space, to be compared when it goes on."""
+        return {"name": self.name, "base": self.base.to_json(), "fixed": dict(self.fixed),
+                "axes": {key: list(each) for key, each in self.axes.items()}}
+
+
+def design_key(design: Design) -> str:
+    """Return the same for designs that differ in nothing but their names."""
+    machine = asdict(design.machine) | {"name": ""}
+    return json.dumps([machine, asdict(design.timing), design.pricing.clock_mhz], sort_keys=True)

@@ -1,0 +1,164 @@
+"""The command ``explore``: many designs predicted on several networks, and the front of them verified."""
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.cli.options.arguments import TechnologyName, with_groups
+from tilewright.errors import InputError
+from tilewright.models import NAMES
+
+if TYPE_CHECKING:
+    from tilewright.bench.exploration.evaluation import Evaluator
+    from tilewright.bench.exploration.exploration_study import ExplorationStudy
+    from tilewright.bench.exploration.local_workers import Workers
+
+__all__ = ["SearchOptions", "VerifyOptions", "WorkerOptions", "explore", "register"]
+
+_MOST_TRIALS = 1_000_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command(epilog="Example: tilewright explore lenet5_accel mlperf-resnet8=2 --objective cycles --objective area "
+                       "--limit 'mult18<=156' --trials 300 -o out/explored")(explore)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """What is looked for, and how."""
+
+    objective: Annotated[list[str] | None, typer.Option(
+        "--objective", metavar="NAME", show_default="the space's, or cycles and area",
+        help="What shall be small: cycles, time, energy, area or energy-delay; may be given again.")] = None
+    limit: Annotated[list[str] | None, typer.Option(
+        "--limit", metavar="NAME<=N", show_default=False,
+        help="Most (<=) or least (>=) of a measure that a design may have: mult18<=156; may be given again.")] = None
+    trials: Annotated[int, typer.Option("--trials", min=1, max=_MOST_TRIALS, help="Designs in all.")] = 300
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sampler.")] = 0
+    sampler: Annotated[str, typer.Option("--sampler", metavar="nsga2|tpe|gp|random|grid",
+                                         help="Sampler of Optuna.")] = "nsga2"
+    target: Annotated[str, typer.Option("--target", metavar="NAME", show_default="the space's, or ecp5-85k",
+                                        help="Where area is predicted and the front is synthesised.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """Who evaluates designs."""
+
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=1024, show_default="one a processor",
+                                             help="Processes of this machine.")] = None
+    ray: Annotated[str | None, typer.Option(
+        "--ray", metavar="auto|local|ADDRESS", show_default=False,
+        help="Evaluate on a Ray cluster instead: this machine's, one started now, or that of an address.")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """How much of the front is measured."""
+
+    verify: Annotated[int, typer.Option("--verify", metavar="K", min=1,
+                                        help="Points of the front to run in RTL and to synthesise, at most.")] = 3
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Believe the front.")] = False
+
+    @property
+    def most(self) -> int:
+        """Points to measure."""
+        return 0 if self.no_verify else self.verify
+
+
+@with_groups
+def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
+                                                 help="Where trials and results are kept; an exploration that "
+                                                      "was interrupted goes on, another process joins in.")],
+            models: Annotated[list[str] | None, typer.Argument(
+                metavar="MODEL[=WEIGHT]…", show_default="the space's",
+                help=f".onnx files, or some of {', '.join(NAMES)}; a weight says how much one counts.")] = None,
+            space: Annotated[Path | None, typer.Option(
+                "--space", metavar="SPACE.toml", show_default="machines that an ECP5-85k may hold",
+                help="The values that each parameter may take.")] = None,
+            technology: TechnologyName = None,
+            *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions) -> None:
+    """Search a space of designs for those that no other beats, in cycles, time, energy or area.
+
+    Cycles and energy are predicted without values, area without synthesis; points of the front are then measured. The
+    folder has trials.csv, front.json, designs/*.toml and explore.html, and Optuna's storage, study.journal.
+    """
+    if workers.ray is not None and workers.jobs is not None:
+        raise InputError("Options --ray and --jobs exclude each other: a cluster knows its processors")
+    from tilewright.bench.exploration.exploration_study import ExplorationStudy
+    from tilewright.bench.exploration.request import ExplorationRequest, evaluator_of, setup_of
+    from tilewright.tools.progress import Steps
+
+    setup, named = setup_of(ExplorationRequest(
+        models=models or (), space=space, objectives=search.objective or (), limits=search.limit or (),
+        target=search.target, sampler=search.sampler, technology=technology or "", seed=search.seed))
+    evaluator = evaluator_of(setup, named, Steps())
+    output.mkdir(parents=True, exist_ok=True)
+    study = ExplorationStudy(output, setup)
+    try:
+        _search(study, evaluator, search.trials, workers)
+        _report(study, evaluator, output, verification.most)
+    finally:
+        study.close()
+
+
+def _search(study: "ExplorationStudy", evaluator: "Evaluator", trials: int, options: WorkerOptions) -> None:
+    """Let workers evaluate designs until there are as many trials as wanted."""
+    from tilewright.bench.exploration.exploration import explore as run
+    from tilewright.cli.tables.exploration_progress import ExplorationProgress
+
+    done = study.finished()
+    progress = ExplorationProgress(study.setup.objectives, trials, done)
+    if len(done) >= trials:
+        return
+    workers = _workers(evaluator, min(trials - len(done), options.jobs or os.cpu_count() or 1), options.ray)
+    try:
+        with progress.shown():
+            run(study, workers, trials, progress.finished)
+    finally:
+        workers.close()
+
+
+def _workers(evaluator: "Evaluator", jobs: int, address: str | None) -> "Workers":
+    if address is None:
+        from tilewright.bench.exploration.local_workers import LocalWorkers
+
+        return LocalWorkers(evaluator, jobs)
+    try:
+        from tilewright.bench.exploration.ray_workers import RayWorkers
+    except ImportError as error:
+        raise InputError(f"Option --ray needs Ray, which is not there ({error}): "
+                         f"pip install 'tilewright[cluster]'") from error
+    return RayWorkers(evaluator, address)
+
+
+def _report(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, most: int) -> None:
+    """Verify the front, write the results and show it."""
+    from tilewright.bench.exploration.exploration_results import front_json, write_results
+    from tilewright.bench.exploration.verification import verify
+    from tilewright.cli.tables.exploration_progress import front_table
+    from tilewright.cli.tables.text import console
+    from tilewright.tools.progress import Steps
+
+    trials, front = study.finished(), study.front()
+
+    def write(verified: dict[int, dict[str, Any]]) -> dict[str, Any]:
+        content = front_json(study.setup, trials, front, verified, shlex.join(["tilewright", *sys.argv[1:]]))
+        with study.turn("writing"):
+            write_results(output, study.setup, trials, content, front)
+        return content
+
+    content = write({})
+    if most and front:
+        content = write(verify(output, study, evaluator.networks, front, most, Steps()))
+    console().print(front_table(content, study.setup.objectives))
+    if not front:
+        reasons = {trial.outcome.reason for trial in trials}
+        raise InputError(f"Exploration found no design within its limits in {len(trials)} trials: "
+                         f"{next(iter(sorted(reasons)), 'none was tried')}")

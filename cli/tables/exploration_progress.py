@@ -1,0 +1,114 @@
+"""The progress of an exploration: designs done, time left, verdicts, and the best of each objective so far."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from tilewright.bench.exploration.evaluation import Verdict
+from tilewright.bench.exploration.exploration_study import FinishedTrial
+
+__all__ = ["ExplorationProgress", "front_table"]
+
+_SECONDS = 30.0
+"""Between two lines where no terminal shows the bar."""
+
+
+class ExplorationProgress:
+    """Shows trials as they are finished.
+
+    Parameters
+    ----------
+    objectives : sequence of str
+    total : int
+        Trials that there shall be.
+    done : sequence of FinishedTrial
+        Those that there are.
+    """
+
+    def __init__(self, objectives: Sequence[str], total: int, done: Sequence[FinishedTrial]) -> None:
+        self._best: dict[str, float] = dict.fromkeys(objectives, float("inf"))
+        self._verdicts: Counter[str] = Counter()
+        self._console = Console(stderr=True)
+        self._total, self._done = total, 0
+        self._began = self._shown = time.monotonic()
+        self._before = len(done)
+        for trial in done:
+            self._take(trial)
+        columns = (SpinnerColumn(), TextColumn("Exploring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                   TextColumn("left:"), TimeRemainingColumn(elapsed_when_finished=False),
+                   TextColumn("{task.fields[best]}"))
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the bar until the block ends, and then a line."""
+        with self._bar:
+            self._task = self._bar.add_task("", total=self._total, completed=self._done, best=self.text)
+            yield
+        self._say()
+
+    def finished(self, trial: FinishedTrial) -> None:
+        """Show a trial that has been finished."""
+        self._take(trial)
+        self._bar.update(self._task, completed=self._done, best=self.text)
+        if not self._console.is_terminal and time.monotonic() - self._shown >= _SECONDS:
+            self._say()
+
+    @property
+    def text(self) -> str:
+        """The best of each objective, and how many designs ended how."""
+        best = ", ".join(f"{name} {value:.6g}" for name, value in self._best.items())
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self._verdicts.items())
+        return f"best so far: {best}; {counts}"
+
+    def _take(self, trial: FinishedTrial) -> None:
+        self._done += 1
+        self._verdicts[str(trial.outcome.verdict)] += 1
+        if trial.outcome.verdict is Verdict.good:
+            for name in self._best:
+                self._best[name] = min(self._best[name], trial.outcome.measures[name])
+
+    def _say(self) -> None:
+        self._shown = time.monotonic()
+        spent, fresh = self._shown - self._began, self._done - self._before
+        left = spent / fresh * (self._total - self._done) if fresh else 0.0
+        self._console.print(f"{self._done} of {self._total} designs in {spent:.0f} s, {left:.0f} s left; {self.text}",
+                            highlight=False, soft_wrap=True)
+
+
+def front_table(content: dict[str, Any], objectives: Sequence[str]) -> Table:
+    """Return the front as a table, with what was measured beside what was predicted."""
+    table = Table(title=f"Front of {content['trials']} designs")
+    table.add_column("design")
+    for name in objectives:
+        table.add_column(name, justify="right")
+    for head in ("machine", "cycles in RTL", "area measured"):
+        table.add_column(head)
+    for point in content["points"]:
+        machine = point["design"]["machine"]
+        found = point["verified"] or {}
+        shape = f"{machine['lanes']} lanes, {machine['clusters']} clusters, bus {machine['bus_bytes']}"
+        table.add_row(point["name"], *(f"{point['measures'][name]:,.4g}" for name in objectives), shape,
+                      _measured(found.get("cycles"), found.get("rtl_error")),
+                      _measured((found.get("area") or {}).get("area"), found.get("synthesis_error")))
+    return table
+
+
+def _measured(pair: dict[str, float] | None, error: str | None) -> str:
+    if pair is None:
+        return error or "–"
+    return f"{pair['measured']:,.6g} ({pair['error']:+.2%})"
