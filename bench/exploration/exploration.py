@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from tilewright.bench.exploration.evaluation import Outcome, Verdict
+from tilewright.bench.exploration.design_cost import DesignOutcome, Verdict
 from tilewright.bench.exploration.exploration_study import AskedTrial, ExplorationStudy, FinishedTrial
 from tilewright.bench.exploration.local_workers import Workers
 
@@ -26,13 +26,13 @@ def explore(study: ExplorationStudy, workers: Workers, trials: int, show: Show) 
     Other processes may do the same in the same folder. If they have trials under way at the end, they are waited for,
     and if they are gone, their trials are done here.
     """
-    under_way: dict[Future[Outcome], tuple[AskedTrial, int]] = {}
+    under_way: dict[Future[DesignOutcome], tuple[AskedTrial, int]] = {}
     while True:
         while len(under_way) < workers.width and (asked := study.next(trials)) is not None:
             try:
                 design = study.setup.space.design(asked.choice, f"trial-{asked.number}")
             except ValueError as error:
-                show(study.record(asked, Outcome(Verdict.impossible, {}, str(error))))
+                show(study.record(asked, DesignOutcome(Verdict.impossible, {}, str(error))))
                 continue
             under_way[workers.submit(design)] = asked, 1
         if not under_way:
@@ -47,6 +47,6 @@ def explore(study: ExplorationStudy, workers: Workers, trials: int, show: Show) 
                 design = study.setup.space.design(asked.choice, f"trial-{asked.number}")
                 under_way[workers.submit(design)] = asked, tries + 1
                 continue
-            outcome = future.result() if lost is None else Outcome(
+            outcome = future.result() if lost is None else DesignOutcome(
                 Verdict.failed, {}, f"{type(lost).__name__}, {tries} times: {lost}"[:500])
             show(study.record(asked, outcome))

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright._version import __version__
 from tilewright.bench.exploration.area_prediction import AreaTarget
-from tilewright.bench.exploration.evaluation import measures_of
+from tilewright.bench.exploration.design_cost import measures_of
 from tilewright.bench.exploration.exploration_study import FinishedTrial, StudySetup
 from tilewright.bench.exploration.space import MACHINE_KEYS, Choice, Value
 from tilewright.runtime.design.design import Design

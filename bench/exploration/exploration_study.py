@@ -16,9 +16,9 @@ import optuna
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-from tilewright.bench.exploration.evaluation import Outcome, Verdict
+from tilewright.bench.exploration.design_cost import DesignOutcome, Verdict
 from tilewright.bench.exploration.folder_locks import FolderLocks, JournalLock
-from tilewright.bench.exploration.limits import Limit
+from tilewright.bench.exploration.design_limits import Limit
 from tilewright.bench.exploration.sampling import sampler_of
 from tilewright.bench.exploration.space import Space, Value
 from tilewright.errors import InputError
@@ -77,7 +77,7 @@ class FinishedTrial:
 
     number: int
     choice: dict[str, Value]
-    outcome: Outcome
+    outcome: DesignOutcome
 
 
 class ExplorationStudy:
@@ -139,7 +139,7 @@ class ExplorationStudy:
         keys = self.setup.space.keys
         return keys is not None and keys.keys() <= set(self._seen.values())
 
-    def record(self, asked: AskedTrial, outcome: Outcome) -> FinishedTrial:
+    def record(self, asked: AskedTrial, outcome: DesignOutcome) -> FinishedTrial:
         """Store what was found of a trial; return it, with the verdict on its limits."""
         trial = asked.handle
         if outcome.verdict is Verdict.good:
@@ -199,8 +199,8 @@ class ExplorationStudy:
         self._locks.close()
 
 
-def _outcome(stored: dict[str, Any]) -> Outcome:
-    return Outcome(**{**stored, "verdict": Verdict(stored["verdict"])})
+def _outcome(stored: dict[str, Any]) -> DesignOutcome:
+    return DesignOutcome(**{**stored, "verdict": Verdict(stored["verdict"])})
 
 
 def _value(place: int, trial: FrozenTrial) -> float:
@@ -210,7 +210,8 @@ def _value(place: int, trial: FrozenTrial) -> float:
 def _opened(folder: Path, setup: StudySetup, locks: FolderLocks) -> optuna.Study:
     """Return the study in a folder, made now if there is none."""
     try:
-        backend = JournalFileBackend(str(folder / STORAGE), JournalLock(folder / STORAGE, locks.folder / "journal"))
+        lock: Any = JournalLock(folder / STORAGE, locks.folder / "journal")
+        backend = JournalFileBackend(str(folder / STORAGE), lock)
         storage = optuna.storages.JournalStorage(backend)
         study = optuna.create_study(storage=storage, study_name=_NAME, directions=["minimize"] * len(setup.objectives),
                                     load_if_exists=True)

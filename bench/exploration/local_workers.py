@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
-from tilewright.bench.exploration.evaluation import Evaluator, Outcome
+from tilewright.bench.exploration.design_cost import DesignOutcome, Evaluator
 from tilewright.runtime.design.design import Design
 
 __all__ = ["LocalWorkers", "Workers"]
@@ -30,7 +30,7 @@ class Workers(Protocol):
         """How many designs are evaluated at a time; may change."""
         ...
 
-    def submit(self, design: Design) -> "Future[Outcome]":
+    def submit(self, design: Design) -> "Future[DesignOutcome]":
         """Let a design be evaluated; at most ``width`` at a time."""
         ...
 
@@ -50,14 +50,14 @@ class LocalWorkers:
     def __init__(self, evaluator: Evaluator, jobs: int) -> None:
         self._evaluator = evaluator
         self._pools: list[ProcessPoolExecutor | ThreadPoolExecutor] = [self._pool(jobs) for _ in range(jobs)]
-        self._tasks: list[Future[Outcome] | None] = [None] * jobs
+        self._tasks: list[Future[DesignOutcome] | None] = [None] * jobs
 
     @property
     def width(self) -> int:
         """How many designs are evaluated at a time."""
         return len(self._pools)
 
-    def submit(self, design: Design) -> "Future[Outcome]":
+    def submit(self, design: Design) -> "Future[DesignOutcome]":
         """Let a design be evaluated by an idle process; a process that has died is started again."""
         place = next(place for place, task in enumerate(self._tasks) if task is None or task.done())
         if isinstance(self._pools[place], ThreadPoolExecutor):
@@ -104,7 +104,7 @@ def _end_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _evaluate(design: Design) -> Outcome:
+def _evaluate(design: Design) -> DesignOutcome:
     """Return what the design costs, in a worker's process."""
     if _evaluator is None:
         raise RuntimeError("A worker's process must be prepared before it evaluates")

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import ray
 
-from tilewright.bench.exploration.evaluation import Evaluator, Outcome
+from tilewright.bench.exploration.design_cost import DesignOutcome, Evaluator
 from tilewright.errors import InputError
 from tilewright.runtime.design.design import Design
 
@@ -48,9 +48,9 @@ class RayWorkers:
         """Processors of the cluster as it is now."""
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def submit(self, design: Design) -> "Future[Outcome]":
+    def submit(self, design: Design) -> "Future[DesignOutcome]":
         """Let a design be evaluated by any worker."""
-        future: Future[Outcome] = self._task.remote(self._evaluator, design).future()
+        future: Future[DesignOutcome] = self._task.remote(self._evaluator, design).future()
         return future
 
     def close(self) -> None:
@@ -59,6 +59,6 @@ class RayWorkers:
             ray.shutdown()
 
 
-def _evaluate(evaluator: Evaluator, design: Design) -> Outcome:
+def _evaluate(evaluator: Evaluator, design: Design) -> DesignOutcome:
     """Return what a design costs, on a worker of the cluster."""
     return evaluator.evaluate(design)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.bench.exploration.area_prediction import AREA_MEASURES, AreaTarget
-from tilewright.bench.exploration.evaluation import OBJECTIVES, Evaluator, WeightedNetwork, measures_of
+from tilewright.bench.exploration.design_cost import OBJECTIVES, Evaluator, WeightedNetwork, measures_of
+from tilewright.bench.exploration.design_limits import limit_of
 from tilewright.bench.exploration.exploration_study import StudySetup
-from tilewright.bench.exploration.limits import limit_of
 from tilewright.bench.exploration.sampling import SAMPLERS, require_sampler
 from tilewright.bench.exploration.space_file import default_space, read_space
 from tilewright.errors import InputError

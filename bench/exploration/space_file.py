@@ -134,7 +134,7 @@ def read_space(path: Path) -> Space:
     where = f"Space file {str(path)!r}"
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise SpaceError(f"{where} must have at most {MOST_BYTES} bytes, not {path.stat().st_size}")
+            raise SpaceError(f"it must have at most {MOST_BYTES} bytes, not {path.stat().st_size}")
         found = _SpaceFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
         return _space(found, path)
     except OSError as error:
@@ -144,7 +144,7 @@ def read_space(path: Path) -> Space:
     except ValidationError as error:
         raise SpaceError(f"{where}: {_first(error)}") from error
     except InputError as error:
-        raise error if isinstance(error, SpaceError) else SpaceError(f"{where}: {error}") from error
+        raise SpaceError(f"{where}: {error}") from error
     except ValueError as error:
         raise SpaceError(f"{where}: {error}") from error
 
@@ -183,6 +183,7 @@ def _part(section: BaseModel) -> _Part:
 
 def _space(found: _SpaceFile, path: Path) -> Space:
     section: Any = found.machine
+    start = preset(section.preset)
     machine, memory, clock = _part(section), _part(found.memory), _part(found.clock)
     for key, values in {**machine.axes, **{key: (value,) for key, value in machine.fixed.items()}}.items():
         _require(key, values)
@@ -191,7 +192,7 @@ def _space(found: _SpaceFile, path: Path) -> Space:
     axes = {**machine.axes, **memory.axes, **clock.axes}
     fixed = {**machine.fixed, **memory.fixed}
     if "lanes" in {**axes, **fixed} and not {LANES_PER_CLUSTER, "clusters"} & {**axes, **fixed}.keys():
-        fixed[LANES_PER_CLUSTER] = preset(section.preset).lanes_per_cluster
+        fixed[LANES_PER_CLUSTER] = start.lanes_per_cluster
     for mhz in (*clock.axes.get("mhz", ()), *clock.fixed.values()):
         if not isinstance(mhz, int | float) or not 0 < mhz <= MOST_MHZ:
             raise SpaceError(f"key clock.mhz must be above 0 and at most {MOST_MHZ:g}, not {mhz!r}")
@@ -202,7 +203,7 @@ def _space(found: _SpaceFile, path: Path) -> Space:
     pricing.load()
     if not axes:
         raise SpaceError("a space must have a parameter with more than one value")
-    return Space(name=found.name or path.stem, base=Design(machine=preset(section.preset), pricing=pricing), axes=axes,
+    return Space(name=found.name or path.stem, base=Design(machine=start, pricing=pricing), axes=axes,
                  fixed=fixed, networks=dict(found.networks), objectives=found.objectives, limits=found.limits,
                  target=found.target)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.bench.exploration.area_prediction import AreaTarget
-from tilewright.bench.exploration.evaluation import WeightedNetwork
+from tilewright.bench.exploration.design_cost import WeightedNetwork
 from tilewright.bench.exploration.exploration_results import design_of_trial, point_name
 from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial, StudySetup
 from tilewright.errors import Error

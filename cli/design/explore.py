@@ -14,7 +14,7 @@ from tilewright.errors import InputError
 from tilewright.models import NAMES
 
 if TYPE_CHECKING:
-    from tilewright.bench.exploration.evaluation import Evaluator
+    from tilewright.bench.exploration.design_cost import Evaluator
     from tilewright.bench.exploration.exploration_study import ExplorationStudy
     from tilewright.bench.exploration.local_workers import Workers
 

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from tilewright.bench.exploration.evaluation import Verdict
+from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration_study import FinishedTrial
 
 __all__ = ["ExplorationProgress", "front_table"]

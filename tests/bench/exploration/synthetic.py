@@ -3,9 +3,9 @@
 from concurrent.futures import Future
 
 from tilewright.bench.exploration.area_prediction import AreaTarget
-from tilewright.bench.exploration.evaluation import Outcome, Verdict
+from tilewright.bench.exploration.design_cost import DesignOutcome, Verdict
+from tilewright.bench.exploration.design_limits import limit_of
 from tilewright.bench.exploration.exploration_study import StudySetup
-from tilewright.bench.exploration.limits import limit_of
 from tilewright.bench.exploration.space import Space
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_flags import design_of
@@ -41,10 +41,10 @@ class FormulaWorkers:
         self.dying = dying or {}
         self.asked: list[Design] = []
 
-    def submit(self, design: Design) -> Future[Outcome]:
+    def submit(self, design: Design) -> Future[DesignOutcome]:
         """Return the cost of a design, by a formula."""
         self.asked.append(design)
-        future: Future[Outcome] = Future()
+        future: Future[DesignOutcome] = Future()
         number = int(design.machine.name.rpartition("-")[2])
         if self.dying.get(number, 0):
             self.dying[number] -= 1
@@ -54,7 +54,7 @@ class FormulaWorkers:
         cycles = 1e6 / size.lanes / size.bus_bytes + 1e9 / size.activation_bytes
         found = {"cycles": cycles, "time": cycles / 1e5, "energy": cycles + size.weight_bytes / 100,
                  "energy-delay": cycles ** 2, "net.cycles": cycles, **TARGET.predict(size)}
-        future.set_result(Outcome(Verdict.good, found))
+        future.set_result(DesignOutcome(Verdict.good, found))
         return future
 
     def close(self) -> None:

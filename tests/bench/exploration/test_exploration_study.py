@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bench.exploration.synthetic import FormulaWorkers, setup_for, space_of
-from tilewright.bench.exploration.evaluation import Verdict
+from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration import TRIES, explore
 from tilewright.bench.exploration.exploration_results import trials_csv
 from tilewright.bench.exploration.exploration_study import ExplorationStudy

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tilewright.bench.exploration.evaluation import Outcome, Verdict
+from tilewright.bench.exploration.design_cost import DesignOutcome, Verdict
 from tilewright.bench.exploration.local_workers import LocalWorkers
 from tilewright.isa.machine import Machine
 from tilewright.runtime.design.design import Design
@@ -19,7 +19,7 @@ class Deadly:
     def evaluate(self, design):
         if design.machine.lanes == 1:
             os._exit(9)
-        return Outcome(Verdict.good, {"pid": os.getpid()})
+        return DesignOutcome(Verdict.good, {"pid": os.getpid()})
 
 
 def test_a_process_that_dies_is_started_again_and_the_other_lives():

@@ -27,7 +27,7 @@ class Limit:
     Attributes
     ----------
     measure : str
-        A key of what `bench.exploration.evaluation` finds.
+        A key of what `bench.exploration.design_cost` finds.
     sign : str
         ``<=`` or ``>=``.
     bound : float

@@ -10,7 +10,7 @@ from tilewright.errors import Error
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.predicted_network import PredictedNetwork
 
-__all__ = ["OBJECTIVES", "Evaluator", "Outcome", "Verdict", "WeightedNetwork", "measures_of"]
+__all__ = ["OBJECTIVES", "DesignOutcome", "Evaluator", "Verdict", "WeightedNetwork", "measures_of"]
 
 OBJECTIVES = {
     "cycles": "cycles of one inference of each network, by weight",
@@ -40,7 +40,7 @@ class WeightedNetwork:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DesignOutcome:
     """What was found of a design: its measures by name, or why there are none, and the seconds it took."""
 
     verdict: Verdict
@@ -62,17 +62,17 @@ class Evaluator:
     networks: Sequence[WeightedNetwork]
     target: AreaTarget
 
-    def evaluate(self, design: Design) -> Outcome:
+    def evaluate(self, design: Design) -> DesignOutcome:
         """Return what a design costs. Whatever goes wrong is a reason, not an exception."""
         began = time.perf_counter()
         try:
             measures = self._measure(design)
         except Error as error:
-            return Outcome(Verdict.impossible, {}, error.sentence, time.perf_counter() - began)
+            return DesignOutcome(Verdict.impossible, {}, error.sentence, time.perf_counter() - began)
         except Exception as error:  # noqa: BLE001 - one design's error is a row of the table, not the study's end
             reason = f"{type(error).__name__}: {error}"
-            return Outcome(Verdict.failed, {}, reason[:500], time.perf_counter() - began)
-        return Outcome(Verdict.good, measures, "", time.perf_counter() - began)
+            return DesignOutcome(Verdict.failed, {}, reason[:500], time.perf_counter() - began)
+        return DesignOutcome(Verdict.good, measures, "", time.perf_counter() - began)
 
     def _measure(self, design: Design) -> dict[str, float]:
         found = {"cycles": 0.0, "time": 0.0, "energy": 0.0, "energy-delay": 0.0} | self.target.predict(design.machine)

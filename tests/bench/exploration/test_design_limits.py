@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.bench.exploration.limits import LimitError, limit_of
+from tilewright.bench.exploration.design_limits import LimitError, limit_of
 
 MEASURES = ("cycles", "mult18", "energy-delay", "lenet5.cycles")
 
