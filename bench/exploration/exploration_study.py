@@ -17,8 +17,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
 from tilewright.bench.exploration.design_cost import DesignOutcome, Verdict
-from tilewright.bench.exploration.folder_locks import FolderLocks, JournalLock
 from tilewright.bench.exploration.design_limits import Limit
+from tilewright.bench.exploration.folder_locks import FolderLocks, JournalLock
 from tilewright.bench.exploration.sampling import sampler_of
 from tilewright.bench.exploration.space import Space, Value
 from tilewright.errors import InputError
