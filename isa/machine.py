@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields, replace
 
 __all__ = [
-    "BUS_BYTES", "DEFAULT_MACHINE", "LATENCY_CYCLES", "LIMITS", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES",
-    "Machine", "MemoryTiming", "preset",
+    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "LATENCY_CYCLES", "LIMITS", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS",
+    "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -25,7 +25,27 @@ LIMITS = {
     "activation_bytes": (4096, 1 << 20), "weight_bytes": (4096, 1 << 20), "result_bytes": (1024, 1 << 20),
     "parameter_channels": (16, 4096), "queue_depth": (4, 64),
 }
-"""Least and greatest value of each parameter of a `Machine`; all are powers of two."""
+"""Least and greatest value of each size of a `Machine`; all are powers of two.
+
+They must be: a channel's number is a lane group and a lane, a byte's address a word and a bank, an index a word and a part
+of the bus, and each pair is told apart by bits, without a division.
+"""
+
+ARRAYS = {
+    "plain": "products of int8 by int8 and an adder tree; no conv23",
+    "winograd": "products of 10 by 12 bits between the transforms of F(2x2,3x3): conv and conv23",
+}
+"""Kinds of array, and what each multiplies."""
+
+UNITS = {
+    "column_reuse": "conv23 reads the columns that neighbouring patches share once",
+    "paired_rows": "a run may be 8 bytes each of two kernel rows",
+    "value_tables": "a table of 256 values behind requantisation",
+    "residual_adder": "addition of a second tensor behind requantisation",
+    "max_pooling": "max pooling behind requantisation",
+    "chaining": "results go back to the activation buffer",
+}
+"""Units that a machine may leave out, and what each does. `Machine` has a field of truth for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +71,10 @@ class Machine:
         Output channels whose bias and scale the parameter buffer holds.
     queue_depth : int
         Commands that each unit's queue holds.
+    array : str
+        Kind of array, one of ``ARRAYS``.
+    column_reuse, paired_rows, value_tables, residual_adder, max_pooling, chaining : bool
+        Whether the machine has the unit, see ``UNITS``. Without an array for conv23 there is no column reuse either.
     """
 
     name: str = "custom"
@@ -64,11 +88,26 @@ class Machine:
     result_bytes: int = 32 * 1024
     parameter_channels: int = 1024
     queue_depth: int = 16
+    array: str = "winograd"
+    column_reuse: bool = True
+    paired_rows: bool = True
+    value_tables: bool = True
+    residual_adder: bool = True
+    max_pooling: bool = True
+    chaining: bool = True
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "name":
+                continue
+            if field.name == "array":
+                if value not in ARRAYS:
+                    raise ValueError(f"Machine array must be one of {', '.join(ARRAYS)}, not {value!r}")
+                continue
+            if field.name in UNITS:
+                if type(value) is not bool:
+                    raise ValueError(f"Machine {field.name} must be true or false, not {value!r}")
                 continue
             if type(value) is not int or value <= 0 or value & (value - 1):
                 raise ValueError(f"Machine {field.name} must be a positive power of two, not {value!r}")
@@ -87,13 +126,23 @@ class Machine:
         return replace(self, name=other.name) == other
 
     @property
+    def winograd(self) -> bool:
+        """Whether the array computes conv23."""
+        return self.array == "winograd"
+
+    @property
+    def reuses_columns(self) -> bool:
+        """Whether conv23 reads the columns that neighbouring patches share once."""
+        return self.winograd and self.column_reuse
+
+    @property
     def lanes_per_cluster(self) -> int:
         """Lanes that share one weight memory; also the least number of tile slots per weight fetch."""
         return self.lanes // self.clusters
 
     @property
     def multipliers(self) -> int:
-        """8x8 (10x12 after the transforms) multipliers in the array."""
+        """Multipliers in the array: of 8 by 8 bits in a plain one, of 10 by 12 behind transforms."""
         return TILE_BYTES * self.lanes
 
     @property
@@ -103,8 +152,9 @@ class Machine:
 
     @property
     def kernels(self) -> int:
-        """3x3 kernels that all weight memories hold together."""
-        return 2 * self.weight_words * self.clusters
+        """3x3 kernels that all weight memories hold together: two to a word and ninth, or nine bytes of runs each."""
+        words = self.weight_words * self.clusters
+        return 2 * words if self.winograd else words * TILE_BYTES // 9
 
 
 PRESETS = {

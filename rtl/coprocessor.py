@@ -123,10 +123,13 @@ class Coprocessor(wiring.Component):
 
     def _connect_buffers(self, m: Module) -> None:
         load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
-        m.submodules.activation_port = port = ActivationPort(self.machine)
-        connect(m, load.activation_write, port.load)
-        connect(m, store.activation_write, port.store)
-        connect(m, port.o, mac.activation_write)
+        if self.machine.chaining:
+            m.submodules.activation_port = port = ActivationPort(self.machine)
+            connect(m, load.activation_write, port.load)
+            connect(m, store.activation_write, port.store)
+            connect(m, port.o, mac.activation_write)
+        else:
+            connect(m, load.activation_write, mac.activation_write)
         connect(m, load.weight_write, mac.weight_write)
         connect(m, load.parameter_write, post.parameter_write)
         connect(m, load.table_write, post.table_write)

@@ -24,7 +24,7 @@ class XifCoprocessor(wiring.Component):
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._adapter, self._coprocessor = XifAdapter(), Coprocessor(machine)
+        self._adapter, self._coprocessor = XifAdapter(machine), Coprocessor(machine)
         # The adapter's own `idle` is an input, and gives way to the coprocessor's.
         super().__init__(_outside(self._adapter) | _outside(self._coprocessor))
 

@@ -5,9 +5,10 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
 from tilewright.isa.machine import Machine
-from tilewright.rtl.arithmetic.winograd import DATA, WeightTransform
+from tilewright.rtl.arithmetic.winograd import DATA, VALUE, WeightTransform
 from tilewright.rtl.array.lane import SUM, Lane, Slot
-from tilewright.rtl.buffers.weight_buffer import FETCH, WeightBuffer, weight_write_signature
+from tilewright.rtl.array.plain_lane import PlainLane
+from tilewright.rtl.buffers.weight_buffer import WeightBuffer, fetch_layout, weight_write_signature
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["Cluster"]
@@ -18,7 +19,8 @@ class Cluster(Component):
 
     A step's first tile slots fetch the weights of lane 0, 1, 2 ..., one lane per cycle, and so does the step's
     first slot pass from lane to lane: the weights that leave the one transform in a cycle are those of the
-    lane that takes new ones in that cycle. A slot's data must come ``FETCH_TO_SLOT`` cycles after its fetch.
+    lane that takes new ones in that cycle. A slot's data must come ``fetch_to_slot`` cycles after its fetch. The lanes
+    of a plain array take the weights as they are.
 
     Parameters
     ----------
@@ -29,43 +31,47 @@ class Cluster(Component):
     Members
     -------
     weight_write : ``In(weight_write_signature(machine))``
-    fetch : ``In(flow(FETCH))``
+    fetch : ``In(flow(fetch_layout(machine)))``
     i : ``In(flow(...))``
-        ``v`` (16 values), ``slot`` (`Slot`).
+        ``v`` (16 values, of a plain array int8), ``slot`` (`Slot`).
     complete : ``Out(1)``
         The finished sums of a tile group can be read in every lane.
     sums_address : ``In(4)``
     sums : ``Out(ArrayLayout(ArrayLayout(signed(32), 4), lanes_per_cluster))``
-        Finished sums, read without delay.
+        Finished sums, read without delay; one for a tile of a plain array, not four.
     """
-
-    FETCH_TO_SLOT = WeightBuffer.LATENCY + WeightTransform.LATENCY
 
     def __init__(self, machine: Machine, index: int) -> None:
         self.machine = machine
         self.index = index
+        self.fetch_to_slot = WeightBuffer.LATENCY + (WeightTransform.LATENCY if machine.winograd else 0)
+        pixels, data = (4, DATA) if machine.winograd else (1, VALUE)
         super().__init__({
             "weight_write": In(weight_write_signature(machine)),
-            "fetch": In(flow(FETCH)),
-            "i": In(flow(StructLayout({"v": ArrayLayout(DATA, 16), "slot": Slot}))),
+            "fetch": In(flow(fetch_layout(machine))),
+            "i": In(flow(StructLayout({"v": ArrayLayout(data, 16), "slot": Slot}))),
             "complete": Out(1),
             "sums_address": In(4),
-            "sums": Out(ArrayLayout(ArrayLayout(SUM, 4), machine.lanes_per_cluster)),
+            "sums": Out(ArrayLayout(ArrayLayout(SUM, pixels), machine.lanes_per_cluster)),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.weights = weights = WeightBuffer(self.machine, self.index)
-        m.submodules.transform = transform = WeightTransform()
         connect(m, flipped(self.weight_write), weights.write)
         connect(m, flipped(self.fetch), weights.fetch)
-        connect(m, weights.o, transform.i)
+        u = weights.o.payload.weights
+        if self.machine.winograd:
+            m.submodules.transform = transform = WeightTransform()
+            connect(m, weights.o, transform.i)
+            u = transform.o.payload.u
+        kind = Lane if self.machine.winograd else PlainLane
         source = flipped(self.i)
         for number in range(self.machine.lanes_per_cluster):
-            m.submodules[f"lane_{number}"] = lane = Lane(self.machine.tiles)
+            m.submodules[f"lane_{number}"] = lane = kind(self.machine.tiles)
             connect(m, source, lane.i)
             m.d.comb += [
-                lane.u.eq(transform.o.payload.u),
+                lane.u.eq(u),
                 lane.sums_address.eq(self.sums_address),
                 self.sums[number].eq(lane.sums),
             ]

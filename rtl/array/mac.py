@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib.data import ArrayLayout
+from amaranth import Cat, Module, Mux, Signal, ValueLike
+from amaranth.lib.data import ArrayLayout, View
 from amaranth.lib.wiring import Component, In, Out, Signature, connect, flipped
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import InputTransform
 from tilewright.rtl.array.cluster import Cluster
 from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
+from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
@@ -21,7 +22,7 @@ __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signa
 def sums_request_signature(machine: Machine) -> Signature:
     """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or with a dot product of a tile.
 
-    Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
+    A plain array has dot products alone, and takes no heed of ``pixel`` and ``winograd``. Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
     """
     return Signature({
         "valid": Out(1),
@@ -43,7 +44,7 @@ class MacUnit(Component):
     One tile slot per cycle, as `Sequencer` says: 16 multiplications in every lane. Nothing behind the issue of a
     slot ever waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
 
-    From the issue of a tile group's last slot it takes ``LATENCY + lanes_per_cluster`` cycles until
+    From the issue of a tile group's last slot it takes ``latency + lanes_per_cluster`` cycles until
     ``sums_available``: each lane is one cycle behind the one before.
 
     Parameters
@@ -59,7 +60,7 @@ class MacUnit(Component):
     sums_available : ``Out(1)``
         A complete tile group of one lane group waits.
     sums_request, sums_response
-        Reads the oldest group; answered exactly ``SUMS_LATENCY`` cycles later, one request per cycle.
+        Reads the oldest group; answered exactly ``sums_latency`` cycles later, one request per cycle.
     sums_done : ``In(1)``
         The oldest group is released. A request in the same cycle still reads it.
     activation_written_bytes, weight_written_bytes : ``Out``
@@ -67,11 +68,20 @@ class MacUnit(Component):
     """
 
     LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY + InputTransform.LATENCY + Lane.LATENCY + 1
-    SUMS_LATENCY = 5
+    """With the transforms; a plain array has `PLAIN_LATENCY`."""
+    PLAIN_LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY - 1 + PlainLane.LATENCY + 1
+    SUMS_LATENCY, PLAIN_SUMS_LATENCY = 5, 2
+
+    @classmethod
+    def sums_latency_of(cls, machine: Machine) -> int:
+        """Return the cycles from ``sums_request`` to ``sums_response``."""
+        return cls.SUMS_LATENCY if machine.winograd else cls.PLAIN_SUMS_LATENCY
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.sequencer = Sequencer(machine)
+        self.latency = self.LATENCY if machine.winograd else self.PLAIN_LATENCY
+        self.sums_latency = self.sums_latency_of(machine)
         own = {
             "activation_write": In(activation_write_signature(machine)),
             "weight_write": In(weight_write_signature(machine)),
@@ -89,32 +99,37 @@ class MacUnit(Component):
         m = Module()
         m.submodules.sequencer = sequencer = self.sequencer
         m.submodules.buffer = buffer = ActivationBuffer(self.machine, Slot)
-        m.submodules.transform = transform = InputTransform(Slot)
+        if self.machine.winograd:
+            m.submodules.transform = transform = InputTransform(Slot)
         clusters = [Cluster(self.machine, index) for index in range(self.machine.clusters)]
         for index, cluster in enumerate(clusters):
             m.submodules[f"cluster_{index}"] = cluster
         self._connect_sequencer(m, sequencer)
         connect(m, flipped(self.activation_write), buffer.write)
         connect(m, sequencer.request, buffer.i)
-        patch, v = buffer.o.payload, transform.o.payload
-        m.d.comb += [
-            transform.i.valid.eq(buffer.o.valid),
-            transform.i.payload.patch.eq(patch.patch),
-            transform.i.payload.present.eq(patch.present),
-            transform.i.payload.dot.eq(patch.meta.dot),
-            transform.i.payload.meta.eq(patch.meta),
-        ]
+        patch = buffer.o.payload
+        valid, data, slot, delay = buffer.o.valid, patch.patch, patch.meta, buffer.latency
+        if self.machine.winograd:
+            m.d.comb += [
+                transform.i.valid.eq(buffer.o.valid),
+                transform.i.payload.patch.eq(patch.patch),
+                transform.i.payload.present.eq(patch.present),
+                transform.i.payload.dot.eq(patch.meta.dot),
+                transform.i.payload.meta.eq(patch.meta),
+            ]
+            v = transform.o.payload
+            valid, data, slot, delay = transform.o.valid, v.v, v.meta, delay + transform.LATENCY
         fetch = Pipeline(m, sequencer.fetch.valid, prefix="fetch_", fetch=sequencer.fetch.payload)
-        for _ in range(buffer.LATENCY + transform.LATENCY - Cluster.FETCH_TO_SLOT):
+        for _ in range(delay - clusters[0].fetch_to_slot):
             fetch.step()
         for cluster in clusters:
             connect(m, flipped(self.weight_write), cluster.weight_write)
             m.d.comb += [
                 cluster.fetch.valid.eq(fetch.valid),
                 cluster.fetch.payload.eq(fetch.fetch),
-                cluster.i.valid.eq(transform.o.valid),
-                cluster.i.payload.v.eq(v.v),
-                cluster.i.payload.slot.eq(v.meta),
+                cluster.i.valid.eq(valid),
+                cluster.i.payload.v.eq(data),
+                cluster.i.payload.slot.eq(slot),
             ]
         self._serve_sums(m, clusters)
         self._report(m, sequencer)
@@ -138,37 +153,44 @@ class MacUnit(Component):
         with m.If(self.sums_done):
             m.d.sync += oldest.eq(oldest + 1)
 
-        request = self.sums_request
+        request, every = self.sums_request, range(machine.post_lanes)
         pipe = Pipeline(m, request.valid, prefix="sums_", pixel=request.pixel, slice=request.slice,
                         winograd=request.winograd)
         pipe.step(address=Cat(request.tile[:tile_bits], oldest))
         m.d.comb += [cluster.sums_address.eq(pipe.address) for cluster in clusters]
         # The address goes to every memory of sums there is: that takes most of a cycle.
-        layout = ArrayLayout(ArrayLayout(SUM, 4), machine.post_lanes)
+        layout = ArrayLayout(clusters[0].sums.shape().elem_shape, machine.post_lanes)
         pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, layout.size))
         chosen = layout(pipe.sums)
-        sums = [[chosen[lane][pixel] for pixel in range(4)] for lane in range(machine.post_lanes)]
+        sums = [chosen[lane][0] for lane in every]
+        if machine.winograd:
+            sums = self._combine(pipe, chosen)
+        assert pipe.depth == self.sums_latency
+        m.d.comb += [
+            self.sums_response.valid.eq(pipe.valid),
+            *(self.sums_response.values[lane].eq(sums[lane]) for lane in every),
+        ]
+
+    def _combine(self, pipe: Pipeline, chosen: View) -> list[ValueLike]:
+        """Append the stages that make of four sums of a tile that of a pixel, or of a dot product; return it by lane."""
+        every = range(self.machine.post_lanes)
+        sums = [[chosen[lane][pixel] for pixel in range(4)] for lane in every]
         # A pixel is one sum; a dot product is y[0] - y[1] - y[2] + y[3] (see InverseTransform).
         first = {f"first_{lane}": Mux(pipe.winograd, Cat(y).word_select(pipe.pixel, SUM.width).as_signed(), y[0])
                  for lane, y in enumerate(sums)}
         others = {f"y{pixel}_{lane}": Mux(pipe.winograd, 0, y[pixel])
                   for lane, y in enumerate(sums) for pixel in (1, 2, 3)}
         pipe.step(**first, **others)
-        every = range(machine.post_lanes)
         values = [{name: getattr(pipe, f"{name}_{lane}") for name in ("first", "y1", "y2", "y3")} for lane in every]
         pipe.step(**{f"upper_{lane}": (values[lane]["first"] - values[lane]["y1"])[:32] for lane in every},
                   **{f"lower_{lane}": (values[lane]["y3"] - values[lane]["y2"])[:32] for lane in every})
         pipe.step(**{f"sum_{lane}": (getattr(pipe, f"upper_{lane}") + getattr(pipe, f"lower_{lane}"))[:32].as_signed()
                      for lane in every})
-        assert pipe.depth == self.SUMS_LATENCY
-        m.d.comb += [
-            self.sums_response.valid.eq(pipe.valid),
-            *(self.sums_response.values[lane].eq(getattr(pipe, f"sum_{lane}")) for lane in every),
-        ]
+        return [getattr(pipe, f"sum_{lane}") for lane in every]
 
     def _report(self, m: Module, sequencer: Sequencer) -> None:
         """Count what is written, and how long slots are under way after they have left the sequencer."""
-        longest = self.LATENCY - Sequencer.LATENCY + self.machine.lanes_per_cluster
+        longest = self.latency - Sequencer.LATENCY + self.machine.lanes_per_cluster
         left = Signal(range(longest + 1))
         with m.If(sequencer.request.valid):
             m.d.sync += left.eq(longest)

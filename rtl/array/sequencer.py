@@ -1,6 +1,6 @@
 """The control of the array: from commands to one tile slot per cycle, in the order of docs/datapath.md."""
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import enum, stream
 from amaranth.lib.wiring import Component, In, Out
 
@@ -9,7 +9,7 @@ from tilewright.rtl.array.lane import DEPTH, Slot
 from tilewright.rtl.array.sequencer_state import ArrayRun, KernelLoops, KernelStep, MacSettings, PendingRun
 from tilewright.rtl.array.tile_walker import TileWalker
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
-from tilewright.rtl.buffers.weight_buffer import FETCH
+from tilewright.rtl.buffers.weight_buffer import fetch_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.stages import Pipeline, flow
 
@@ -58,7 +58,7 @@ class Sequencer(Component):
         Post-processing is done with the oldest tile group: there is room for another.
     request : ``Out(flow(read_request(machine, Slot)))``
         To the activation buffer.
-    fetch : ``Out(flow(FETCH))``
+    fetch : ``Out(flow(fetch_layout(machine)))``
         To the weight buffers: each step's first slots fetch the weights of lane 0, 1, 2 ... of every cluster.
     state : ``Out(MacState)``
     busy : ``Out(1)``
@@ -83,7 +83,7 @@ class Sequencer(Component):
             "wgt_free_signal": Out(1),
             "sums_done": In(1),
             "request": Out(flow(read_request(machine, Slot))),
-            "fetch": Out(flow(FETCH)),
+            "fetch": Out(flow(fetch_layout(machine))),
             "state": Out(MacState),
             "busy": Out(1),
             "tile_slots": Out(1),
@@ -121,7 +121,8 @@ class Sequencer(Component):
         take = self.commands.valid & ~pending.valid
         is_setting = settings.keep(m, command, take)
         tiles, run = views(command, "conv", "run")
-        winograd = is_command(command, "conv23")
+        winograd = is_command(command, "conv23") if self.machine.winograd else Const(0)
+        reuse = is_command(command, "conv23", "run") if self.machine.reuses_columns else Const(0)
         m.d.comb += [
             self.commands.ready.eq(~pending.valid & (is_setting | ~walker.busy)),
             walker.start.eq(take & ~is_setting & ~walker.busy),
@@ -133,12 +134,12 @@ class Sequencer(Component):
             walker.walk.y_step.eq(settings.y_step),
             walker.walk.y_half.eq(tiles.y_half),
             walker.walk.winograd.eq(winograd),
-            walker.walk.reuse.eq(is_command(command, "conv23", "run")),
+            walker.walk.reuse.eq(reuse),
         ]
         with m.If(walker.start):
             m.d.sync += [
                 pending.valid.eq(1),
-                pending.winograd.eq(winograd),
+                *([pending.winograd.eq(winograd)] if self.machine.winograd else []),
                 pending.pool.eq(is_command(command, "pool")),
                 pending.flags.eq(command.flags),
                 pending.run.eq(command.rs2),
@@ -167,9 +168,7 @@ class Sequencer(Component):
                 run.kernel_x_step.eq(settings.kernel_x_step),
                 run.kernel_y_step.eq(settings.kernel_y_step),
                 run.group_step.eq(settings.group_step),
-                run.right.eq(Mux(pending.winograd, settings.x_step >> 4, 1)),
-                run.below.eq(Mux(pending.winograd, settings.y_step >> 4, settings.pair_words)),
-                run.winograd.eq(pending.winograd),
+                *self._neighbours(pending, settings, run),
                 run.pool.eq(pending.pool),
                 run.accumulate.eq(pending.run.accumulate),
                 run.hold.eq(pending.run.hold),
@@ -177,6 +176,18 @@ class Sequencer(Component):
                 run.free_weights.eq(pending.flags[flag("conv", "run", "signal_wgt_free")]),
             ]
         return run
+
+    def _neighbours(self, pending: PendingRun, settings: MacSettings, run: ArrayRun) -> list[object]:
+        """Return the assignments of where the words beside and below a word lie, as far as they can differ."""
+        paired = [settings.pair_words] if self.machine.paired_rows else []
+        if not self.machine.winograd:
+            return [run.below.eq(*paired)] if paired else []
+        below = settings.y_step >> 4
+        return [
+            run.right.eq(Mux(pending.winograd, settings.x_step >> 4, 1)),
+            run.below.eq(Mux(pending.winograd, below, *paired) if paired else below),
+            run.winograd.eq(pending.winograd),
+        ]
 
     def _walk(self, m: Module, walker: TileWalker, run: ArrayRun, settings: MacSettings, active: Value,
               begin: Value) -> tuple[KernelLoops, KernelStep]:
@@ -243,7 +254,9 @@ class Sequencer(Component):
     def _pointer(self, m: Module, pending: PendingRun, step: KernelStep, begin: Value) -> Signal:
         """Return the pointer to the weights, which begins anew with each tile group of a lane group."""
         pointer, lanes, following = Signal(17, reset_less=True), Signal(17, reset_less=True), Signal(17)
-        base = pending.run.weight_base << pending.winograd
+        base = pending.run.weight_base
+        if self.machine.winograd:
+            base = base << pending.winograd
         m.d.comb += following.eq(pointer + (step.slot < self.machine.lanes_per_cluster))
         with m.If(begin):
             m.d.sync += [pointer.eq(base), lanes.eq(base)]
@@ -264,7 +277,7 @@ class Sequencer(Component):
             info.clear.eq(step.first & ~run.accumulate),
             info.finish.eq(step.last & ~run.hold),
             info.complete.eq(step.ends_group & ~run.hold),
-            info.dot.eq(~run.winograd),
+            *([info.dot.eq(~run.winograd)] if self.machine.winograd else []),
         ]
         pipe = Pipeline(
             m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
@@ -279,11 +292,14 @@ class Sequencer(Component):
             address.eq(tile.address + pipe.offset),
             self.busy.eq(working | pipe.valid),
         ]
-        pipe.step(
-            address=address,
-            rotation=Mux(pipe.slot.dot, address[:4], pipe.offset[4:8]),
-            diagonal=(pipe.right + pipe.below)[:16],
-        )
+        if self.machine.winograd:
+            pipe.step(
+                address=address,
+                rotation=Mux(pipe.slot.dot, address[:4], pipe.offset[4:8]),
+                diagonal=(pipe.right + pipe.below)[:16],
+            )
+        else:
+            pipe.step(address=address, rotation=address[:4])
         self._send(m, pipe)
         for _ in range(ActivationBuffer.READ_LATENCY):
             pipe.step()
@@ -294,32 +310,45 @@ class Sequencer(Component):
 
     def _send(self, m: Module, pipe: Pipeline) -> None:
         request, fetch = self.request.payload, self.fetch.payload
-        present, winograd = pipe.slot.present, ~pipe.slot.dot
+        present = pipe.slot.present
+        has_patches, reuses_columns = self.machine.winograd, self.machine.reuses_columns
+        winograd = ~pipe.slot.dot if has_patches else Const(0)
         m.d.comb += [
             self.request.valid.eq(pipe.valid),
             request.present.eq(present),
-            request.linear.eq(pipe.slot.dot),
-            request.reuse.eq(pipe.tile.reuse),
-            request.half_x.eq(pipe.tile.half_x),
-            request.half_y.eq(pipe.tile.half_y),
-            request.rotation.eq(pipe.rotation),
-            request.word.eq(pipe.address[4:]),
-            request.right.eq(pipe.right),
-            request.below.eq(pipe.below),
-            request.diagonal.eq(pipe.diagonal),
+        ]
+        if has_patches:
+            m.d.comb += [
+                request.linear.eq(pipe.slot.dot),
+                request.reuse.eq(pipe.tile.reuse),
+                request.half_x.eq(pipe.tile.half_x),
+                request.half_y.eq(pipe.tile.half_y),
+            ]
+        m.d.comb += [request.rotation.eq(pipe.rotation), request.word.eq(pipe.address[4:])]
+        if has_patches:
+            m.d.comb += request.right.eq(pipe.right)
+        if "below" in request.shape().members:
+            m.d.comb += request.below.eq(pipe.below)
+        if has_patches:
+            m.d.comb += request.diagonal.eq(pipe.diagonal)
+        m.d.comb += [
             request.meta.eq(pipe.slot),
             self.fetch.valid.eq(pipe.valid & pipe.fetches),
             fetch.pointer.eq(pipe.pointer),
             fetch.lane.eq(pipe.slot.tile),
-            fetch.fresh.eq(pipe.fresh),
-            fetch.winograd.eq(winograd),
+        ]
+        if has_patches:
+            m.d.comb += [fetch.fresh.eq(pipe.fresh), fetch.winograd.eq(winograd)]
+        patch_bytes = Mux(pipe.tile.reuse, TILE_BYTES // 2, TILE_BYTES) if reuses_columns else TILE_BYTES
+        m.d.comb += [
             fetch.pool.eq(pipe.pool),
             self.tile_slots.eq(pipe.valid & present),
-            self.activation_read_bytes.eq(Mux(self.tile_slots, Mux(pipe.tile.reuse, TILE_BYTES // 2, TILE_BYTES), 0)),
+            self.activation_read_bytes.eq(Mux(self.tile_slots, patch_bytes, 0)),
         ]
+        run_bytes = TILE_BYTES * self.machine.clusters
         with m.If(self.fetch.valid & ~pipe.pool):
             m.d.comb += self.weight_read_bytes.eq(
-                Mux(winograd, KERNEL_BYTES * self.machine.clusters, TILE_BYTES * self.machine.clusters))
+                Mux(winograd, KERNEL_BYTES * self.machine.clusters, run_bytes) if has_patches else run_bytes)
 
     def _report(self, m: Module, pending: PendingRun, active: Value, step: KernelStep) -> None:
         """Say what happened in the cycle, one cycle later."""

@@ -1,6 +1,6 @@
 """Lists the tiles of a command ahead of the multipliers, one per cycle, and keeps the next tile groups ready."""
 
-from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Struct
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
@@ -110,6 +110,7 @@ class TileWalker(Component):
     """
 
     def __init__(self, machine: Machine) -> None:
+        self.winograd, self.reuses_columns = machine.winograd, machine.reuses_columns
         self.tiles = machine.tiles
         self.least_slots = machine.lanes_per_cluster
         self.tile_bits = (machine.tiles - 1).bit_length()
@@ -150,12 +151,14 @@ class TileWalker(Component):
         first = Signal(reset_less=True)  # in its row
         ends_lanes = columns.last & rows.last
         ends_command = ends_lanes & groups.last
-        m.d.comb += tile.reuse.eq(walk.reuse & ~first & (slot != 0))
+        winograd = walk.winograd if self.winograd else Const(0)
+        if self.reuses_columns:
+            m.d.comb += tile.reuse.eq(walk.reuse & ~first & (slot != 0))
 
         # The next tile: beside this one, below the row's first, or the first of all.  Patches lie two to a block.
         next_address = Signal(20)
         from_address = Mux(columns.last, row_address, tile.address)
-        moves = ~walk.winograd | Mux(columns.last, tile.half_y, tile.half_x)
+        moves = ~winograd | Mux(columns.last, tile.half_y, tile.half_x) if self.winograd else 1
         by = Mux(moves, Mux(columns.last, walk.y_step, walk.x_step), 0)
         m.d.comb += next_address.eq(Mux(ends_lanes, walk.base, from_address + by))
         address, half_x, half_y = (Signal.like(signal, reset_less=True, name=name) for signal, name in (
@@ -167,8 +170,7 @@ class TileWalker(Component):
                 walk.eq(given),
                 address.eq(given.base),
                 row_address.eq(given.base),
-                half_x.eq(0),
-                half_y.eq(given.y_half & given.winograd),
+                *([half_x.eq(0), half_y.eq(given.y_half & given.winograd)] if self.winograd else []),
                 first.eq(1),
                 self.busy.eq(1),
             ]
@@ -179,7 +181,7 @@ class TileWalker(Component):
             columns.step(m)
             m.d.sync += [
                 address.eq(next_address),
-                half_x.eq(walk.winograd & ~half_x & ~columns.last),
+                *([half_x.eq(winograd & ~half_x & ~columns.last)] if self.winograd else []),
                 first.eq(columns.last),
             ]
             with m.If(columns.last):
@@ -187,7 +189,7 @@ class TileWalker(Component):
                 rows.step(m)
                 m.d.sync += [
                     row_address.eq(next_address),
-                    half_y.eq(walk.winograd & Mux(ends_lanes, walk.y_half, ~half_y)),
+                    *([half_y.eq(winograd & Mux(ends_lanes, walk.y_half, ~half_y))] if self.winograd else []),
                 ]
             with m.If(ends_lanes):
                 rows.restart(m)

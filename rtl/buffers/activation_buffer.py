@@ -30,7 +30,7 @@ def activation_write_signature(machine: Machine) -> Signature:
     """
     return Signature({
         "valid": Out(1),
-        "blocked": Out(1),
+        **({"blocked": Out(1)} if machine.winograd else {}),
         "address": Out(20),
         "count": Out(5),
         "data": Out(8 * machine.bus_bytes),
@@ -44,9 +44,13 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
     its channel % 16) say where. ``right``, ``below``, ``diagonal`` are the words from a block to its neighbours;
     for a run, ``right`` is 1, and its bytes 8..15 are read ``below`` words further on. ``half_x``, ``half_y``: the
     patch starts at column, row 2 of its block. ``reuse``: the patch's left half is the right half of the patch before.
-    Without ``present`` nothing is read, and only ``meta`` passes.
+    Without ``present`` nothing is read, and only ``meta`` passes. A plain array, which reads no patches, knows but
+    ``rotation``, ``word``, and ``below`` where there are paired rows.
     """
     bits = (machine.activation_bytes // BANKS).bit_length() - 1
+    if not machine.winograd:
+        below = {"below": bits} if machine.paired_rows else {}
+        return StructLayout({"present": 1, "rotation": 4, "word": bits, **below, "meta": meta_shape})
     return StructLayout({
         "present": 1, "linear": 1, "reuse": 1, "half_x": 1, "half_y": 1, "rotation": 4,
         "word": bits, "right": bits, "below": bits, "diagonal": bits, "meta": meta_shape,
@@ -56,8 +60,8 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
 class ActivationBuffer(Component):
     """One read and one write per cycle, in both layouts.
 
-    A request is answered exactly ``LATENCY`` cycles later, and sees what was written in the same cycle or before.
-    After ``READ_LATENCY`` cycles the banks have been read and may be written. With ``reuse`` the eight banks of the old
+    A request is answered exactly ``latency`` cycles later (``LATENCY`` with patches, one less without), and sees what was
+    written in the same cycle or before. After ``READ_LATENCY`` cycles the banks have been read and may be written. With ``reuse`` the eight banks of the old
     columns stay asleep.
 
     Parameters
@@ -79,6 +83,7 @@ class ActivationBuffer(Component):
 
     def __init__(self, machine: Machine, meta_shape: ShapeLike) -> None:
         self.machine = machine
+        self.latency = self.LATENCY if machine.winograd else self.LATENCY - 1
         super().__init__({
             "write": In(activation_write_signature(machine)),
             "i": In(flow(read_request(machine, meta_shape))),
@@ -95,6 +100,9 @@ class ActivationBuffer(Component):
 
         request = self.i.payload
         pipe = Pipeline(m, self.i.valid, **{name: request[name] for name in request.shape().members})
+        if not self.machine.winograd:
+            self._read_runs(m, pipe, banks)
+            return m
         columns = self._awake(m)
         raw = self._read(m, pipe, banks, columns)
         rotated = Signal(8 * BANKS, reset_less=True)
@@ -120,7 +128,7 @@ class ActivationBuffer(Component):
         stages = [Signal(4, name=f"awake_{stage}") for stage in range(4)]
         for residue in range(4):
             column = (residue - request.rotation)[:2]
-            new = ~request.reuse | (column[1] ^ request.half_x)
+            new = ~request.reuse | (column[1] ^ request.half_x) if self.machine.column_reuse else 1
             m.d.comb += stages[0][residue].eq(self.i.valid & request.present & new)
         m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
         return stages
@@ -136,7 +144,8 @@ class ActivationBuffer(Component):
             with m.If(awake[0][b % 4]):
                 m.d.sync += [
                     wraps[b].eq(Mux(request.linear, b < request.rotation, request.half_x & ~place[1])),
-                    drops[b].eq(Mux(request.linear, place[3], request.half_y & ~place[3])),
+                    drops[b].eq(Mux(request.linear, place[3] if self.machine.paired_rows else 0,
+                                    request.half_y & ~place[3])),
                 ]
         pipe.step(
             here=request.word,
@@ -159,10 +168,49 @@ class ActivationBuffer(Component):
         pipe.step()
         return raw
 
+    def _read_runs(self, m: Module, pipe: Pipeline, banks: Sequence[Memory]) -> None:
+        """Put out runs, or halves of two: what there is to read without patches, in as many stages."""
+        request = self.i.payload
+        size, paired = len(request.word), self.machine.paired_rows
+        words = {"here": request.word, "beside": (request.word + 1)[:size]}
+        if paired:
+            words |= {"under": (request.word + request.below)[:size],
+                      "across": (request.word + request.below + 1)[:size]}
+        pipe.step(**words)
+        read = pipe.valid & pipe.present
+        addresses = [Signal(size, name=f"address_{b}", reset_less=True) for b in range(BANKS)]
+        with m.If(read):
+            for b, address in enumerate(addresses):
+                wraps = b < pipe.rotation
+                place = Signal(4, name=f"place_{b}")
+                m.d.comb += place.eq(b - pipe.rotation)
+                here = Mux(wraps, pipe.beside, pipe.here)
+                m.d.sync += address.eq(Mux(place[3], Mux(wraps, pipe.across, pipe.under), here) if paired else here)
+        pipe.step()
+        ports = [bank.read_port() for bank in banks]
+        for port, address in zip(ports, addresses, strict=True):
+            m.d.comb += [port.addr.eq(address), port.en.eq(pipe.valid & pipe.present)]
+        pipe.step()
+        raw = Signal(8 * BANKS, reset_less=True)
+        with m.If(pipe.valid & pipe.present):  # nothing between the block RAM and its register
+            m.d.sync += raw.eq(Cat(port.data for port in ports))
+        pipe.step()
+        turned = _rotate(m, raw, pipe.rotation)
+        with m.If(pipe.valid & pipe.present):
+            m.d.sync += self.o.payload.patch.as_value().eq(turned)
+        pipe.step()
+        assert pipe.depth == self.latency
+        m.d.comb += [
+            self.o.valid.eq(pipe.valid),
+            self.o.payload.present.eq(pipe.present),
+            self.o.payload.meta.eq(pipe.meta),
+        ]
+
     def _place(self, m: Module, pipe: Pipeline, rotated: Value) -> None:
         """Register the patch: its half blocks put in order, its left half perhaps from the patch before."""
         patch = self.o.payload.patch
-        reuse, half_x, half_y = pipe.reuse, pipe.half_x, pipe.half_y
+        reuse = pipe.reuse if self.machine.column_reuse else 0
+        half_x, half_y = pipe.half_x, pipe.half_y
         with m.If(pipe.valid & pipe.present):
             for y in range(4):
                 for x in range(4):
@@ -177,7 +225,8 @@ class ActivationBuffer(Component):
         for b, bank in enumerate(banks):
             port = bank.write_port()
             place = Signal(4, name=f"write_place_{b}")  # which byte of the bus word
-            step = Mux(write.blocked, place, b < write.address[:4])
+            wraps = b < write.address[:4]
+            step = Mux(write.blocked, place, wraps) if self.machine.winograd else wraps
             enable = Signal(name=f"write_{b}")
             address = Signal(len(port.addr), name=f"write_address_{b}", reset_less=True)
             value = Signal(8, name=f"write_data_{b}", reset_less=True)

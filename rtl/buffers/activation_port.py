@@ -14,7 +14,7 @@ __all__ = ["ActivationPort", "activation_write_stream"]
 def activation_write_stream(machine: Machine) -> stream.Signature:
     """Return the stream form of the write port, for a writer that can be held back."""
     return stream.Signature(StructLayout({
-        "blocked": 1, "address": 20, "count": 5, "data": 8 * machine.bus_bytes,
+        **({"blocked": 1} if machine.winograd else {}), "address": 20, "count": 5, "data": 8 * machine.bus_bytes,
     }))
 
 
@@ -50,6 +50,6 @@ class ActivationPort(wiring.Component):
             store.ready.eq(~load.valid),
             o.valid.eq(load.valid | store.valid),
             *[getattr(o, name).eq(Mux(load.valid, getattr(load, name), getattr(store.payload, name)))
-              for name in ("blocked", "address", "count", "data")],
+              for name in store.payload.shape().members],
         ]
         return m

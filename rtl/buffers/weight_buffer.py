@@ -9,22 +9,25 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["FETCH", "WeightBuffer", "weight_write_signature"]
+__all__ = ["WeightBuffer", "fetch_layout", "weight_write_signature"]
 
-FETCH = StructLayout({"pointer": 17, "lane": 2, "fresh": 1, "winograd": 1, "pool": 1})
-"""A request for weights.
 
-``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster.
-``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
-array, and zeros, whatever the memory holds.
-"""
+def fetch_layout(machine: Machine) -> StructLayout:
+    """Return the layout of a request for weights.
+
+    ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster.
+    ``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
+    array, and zeros, whatever the memory holds. A plain array knows neither ``fresh`` nor ``winograd``.
+    """
+    kernels = {"fresh": 1, "winograd": 1} if machine.winograd else {}
+    return StructLayout({"pointer": 17, "lane": 2, **kernels, "pool": 1})
 
 
 def weight_write_signature(machine: Machine) -> Signature:
     """Return the write port: one bus word per cycle, always accepted, numbered as `ldw` numbers them."""
     return Signature({
         "valid": Out(1),
-        "ninth": Out(1),
+        **({"ninth": Out(1)} if machine.winograd else {}),
         "index": Out(16),
         "data": Out(8 * machine.bus_bytes),
     })
@@ -48,7 +51,7 @@ class WeightBuffer(Component):
     -------
     write : ``In(weight_write_signature(machine))``
         Words for any cluster.
-    fetch : ``In(flow(FETCH))``
+    fetch : ``In(flow(fetch_layout(machine)))``
     o : ``Out(flow(...))``
         ``weights`` (16 int8), ``dot``: they are no 3x3 kernel.
     """
@@ -60,7 +63,7 @@ class WeightBuffer(Component):
         self.cluster = cluster
         super().__init__({
             "write": In(weight_write_signature(machine)),
-            "fetch": In(flow(FETCH)),
+            "fetch": In(flow(fetch_layout(machine))),
             "o": Out(flow(StructLayout({"weights": ArrayLayout(VALUE, TILE_BYTES), "dot": 1}))),
         })
 
@@ -69,11 +72,13 @@ class WeightBuffer(Component):
         words = self.machine.weight_words
         m.submodules.low = low = Memory(shape=64, depth=words, init=[])
         m.submodules.high = high = Memory(shape=64, depth=words, init=[])
+        fetch = self.fetch.payload
+        pipe = Pipeline(m, self.fetch.valid, **{name: fetch[name] for name in fetch.shape().members})
+        if not self.machine.winograd:
+            self._fetch_runs(m, pipe, low, high)
+            return m
         m.submodules.ninths = ninths = Memory(shape=128, depth=words // 8, init=[])
         self._connect_write(m, low, high, ninths)
-
-        fetch = self.fetch.payload
-        pipe = Pipeline(m, self.fetch.valid, **{name: fetch[name] for name in FETCH.members})
         odd = fetch.pointer[0]
         pipe.step(
             word=Mux(fetch.winograd, fetch.pointer >> 1, fetch.pointer)[:17],
@@ -95,7 +100,28 @@ class WeightBuffer(Component):
         self._select(m, pipe, *registers)
         return m
 
-    def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory) -> None:
+    def _fetch_runs(self, m: Module, pipe: Pipeline, low: Memory, high: Memory) -> None:
+        """Fetch runs, or ones and zeros for a sum: all that a plain array multiplies with."""
+        self._connect_write(m, low, high, None)
+        pipe.step(word=pipe.pointer, use=~pipe.pool)
+        ports = [self._read(m, memory, pipe.word, pipe.valid & pipe.use) for memory in (low, high)]
+        pipe.step()
+        words = Signal(128, name="words", reset_less=True)
+        with m.If(pipe.valid & pipe.use):  # nothing between the block RAM and its register
+            m.d.sync += words.eq(Cat(port.data for port in ports))
+        pipe.step()
+        weights = self.o.payload.weights.as_value()
+        m.d.comb += self.o.payload.dot.eq(1)
+        m.d.sync += self.o.valid.eq(pipe.valid)
+        with m.If(pipe.valid):
+            m.d.sync += weights.eq(Mux(pipe.pool, self._ones(pipe), words))
+
+    def _ones(self, pipe: Pipeline) -> Value:
+        """Return the weights of a sum: a one for the byte that the lane takes."""
+        lane = (self.cluster * self.machine.lanes_per_cluster + pipe.lane)[:4]
+        return Const(1, 128) << Cat(Const(0, 3), lane)
+
+    def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory | None) -> None:
         """Keep the bus words of this cluster."""
         write, bus_bytes = self.write, self.machine.bus_bytes
         parts = TILE_BYTES // bus_bytes
@@ -112,8 +138,10 @@ class WeightBuffer(Component):
             m.d.comb += [
                 port.addr.eq(word),
                 port.data.eq(data[64 * half:64 * (half + 1)]),
-                port.en.eq(Mux(write.ninth, 0, enables)),
+                port.en.eq(enables if ninths is None else Mux(write.ninth, 0, enables)),
             ]
+        if ninths is None:
+            return
         port = ninths.write_port(granularity=8 * bus_bytes)
         m.d.comb += [port.addr.eq(word), port.data.eq(data), port.en.eq(Mux(write.ninth, selected, 0))]
 
@@ -127,14 +155,13 @@ class WeightBuffer(Component):
         """Register what the lane multiplies with; bytes that do not count stay as they were."""
         o = self.o.payload
         weights = o.weights.as_value()
-        first_lane = self.cluster * self.machine.lanes_per_cluster
         pointer, winograd, pool = pipe.pointer, pipe.winograd, pipe.pool
-        lane = (first_lane + pipe.lane)[:4]
+        ones = self._ones(pipe)
         m.d.sync += self.o.valid.eq(pipe.valid)
         with m.If(pipe.valid):
             m.d.sync += o.dot.eq(~winograd)
             with m.If(pool):
-                m.d.sync += weights.eq(Const(1, 128) << Cat(Const(0, 3), lane))
+                m.d.sync += weights.eq(ones)
             with m.Elif(winograd):
                 m.d.sync += weights[:64].eq(Mux(pointer[0], high, low))
                 m.d.sync += weights[64:72].eq(ninth.word_select(pointer[:4], 8))

@@ -5,7 +5,7 @@ runs ahead of the data by as many segments as the queue holds. The *back*, a `Ro
 into writes. Semaphores are waited for in the front and signalled by the back.
 """
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.fifo import SyncFIFO
@@ -107,11 +107,11 @@ class LoadUnit(wiring.Component):
         m = Module()
         bus = self.machine.bus_bytes
         until_halt = ResetInserter(self.halt)
-        m.submodules.front = front = until_halt(LoadFront(bus))
+        m.submodules.front = front = until_halt(LoadFront(self.machine))
         m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
-        segment = segment_layout(bus, TAG)
+        segment = segment_layout(bus, TAG, blocked=self.machine.winograd)
         m.submodules.segments = segments = until_halt(SyncFIFO(width=segment.size, depth=self.SEGMENTS))
-        m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG))
+        m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG, blocked=self.machine.winograd))
 
         pass_until(m, self.halt, self.commands, front.commands)
         enqueue(m, front.requests, requests)
@@ -125,7 +125,7 @@ class LoadUnit(wiring.Component):
             writer.words.valid.eq(self.read_data.valid),
             self.read_data.ready.eq(writer.words.ready | self.halt),
         ]
-        residuals_wait = self._residuals(m, until_halt)
+        residuals_wait = self._residuals(m, until_halt) if self.machine.residual_adder else Const(0)
         signalled = self._deliver(m, writer.o)
         m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
         return m
@@ -151,27 +151,35 @@ class LoadUnit(wiring.Component):
         write = writes.payload
         target = write.tag.target
         index = write.address >> exact_log2(self.machine.bus_bytes)
+        machine = self.machine
         to_activations, to_residuals = Signal(), Signal()
         to_weights, to_parameters, to_tables, moves = Signal(), Signal(), Signal(), Signal()
+        is_weights = target == LoadTarget.WEIGHTS
+        if machine.winograd:
+            is_weights = (target == LoadTarget.WEIGHTS) | (target == LoadTarget.NINTHS)
         m.d.comb += [
             to_activations.eq(writes.valid & (target == LoadTarget.ACTIVATIONS)),
-            to_residuals.eq(writes.valid & (target == LoadTarget.RESIDUALS)),
-            to_weights.eq(writes.valid & ((target == LoadTarget.WEIGHTS) | (target == LoadTarget.NINTHS))),
+            to_residuals.eq(writes.valid & (target == LoadTarget.RESIDUALS) if machine.residual_adder else 0),
+            to_weights.eq(writes.valid & is_weights),
             to_parameters.eq(writes.valid & (target == LoadTarget.PARAMETERS)),
-            to_tables.eq(writes.valid & (target == LoadTarget.TABLES)),
+            to_tables.eq(writes.valid & (target == LoadTarget.TABLES) if machine.value_tables else 0),
 
             self.activation_write.valid.eq(to_activations),
-            self.activation_write.blocked.eq(write.layout == BLOCKED),
+            *([self.activation_write.blocked.eq(write.layout == BLOCKED)] if machine.winograd else []),
             self.activation_write.address.eq(write.address),
             self.activation_write.count.eq(write.count),
             self.activation_write.data.eq(write.data),
 
-            self._residual_queue.w_en.eq(to_residuals),
-            *[self._residual[name].eq(write[name]) for name in ("address", "count", "data")],
-            self._residual.signals.eq(write.last & write.tag.signals),
-
+        ]
+        if machine.residual_adder:
+            m.d.comb += [
+                self._residual_queue.w_en.eq(to_residuals),
+                *[self._residual[name].eq(write[name]) for name in ("address", "count", "data")],
+                self._residual.signals.eq(write.last & write.tag.signals),
+            ]
+        m.d.comb += [
             self.weight_write.valid.eq(to_weights),
-            self.weight_write.ninth.eq(target == LoadTarget.NINTHS),
+            *([self.weight_write.ninth.eq(target == LoadTarget.NINTHS)] if machine.winograd else []),
             self.weight_write.index.eq(index),
             self.weight_write.data.eq(write.data),
 
@@ -183,7 +191,7 @@ class LoadUnit(wiring.Component):
             self.table_write.payload.index.eq(index),
             self.table_write.payload.data.eq(write.data),
 
-            writes.ready.eq(~to_residuals | self._residual_queue.w_rdy),
+            writes.ready.eq(~to_residuals | self._residual_queue.w_rdy if machine.residual_adder else 1),
             moves.eq(writes.valid & writes.ready & ~self.halt),
             self.activation_written_bytes.eq(Mux(to_activations, write.count, 0)),
             self.weight_written_bytes.eq(Mux(to_weights | to_parameters | to_tables, write.count, 0)),

@@ -7,6 +7,8 @@ from amaranth.lib.enum import Enum
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.lacking import lacks
+from tilewright.isa.machine import Machine
 from tilewright.rtl.bus.axi import BusRequest
 from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, segment_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
@@ -58,12 +60,14 @@ class LoadFront(wiring.Component):
 
     LATENCY = 2
 
-    def __init__(self, bus_bytes: int) -> None:
-        self.bus_bytes = bus_bytes
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.bus_bytes = bus_bytes = machine.bus_bytes
+        self.blocked = machine.winograd  # whether there are rows in the blocked layout
         super().__init__({
             "commands": In(stream.Signature(Command)),
             "requests": Out(stream.Signature(BusRequest)),
-            "segments": Out(stream.Signature(segment_layout(bus_bytes, TAG))),
+            "segments": Out(stream.Signature(segment_layout(bus_bytes, TAG, blocked=self.blocked))),
             **{f"{name}_available": In(1) for name in WAITS},
             **{f"{name}_take": Out(1) for name in WAITS},
             "busy": Out(1),
@@ -144,10 +148,10 @@ class LoadFront(wiring.Component):
             segment.words.eq(end[bits:]),
             segment.first_lane.eq(self.lane),
             segment.last_lane.eq(end[:bits]),
-            segment.layout.eq(self.layout),
+            *([segment.layout.eq(self.layout)] if self.blocked else []),
             segment.fill.eq(self.is_fill),
             segment.fresh.eq(self.is_fresh),
-            segment.pixel.eq(self.pixel),
+            *([segment.pixel.eq(self.pixel)] if self.blocked else []),
             segment.value.eq(self.value),
             segment.tag.target.eq(self.tag.target),
             segment.tag.signals.eq(self.tag.signals & self.is_end),
@@ -199,7 +203,7 @@ class LoadFront(wiring.Component):
             # Padding behind a row goes where the row ended; a blocked row is one walk from pixel to pixel.
             self.is_fresh.eq(Mux(self.layout == BLOCKED, ~self.row_begun, self.phase != RowPhase.RIGHT)),
             self.is_end.eq(self.ends),
-            self.row_begun.eq(~self.row_ends),
+            *([self.row_begun.eq(~self.row_ends)] if self.blocked else []),
         ]
         with m.Switch(self.phase):
             with m.Case(RowPhase.LEFT):
@@ -217,7 +221,7 @@ class LoadFront(wiring.Component):
             self.run_memory.eq(self.next_row_memory),
             self.row_buffer.eq(self.next_row_buffer),
             self.run_buffer.eq(self.next_row_buffer),
-            self.y.eq(self.y + 1),
+            *([self.y.eq(self.y + 1)] if self.blocked else []),
             self.running.eq(~self.rows.last),
         ]
         self.rows.step(m)
@@ -227,7 +231,7 @@ class LoadFront(wiring.Component):
         """Take a command; one that moves data once the semaphores it waits for are available."""
         command = self.commands.payload
         is_weights = is_command(command, "ldw")
-        is_residual = is_command(command, "lda", "residual")
+        is_residual = is_command(command, "lda", "residual") if self.machine.residual_adder else Const(0)
         is_tile = is_command(command, "lda", "linear", "blocked", "fill_linear", "fill_blocked")
         waits = (
             (self.act_free_available, self.act_free_take,
@@ -253,11 +257,11 @@ class LoadFront(wiring.Component):
             m.d.sync += [
                 self.running.eq(1),
                 self.tag.signals.eq(command.flags[SIGNALS]),
-                self.layout.eq(is_command(command, "lda", "blocked", "fill_blocked")),
+                *([self.layout.eq(is_command(command, "lda", "blocked", "fill_blocked"))] if self.blocked else []),
                 self.fill.eq(is_command(command, "lda", "fill_linear", "fill_blocked")),
                 self.padded.eq(is_tile),
                 self.phase.eq(Mux(is_tile & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
-                self.row_begun.eq(0),
+                *([self.row_begun.eq(0)] if self.blocked else []),
             ]
             with m.If(is_weights):
                 self._start_weights(m)
@@ -269,7 +273,8 @@ class LoadFront(wiring.Component):
         """Go to the only run of `ldw`: whole bus words."""
         command, bits = self.commands.payload, exact_log2(self.bus_bytes)
         source, target = views(command, "ldw", "main")
-        for variant, each in LDW_TARGETS.items():
+        there = (name for name in LDW_TARGETS if lacks(self.machine, "ldw", name) is None)
+        for variant, each in ((name, LDW_TARGETS[name]) for name in there):
             with m.If(is_command(command, "ldw", variant)):
                 m.d.sync += self.tag.target.eq(each)
         m.d.sync += [
@@ -289,7 +294,7 @@ class LoadFront(wiring.Component):
             self.run_memory.eq(source.address),
             self.row_buffer.eq(target.base),
             self.run_buffer.eq(target.base),
-            self.y.eq(target.y),
+            *([self.y.eq(target.y)] if self.blocked else []),
         ]
         self.rows.load(m, target.rows)
         self.runs.load(m, self.chunks, once=self.one_chunk)
@@ -316,7 +321,7 @@ class LoadFront(wiring.Component):
         with m.If(layout_set):
             m.d.sync += [
                 self.chunk_step.eq(step.chunk_step),
-                self.pixel.eq(padding.channels - 1),
+                *([self.pixel.eq(padding.channels - 1)] if self.blocked else []),
                 self.has_left.eq(padding.left != 0),
                 self.has_right.eq(padding.right != 0),
                 self.value.eq(padding.value),

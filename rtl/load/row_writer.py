@@ -20,25 +20,28 @@ LINEAR = 0
 BLOCKED = 1
 
 
-def segment_layout(bus_bytes: int, tag: ShapeLike) -> StructLayout:
+def segment_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True) -> StructLayout:
     """Return the layout of a segment.
 
     ``fresh``: it starts at ``address``, else where the segment before it ended. Blocked: ``address`` is 16 times
     the word, plus the bank, of a pixel's first byte. ``words``: how many are taken from the bus (``fill``:
     made up of ``value``). ``first_lane``, ``last_lane``: of the first byte in the first word and of the last in
-    the last word. ``pixel``: bytes of a pixel less one, blocked only. ``tag`` rides along.
+    the last word. ``pixel``: bytes of a pixel less one, blocked only. ``tag`` rides along. Without ``blocked`` there
+    is neither ``layout`` nor ``pixel``.
     """
     lane = range(bus_bytes)
+    layout, pixel = ({"layout": 1}, {"pixel": 12}) if blocked else ({}, {})
     return StructLayout({
-        "address": 20, "words": 16, "first_lane": lane, "last_lane": lane, "layout": 1, "fill": 1, "fresh": 1,
-        "pixel": 12, "value": 8, "tag": tag,
+        "address": 20, "words": 16, "first_lane": lane, "last_lane": lane, **layout, "fill": 1, "fresh": 1,
+        **pixel, "value": 8, "tag": tag,
     })
 
 
-def write_layout(bus_bytes: int, tag: ShapeLike) -> StructLayout:
+def write_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True) -> StructLayout:
     """Return the layout of a write: ``count`` bytes for ``address``; ``last`` ends its segment."""
+    layout = {"layout": 1} if blocked else {}
     return StructLayout({
-        "layout": 1, "address": 20, "count": 5, "data": 8 * bus_bytes, "last": 1, "tag": tag,
+        **layout, "address": 20, "count": 5, "data": 8 * bus_bytes, "last": 1, "tag": tag,
     })
 
 
@@ -57,6 +60,8 @@ class RowWriter(wiring.Component):
     splits
         Whether words may start at any lane and blocked segments may hold many pixels, as they come from memory;
         else ``first_lane`` is zero and a blocked segment is one pixel or part of it.
+    blocked
+        Whether there are segments in the blocked layout; else the layouts of segments and writes have no ``layout``.
 
     Members
     -------
@@ -72,22 +77,25 @@ class RowWriter(wiring.Component):
     WORD_LATENCY = 1
     """From a word to the first write with bytes of it, if its segment is there before."""
 
-    def __init__(self, bus_bytes: int, *, tag: ShapeLike = 0, splits: bool = True) -> None:
+    def __init__(self, bus_bytes: int, *, tag: ShapeLike = 0, splits: bool = True, blocked: bool = True) -> None:
         self.bus_bytes = bus_bytes
         self.tag = tag
-        self.splits = splits
+        self.blocked = blocked
+        self.splits = splits and blocked
+        self.shifts = splits
         super().__init__({
-            "segments": In(stream.Signature(segment_layout(bus_bytes, tag))),
+            "segments": In(stream.Signature(segment_layout(bus_bytes, tag, blocked=blocked))),
             "words": In(stream.Signature(8 * bus_bytes)),
-            "o": Out(stream.Signature(write_layout(bus_bytes, tag))),
+            "o": Out(stream.Signature(write_layout(bus_bytes, tag, blocked=blocked))),
             "busy": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        pixels, layout, pixel = (({"ends_pixel": 1}, {"layout": 1}, {"pixel": 12}) if self.blocked else ({}, {}, {}))
         part = Signal(StructLayout({
             "address": 20, "lane": range(self.bus_bytes), "less_one": range(self.bus_bytes), "takes_word": 1,
-            "ends_pixel": 1, "last": 1, "layout": 1, "fill": 1, "fresh": 1, "pixel": 12, "value": 8, "tag": self.tag,
+            **pixels, "last": 1, **layout, "fill": 1, "fresh": 1, **pixel, "value": 8, "tag": self.tag,
         }), reset_less=True)
         planned = Signal()  # part holds one
         placed = Signal()   # and it moves on
@@ -100,7 +108,7 @@ class RowWriter(wiring.Component):
 
     def _plan(self, m: Module, part: Signal, planned: Signal, room: Value) -> Signal:
         """Cut the segment at hand into parts; return whether there is one."""
-        segment = Signal(segment_layout(self.bus_bytes, self.tag), reset_less=True)
+        segment = Signal(segment_layout(self.bus_bytes, self.tag, blocked=self.blocked), reset_less=True)
         lanes = exact_log2(self.bus_bytes)
         active, started, on_last_word = Signal(), Signal(), Signal()
         lane = Signal(lanes)
@@ -127,11 +135,12 @@ class RowWriter(wiring.Component):
         with m.If(room):
             m.d.sync += [
                 planned.eq(active),
-                *[part[name].eq(segment[name]) for name in ("address", "layout", "fill", "pixel", "value", "tag")],
+                *[part[name].eq(segment[name]) for name in ("address", "layout", "fill", "pixel", "value", "tag")
+                  if name in segment.shape().members],
                 part.lane.eq(lane),
                 part.less_one.eq(less_one),
                 part.takes_word.eq(ends_word),
-                part.ends_pixel.eq(ends_pixel),
+                *([part.ends_pixel.eq(ends_pixel)] if self.blocked else []),
                 part.last.eq(ends_segment),
                 part.fresh.eq(segment.fresh & ~started),
             ]
@@ -144,6 +153,8 @@ class RowWriter(wiring.Component):
                     lane.eq(Mux(ends_word, 0, lane + less_one + 1)),
                     pixel_rest.eq(Mux(ends_pixel, segment.pixel, pixel_rest - less_one - 1)),
                 ]
+            elif self.shifts:
+                m.d.sync += lane.eq(0)
         with m.If(self.segments.ready):
             taken = self.segments.payload
             m.d.sync += [
@@ -152,8 +163,9 @@ class RowWriter(wiring.Component):
                 started.eq(0),
                 on_last_word.eq(taken.words == 1),
             ]
-            if self.splits:
+            if self.shifts:
                 m.d.sync += lane.eq(taken.first_lane)
+            if self.splits:
                 with m.If(self.segments.valid & taken.fresh):
                     m.d.sync += pixel_rest.eq(taken.pixel)
         return active
@@ -168,12 +180,37 @@ class RowWriter(wiring.Component):
             self.words.ready.eq(planned & free & ~part.fill & part.takes_word),
         ]
         here, following = Signal(20), Signal(20)  # address of this part and of the one that continues it
-        corner, next_corner = Signal(20), Signal(20)  # blocked: of the first byte of this pixel, and of the next
         next_address = Signal(20, reset_less=True)
+        step = part.less_one + 1
+        m.d.comb += here.eq(Mux(part.fresh, part.address, next_address))
+        pixels = []
+        if self.blocked:
+            pixels = self._place_pixels(m, part, here, following)
+        else:
+            m.d.comb += following.eq(here + step)
+
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(placed)
+        with m.If(placed):
+            shifted = self.words.payload >> (part.lane << 3) if self.shifts else self.words.payload
+            m.d.sync += [
+                next_address.eq(following),
+                *pixels,
+                *([o.layout.eq(part.layout)] if self.blocked else []),
+                o.address.eq(here),
+                o.count.eq(step),
+                o.data.eq(Mux(part.fill, part.value.replicate(self.bus_bytes), shifted)),
+                o.last.eq(part.last),
+                o.tag.eq(part.tag),
+            ]
+
+    @staticmethod
+    def _place_pixels(m: Module, part: Signal, here: Value, following: Signal) -> list[object]:
+        """Find where the part behind this one goes, in either layout; return what is to be kept of this one."""
+        corner, next_corner = Signal(20), Signal(20)  # blocked: of the first byte of this pixel, and of the next
         held_corner = Signal(20, reset_less=True)
         step = part.less_one + 1
         m.d.comb += [
-            here.eq(Mux(part.fresh, part.address, next_address)),
             corner.eq(Mux(part.fresh, part.address, held_corner)),
             # Banks 0 to 3 are a block's first row; behind column 3 lies the next block.
             next_corner.eq(Mux(corner[:2] == 3,
@@ -186,18 +223,4 @@ class RowWriter(wiring.Component):
             m.d.comb += following.eq(next_corner)
         with m.Else():
             m.d.comb += following.eq(Cat((here[:4] + step)[:4], (here[4:] + step)[:16]))
-
-        with m.If(free):
-            m.d.sync += self.o.valid.eq(placed)
-        with m.If(placed):
-            shifted = self.words.payload >> (part.lane << 3) if self.splits else self.words.payload
-            m.d.sync += [
-                next_address.eq(following),
-                held_corner.eq(Mux(part.ends_pixel, next_corner, corner)),
-                o.layout.eq(part.layout),
-                o.address.eq(here),
-                o.count.eq(step),
-                o.data.eq(Mux(part.fill, part.value.replicate(self.bus_bytes), shifted)),
-                o.last.eq(part.last),
-                o.tag.eq(part.tag),
-            ]
+        return [held_corner.eq(Mux(part.ends_pixel, next_corner, corner))]

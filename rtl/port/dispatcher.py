@@ -4,7 +4,8 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.isa.encoding import INSTRUCTIONS, Variant
+from tilewright.isa.encoding import Variant
+from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import Machine
 from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command
 
@@ -13,16 +14,17 @@ __all__ = ["QUEUED_UNITS", "Dispatcher", "belongs_to", "legal"]
 QUEUED_UNITS = ("load", "mac", "post", "store")
 
 
-def legal(funct3: Value, funct7: Value) -> Value:
-    """Return a value that is high if the table has such a variant and the variant all of these flags.
+def legal(funct3: Value, funct7: Value, machine: Machine) -> Value:
+    """Return a value that is high if ``machine`` has such a variant and the variant all of these flags.
 
     Parameters
     ----------
     funct3, funct7 : Value
         Fields of the instruction word, 3 and 7 bits.
+    machine : Machine
     """
     rows = [(funct3 == instruction.funct3) & funct7.matches(_funct7_pattern(variant))
-            for instruction in INSTRUCTIONS for variant in instruction.variants]
+            for instruction, variant in variants_of(machine)]
     return Cat(rows).any()
 
 
@@ -31,10 +33,10 @@ def _funct7_pattern(variant: Variant) -> str:
     return f"{variant.code:03b}{flags}"
 
 
-def belongs_to(command: Command, unit: str) -> Value:
-    """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command``."""
+def belongs_to(command: Command, unit: str, machine: Machine) -> Value:
+    """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command`` and ``machine`` has it."""
     code = Cat(command.variant, command.funct3)
-    return code.matches(*(funct3 << 3 | variant for funct3, variant in codes_of(unit)))
+    return code.matches(*(funct3 << 3 | variant for funct3, variant in codes_of(unit, machine)))
 
 
 class Dispatcher(wiring.Component):
@@ -47,7 +49,7 @@ class Dispatcher(wiring.Component):
     Parameters
     ----------
     machine
-        Its ``queue_depth``.
+        Its ``queue_depth``, and the units that it leaves out.
 
     Members
     -------
@@ -70,6 +72,7 @@ class Dispatcher(wiring.Component):
     """From the last sign of life to the end of the fence, with the cycle in which it is taken."""
 
     def __init__(self, machine: Machine) -> None:
+        self.machine = machine
         self.depth = machine.queue_depth
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -88,7 +91,7 @@ class Dispatcher(wiring.Component):
             m.submodules[unit] = queue = CommandQueue(self.depth)
             chosen = Signal(name=f"for_{unit}")
             m.d.comb += [
-                chosen.eq(belongs_to(command, unit)),
+                chosen.eq(belongs_to(command, unit, self.machine)),
                 queue.i.payload.eq(command),
                 queue.i.valid.eq(self.commands.valid & chosen & ~self.drop),
             ]

@@ -1,9 +1,9 @@
 """One axis of the walk over outputs: where a pixel lies among the pooling windows, and how many tiles are left."""
 
-from amaranth import Module, Mux, Signal, Value, ValueLike
+from amaranth import Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib.data import Struct, StructLayout
 
-__all__ = ["KERNEL_WIDTH", "STRIDE_WIDTH", "AxisCursor", "Countdown", "PoolingAxis", "place_layout"]
+__all__ = ["KERNEL_WIDTH", "STRIDE_WIDTH", "AxisCursor", "Countdown", "PixelCursor", "PoolingAxis", "place_layout"]
 
 KERNEL_WIDTH = 4
 STRIDE_WIDTH = 3
@@ -17,13 +17,15 @@ class PoolingAxis(Struct):
     reach: KERNEL_WIDTH
 
 
-def place_layout(address_width: int) -> StructLayout:
-    """Return the layout of a pixel's place along one axis.
+def place_layout(address_width: int, *, pooling: bool = True) -> StructLayout:
+    """Return the layout of a pixel's place along one axis; without ``pooling`` only its address.
 
     ``window`` counts the windows before the last one that starts at or before the pixel, and stays at 15; ``inside``
     is the pixel's position in that window, at most 15; ``address`` is where that window's result lies; ``edge``:
     the pixel is the image's first.
     """
+    if not pooling:
+        return StructLayout({"address": address_width})
     return StructLayout({"window": 4, "inside": 4, "address": address_width, "edge": 1})
 
 
@@ -93,6 +95,25 @@ class AxisCursor:
             self.now.left.eq(count - 1),
             self.now.more.eq(count != 1),
         ]
+
+
+class PixelCursor:
+    """A place that moves along an axis where there are no windows: an address, and where to return to."""
+
+    def __init__(self, m: Module, name: str, address_width: int, step: Value) -> None:
+        self.m = m
+        layout = place_layout(address_width, pooling=False)
+        self.now = Signal(layout, name=f"{name}_now")
+        self.tile = Signal(layout, name=f"{name}_tile")
+        self.start = Signal(layout, name=f"{name}_start")
+        self.seek = Signal(name=f"{name}_seek")
+        self.next = Signal(layout, name=f"{name}_next")
+        self.carry = Const(0)
+        m.d.comb += self.next.address.eq(self.now.address + Mux(self.seek, 0, step))
+
+    def load(self, *, base: ValueLike, **_: ValueLike) -> None:
+        """Go to the first pixel."""
+        self.m.d.sync += self.now.address.eq(base)
 
 
 class Countdown:

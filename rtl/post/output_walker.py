@@ -5,14 +5,22 @@ is counted.  Along each axis a place (`place_layout`) says where the pixel lies 
 pooling every pixel is a window of its own, and so there is one walk and one way to an address for both.
 """
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, Struct, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TABLE_SLOTS, Machine
-from tilewright.rtl.post.axis_cursor import KERNEL_WIDTH, STRIDE_WIDTH, AxisCursor, Countdown, PoolingAxis, place_layout
+from tilewright.rtl.post.axis_cursor import (
+    KERNEL_WIDTH,
+    STRIDE_WIDTH,
+    AxisCursor,
+    Countdown,
+    PixelCursor,
+    PoolingAxis,
+    place_layout,
+)
 
 __all__ = ["OutputSteps", "OutputWalker", "PoolingWindow", "PostRun", "vector_layout"]
 
@@ -55,7 +63,7 @@ class PostRun(Struct):
 
 def vector_layout(machine: Machine) -> StructLayout:
     """Return the layout of a step: which sums, how many of them, whose channels, and where the pixel lies."""
-    place = place_layout(exact_log2(machine.result_bytes))
+    place = place_layout(exact_log2(machine.result_bytes), pooling=machine.max_pooling)
     return StructLayout({
         "tile": 2,
         "pixel": 2,
@@ -74,8 +82,14 @@ class _Position:
 
     def __init__(self, m: Module, machine: Machine, output: OutputSteps) -> None:
         address_width = exact_log2(machine.result_bytes)
-        self.x = AxisCursor(m, "x", address_width, 12, output.pixel_step)
-        self.y = AxisCursor(m, "y", address_width, 10, output.row_step)
+        self.x: AxisCursor | PixelCursor
+        self.y: AxisCursor | PixelCursor
+        if machine.max_pooling:
+            self.x = AxisCursor(m, "x", address_width, 12, output.pixel_step)
+            self.y = AxisCursor(m, "y", address_width, 10, output.row_step)
+        else:
+            self.x = PixelCursor(m, "x", address_width, output.pixel_step)
+            self.y = PixelCursor(m, "y", address_width, output.row_step)
         self.columns, self.rows = Countdown(m, "columns", 12), Countdown(m, "rows", 10)  # of tiles
         self.groups = Countdown(m, "groups", 12 - exact_log2(machine.lanes))
         self.tile = Signal(range(machine.tiles))
@@ -134,7 +148,8 @@ class OutputWalker(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         at = _Position(m, self.machine, self.output)
-        m.d.comb += [Cat(self.axes).eq(Cat(at.y.axis, at.x.axis))]
+        if isinstance(at.x, AxisCursor) and isinstance(at.y, AxisCursor):
+            m.d.comb += [Cat(self.axes).eq(Cat(at.y.axis, at.x.axis))]
         slices_end, tail = self._slices(m, at.groups)
         self._describe(m, at, slices_end)
         with m.FSM():
@@ -216,20 +231,20 @@ class OutputWalker(Component):
 
     def _load(self, m: Module, at: _Position, tail: Signal) -> None:
         """Go to the start of a run."""
-        run, width, pool = self.run.payload, self.output.width, self.pool
-        lanes = exact_log2(self.machine.lanes)
+        machine, run, width, pool = self.machine, self.run.payload, self.output.width, self.pool
+        lanes = exact_log2(machine.lanes)
+        halves = run.winograd if machine.winograd else Const(0)
         at.x.load(pooled=run.pooled, kernel=pool.kernel_x, stride=pool.stride_x, padding=pool.left,
                   windows=pool.width, size=width, base=0)
         at.y.load(pooled=run.pooled, kernel=pool.kernel_y, stride=pool.stride_y, padding=pool.top,
                   windows=pool.rows, size=run.rows, base=run.base)
-        at.columns.load((width - 1)[:12] >> run.winograd)
-        at.rows.load((run.rows - 1)[:10] >> run.winograd)
+        at.columns.load((width - 1)[:12] >> halves)
+        at.rows.load((run.rows - 1)[:10] >> halves)
         at.groups.load((run.channels - 1)[lanes:12])
         m.d.sync += [
-            self.winograd.eq(run.winograd),
-            self.residual.eq(run.residual),
-            self.table.eq(run.table),
-            self.table_slot.eq(run.table_slot),
+            *([self.winograd.eq(run.winograd)] if machine.winograd else []),
+            *([self.residual.eq(run.residual)] if machine.residual_adder else []),
+            *([self.table.eq(run.table), self.table_slot.eq(run.table_slot)] if machine.value_tables else []),
             self.signals.eq(run.signals),
             at.odd_width.eq(width[0]),
             at.odd_rows.eq(run.rows[0]),

@@ -35,15 +35,16 @@ def slot_layout(machine: Machine) -> StructLayout:
     """Return the layout of what follows a step down the pipeline.
 
     ``address`` and ``count``: the bytes it is about; ``read``: what they hold is wanted; ``merge``: their maximum
-    with the value is; ``write``: the outcome is stored.  ``residual`` and ``signals`` are left to the user.
+    with the value is; ``write``: the outcome is stored.  ``residual`` and ``signals`` are left to the user. What the
+    machine cannot ask for has no flag: without pooling every outcome is stored.
     """
+    pooling, residual = machine.max_pooling, machine.residual_adder
     return StructLayout({
         "address": exact_log2(machine.result_bytes),
         "count": range(machine.post_lanes + 1),
-        "read": 1,
-        "merge": 1,
-        "write": 1,
-        "residual": 1,
+        **({"read": 1} if pooling or residual else {}),
+        **({"merge": 1, "write": 1} if pooling else {}),
+        **({"residual": 1} if residual else {}),
         "signals": 2,
     })
 
@@ -85,6 +86,9 @@ class WindowSteps(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        if not self.machine.max_pooling:
+            self._pass(m)
+            return m
         axis_y, axis_x = self.axes
         vector = Signal.like(self.i.payload)
         back = Signal.like(vector.x)  # x of the first window
@@ -116,6 +120,25 @@ class WindowSteps(Component):
             with m.Else():
                 m.d.sync += [x.eq(back), *self._before(y, axis_y, self.output.row_step)]
         return m
+
+    def _pass(self, m: Module) -> None:
+        """Make one step of each vector: without windows every pixel is one of its own."""
+        vector, o = Signal.like(self.i.payload), self.o.payload
+        shared = ("tile", "pixel", "slice", "group", "count", "ends_tiles", "ends_run")
+        m.d.comb += [
+            *(o[name].eq(vector[name]) for name in shared),
+            o.fresh.eq(1),
+            o.covered.eq(1),
+            o.first.eq(1),
+            o.y.eq(vector.y.address),
+            o.x.eq(vector.x.address),
+            self.o.valid.eq(self.busy),
+            self.i.ready.eq(~self.busy | self.o.ready),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += self.busy.eq(self.i.valid)
+            with m.If(self.i.valid):
+                m.d.sync += vector.eq(self.i.payload)
 
     @staticmethod
     def _before(place: View, axis: PoolingAxis, step: Value) -> list[object]:
@@ -161,6 +184,7 @@ class MaxPoolUnit(Component):
     def __init__(self, machine: Machine) -> None:
         slot = slot_layout(machine)
         values = ArrayLayout(8, machine.post_lanes)
+        self.machine = machine
         self.lanes = machine.post_lanes
         super().__init__({
             "i": In(flow(slot)),
@@ -182,7 +206,7 @@ class MaxPoolUnit(Component):
             pipe.step()
             stages.append((pipe.valid, pipe.slot))
         m.d.comb += [
-            self.read.valid.eq(stages[1][0] & stages[1][1].read),
+            self.read.valid.eq(stages[1][0] & stages[1][1].read if "read" in self.i.payload.shape().members else 0),
             self.read.payload.address.eq(stages[1][1].address),
             self.read.payload.count.eq(stages[1][1].count),
             self.due.valid.eq(stages[self.VALUE][0]),
@@ -191,6 +215,14 @@ class MaxPoolUnit(Component):
             self.o.payload.slot.eq(stages[-1][1]),
             self.o.payload.data.eq(outcome),
         ]
+
+        if not self.machine.max_pooling:
+            held = Signal(self.value.shape(), reset_less=True)
+            with m.If(stages[self.VALUE][0]):
+                m.d.sync += held.eq(self.value)
+            with m.If(stages[self.VALUE + 1][0]):
+                m.d.sync += outcome.eq(held)
+            return m
 
         # same[k]: the slot k before this one, counted at the input, writes what this one merges with.
         same = {}

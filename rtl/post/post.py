@@ -9,8 +9,6 @@ What is issued is never held up: the issue alone waits, for sums.  The slot, whi
 beside it.  A value table takes values before the pool, or sums behind the residual add, and their slots wait for it.
 """
 
-from collections.abc import Iterator
-
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout, View
@@ -18,34 +16,22 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 from amaranth.utils import exact_log2
 
+from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
-from tilewright.rtl.arithmetic.residual_add import SETTINGS
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
+from tilewright.rtl.post.post_settings import CLAMP, OFFSET, SCALE, assign, residual_settings
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
-from tilewright.rtl.stream.commands import Command, flag, is_command, operands
+from tilewright.rtl.stream.commands import Command, flag, is_command
 from tilewright.rtl.stream.queues import dequeue, enqueue
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["CLAMP", "OFFSET", "SCALE", "PostUnit"]
-
-CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
-"""Operands of ``act.set_clamp``."""
-
-SCALE = StructLayout({name: SETTINGS.members[name] for name in ("mantissa_a", "shift_a", "mantissa_b", "shift_b")})
-"""Operands of ``act.set_residual_scale``."""
-
-OFFSET = StructLayout({
-    **{name: SETTINGS.members[name] for name in ("offset_mantissa", "offset_shift", "offset_negative", "unsigned")},
-    "residual_low": signed(8), "residual_high": signed(8), "own_second": 1,
-})
-"""Operands of ``act.set_residual_offset``."""
-
+__all__ = ["PostUnit"]
 
 class PostUnit(Component):
     """Take the sums of MAC commands through requantisation, residual add, table and max pooling to the result buffer.
@@ -97,20 +83,21 @@ class PostUnit(Component):
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
 
-    def __init__(self, machine: Machine, *, sums_latency: int = MacUnit.SUMS_LATENCY) -> None:
+    def __init__(self, machine: Machine, *, sums_latency: int | None = None) -> None:
+        sums_latency = MacUnit.sums_latency_of(machine) if sums_latency is None else sums_latency
         if sums_latency < ParameterBuffer.LATENCY:
             raise ValueError(f"PostUnit sums_latency must be at least {ParameterBuffer.LATENCY}, not {sums_latency!r}")
         self.machine = machine
         self.sums_latency = sums_latency
         self.value_latency = sums_latency + self.VALUE_LATENCY
         self.latency = self.value_latency + self.POOL_LATENCY
-        self._residual = ResidualStage(machine)
-        self.interval = self._residual.interval
-        self.residual_latency = self.value_latency + self._residual.latency
+        self._residual = ResidualStage(machine) if machine.residual_adder else None
+        self.interval = ResidualStage.interval_of(machine)
+        self.residual_latency = self.value_latency + ResidualStage.LATENCY + self.interval
         request = StructLayout({"tile": 2, "pixel": 2, "slice": range(machine.lanes // machine.post_lanes),
                                 "winograd": 1})
         self._buffer, self._parameters = ResultBuffer(machine), ParameterBuffer(machine)
-        self._tables = ValueTables(machine)
+        self._tables = ValueTables(machine) if machine.value_tables else None
         buffer, parameters = self._buffer.signature.members, self._parameters.signature.members
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -119,7 +106,7 @@ class PostUnit(Component):
             "sums_response": In(flow(ArrayLayout(32, machine.post_lanes))),
             "sums_done": Out(1),
             "parameter_write": parameters["write"],
-            "table_write": self._tables.signature.members["write"],
+            "table_write": In(flow(StructLayout({"index": 16, "data": 8 * machine.bus_bytes}))),
             "residual_write": buffer["residual_write"],
             "store_read": buffer["store_read"],
             "store_data": buffer["store_data"],
@@ -144,7 +131,9 @@ class PostUnit(Component):
         m.submodules.windows = windows = WindowSteps(machine)
         m.submodules.parameters = parameters = self._parameters
         m.submodules.pool = pool = MaxPoolUnit(machine)
-        m.submodules.residual = residual = self._residual
+        residual = self._residual
+        if residual is not None:
+            m.submodules.residual = residual
         m.submodules.buffer = buffer = self._buffer
         walking = self._connect_walk(m, walker, windows)
         for name in ("residual_write", "store_read", "store_data"):
@@ -159,14 +148,19 @@ class PostUnit(Component):
 
         count = self._slot(m, issue, walker, windows, parameters, pool)
         value, comes = self._requantise(m, parameters, clamp, count)
-        tables, added = self._map(m, walker, value, comes, residual.o)
+        tables, added = self._map(m, walker, value, comes, None if residual is None else residual.o)
         m.d.comb += [
-            Cat(pool.value).eq(Mux(walker.table, Cat(tables.o), value)),
+            Cat(pool.value).eq(value if tables is None else Mux(walker.table, Cat(tables.o), value)),
             Cat(pool.old).eq(Cat(buffer.post_data)),
-            residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
-            residual.i.payload.slot.eq(pool.due.payload),
-            Cat(residual.i.payload.own).eq(value),
-            Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
+        ]
+        if residual is not None:
+            m.d.comb += [
+                residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
+                residual.i.payload.slot.eq(pool.due.payload),
+                Cat(residual.i.payload.own).eq(value),
+                Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
+            ]
+        m.d.comb += [
             buffer.post_read.valid.eq(pool.read.valid),
             buffer.post_read.payload.eq(pool.read.payload),
         ]
@@ -187,22 +181,24 @@ class PostUnit(Component):
         ]
         return walking
 
-    def _write(self, m: Module, walker: OutputWalker, pool: MaxPoolUnit, added: PureInterface,
+    def _write(self, m: Module, walker: OutputWalker, pool: MaxPoolUnit, added: PureInterface | None,
                finished: Signal) -> None:
         """Write what comes out of the pool or the residual add to the result buffer, count and signal it."""
         buffer = self._buffer
         # Never both at once: nothing is on its way when a run is of the other kind than the one before it.
-        pooled = pool.o.valid & ~pool.o.payload.slot.residual
+        pooled = pool.o.valid if added is None else pool.o.valid & ~pool.o.payload.slot.residual
         written = Signal.like(pool.o.payload)
+        from_pool = pool.o.payload.as_value()
+        mapped = self.requantized if added is None else Mux(walker.residual, self.residual_added, self.requantized)
         m.d.comb += [
-            finished.eq(pooled | added.valid),
-            written.eq(Mux(added.valid, added.payload.as_value(), pool.o.payload.as_value())),
-            buffer.post_write.valid.eq(finished & written.slot.write),
+            finished.eq(pooled if added is None else pooled | added.valid),
+            written.eq(from_pool if added is None else Mux(added.valid, added.payload.as_value(), from_pool)),
+            buffer.post_write.valid.eq(finished & written.slot.write if self.machine.max_pooling else finished),
             buffer.post_write.payload.address.eq(written.slot.address),
             buffer.post_write.payload.count.eq(written.slot.count),
             buffer.post_write.payload.data.eq(written.data),
-            self.residual_added.eq(Mux(added.valid, written.slot.count, 0)),
-            self.table_read.eq(Mux(walker.table, Mux(walker.residual, self.residual_added, self.requantized), 0)),
+            self.residual_added.eq(0 if added is None else Mux(added.valid, written.slot.count, 0)),
+            self.table_read.eq(Mux(walker.table, mapped, 0) if self.machine.value_tables else 0),
             self.result_read_bytes.eq(buffer.bytes_read),
             self.result_written_bytes.eq(buffer.bytes_written),
         ]
@@ -210,21 +206,16 @@ class PostUnit(Component):
         signals = Cat(self.out_ready_signal, self.par_free_signal)
         m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
 
-    def _commands(self, m: Module, walker: OutputWalker, windows: WindowSteps, residual: ResidualStage, walking: Value,
-                  in_flight: Value) -> Signal:
+    def _commands(self, m: Module, walker: OutputWalker, windows: WindowSteps, residual: ResidualStage | None,
+                  walking: Value, in_flight: Value) -> Signal:
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
         drained = in_flight == 0
         clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
         output, pool = Signal(OutputSteps), Signal(PoolingWindow)
         m.d.comb += [walker.output.eq(output), walker.pool.eq(pool), windows.output.eq(output)]
-        m.d.comb += [
-            *(residual.settings[name].eq(scale[name]) for name in scale.shape().members),
-            *(residual.settings[name].eq(offset[name]) for name in offset.shape().members if name in SETTINGS.members),
-            residual.settings.low.eq(offset.residual_low),
-            residual.settings.high.eq(offset.residual_high),
-            residual.own_second.eq(offset.own_second),
-        ]
+        if residual is not None:
+            m.d.comb += residual_settings(residual, scale, {name: offset[name] for name in offset.shape().members})
 
         settings = (
             ("act", "set_output", output, ~walking),
@@ -234,25 +225,27 @@ class PostUnit(Component):
             ("act", "set_residual_offset", offset, ~walking & drained),
         )
         for mnemonic, variant, target, allowed in settings:
+            if lacks(self.machine, mnemonic, variant) is not None:
+                continue
             with m.If(is_command(head, mnemonic, variant)):
                 m.d.comb += self.commands.ready.eq(allowed)
                 with m.If(self.commands.valid & allowed):
-                    m.d.sync += _assign(target, head, mnemonic, variant)
+                    m.d.sync += assign(target, head, mnemonic, variant)
 
         run = walker.run.payload
-        m.d.comb += _assign(run, head, "act", "run")
+        m.d.comb += assign(run, head, "act", "run")
         flags = {name: head.flags[flag("act", "run", name)]
                  for name in ("wait_out_free", "wait_res_ready", "signal_out_ready", "signal_par_free")}
         m.d.comb += run.signals.eq(Cat(flags["signal_out_ready"], flags["signal_par_free"]))
         # What is asked of the head of the queue comes from registers: a run starts a cycle after it has come, at most.
-        kind, kind_before = (Cat(each.residual, each.table, each.table_slot) for each in (run, walker))
+        kind, kind_before = (Cat(*self._kind(each)) for each in (run, walker))
         seen, same_kind, waits_out_free, waits_res_ready, start = (
             Signal(name=name) for name in ("seen", "same_kind", "waits_out_free", "waits_res_ready", "start"))
         m.d.sync += [
             seen.eq(self.commands.valid & is_command(head, "act", "run") & ~start),
             same_kind.eq(kind == kind_before),
             waits_out_free.eq(flags["wait_out_free"]),
-            waits_res_ready.eq(flags["wait_res_ready"]),
+            waits_res_ready.eq(flags["wait_res_ready"] if residual is not None else 0),
         ]
         available = (self.out_free_available | ~waits_out_free) & (self.res_ready_available | ~waits_res_ready)
         m.d.comb += [
@@ -265,16 +258,22 @@ class PostUnit(Component):
             m.d.comb += self.commands.ready.eq(1)
         return clamp
 
+    def _kind(self, run: PureInterface | View) -> list[Value]:
+        """Return what runs must have in common to follow one another without a gap."""
+        residual = [run.residual] if self.machine.residual_adder else []
+        return residual + ([run.table, run.table_slot] if self.machine.value_tables else [])
+
     def _issue(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Value:
         """Let steps go, fresh ones when there are sums; return a value that is high when one does."""
         step, request = windows.o.payload, self.sums_request
         issue = windows.o.valid & windows.o.ready
         fresh = issue & step.fresh
         rest = Signal(range(self.interval))  # cycles until the residual adders are free for another vector
-        with m.If(issue & walker.residual):
-            m.d.sync += rest.eq(self.interval - 1)
-        with m.Elif(rest != 0):
-            m.d.sync += rest.eq(rest - 1)
+        if self.machine.residual_adder:
+            with m.If(issue & walker.residual):
+                m.d.sync += rest.eq(self.interval - 1)
+            with m.Elif(rest != 0):
+                m.d.sync += rest.eq(rest - 1)
         m.d.comb += [
             windows.o.ready.eq((~step.fresh | self.sums_available) & (rest == 0)),
             request.valid.eq(fresh),
@@ -315,11 +314,17 @@ class PostUnit(Component):
             elif stage < self.value_latency - MaxPoolUnit.VALUE:
                 pipe.step()
         slot, waits = Signal.like(pool.i.payload), Signal()
-        m.d.comb += [
-            waits.eq(walker.table & ~walker.residual),
-            slot.read.eq(pipe.merge | pipe.residual),
-            *(slot[name].eq(getattr(pipe, name)) for name in slot.shape().members if name != "read"),
-        ]
+        has_tables, has_residual = machine.value_tables, machine.residual_adder
+        if has_tables:
+            m.d.comb += waits.eq(walker.table & ~walker.residual if has_residual else walker.table)
+        if machine.max_pooling:
+            m.d.comb += slot.read.eq(pipe.merge | pipe.residual if has_residual else pipe.merge)
+        elif has_residual:
+            m.d.comb += slot.read.eq(pipe.residual)
+        m.d.comb += [slot[name].eq(getattr(pipe, name)) for name in slot.shape().members if name != "read"]
+        if not has_tables:
+            m.d.comb += [pool.i.valid.eq(pipe.valid), pool.i.payload.eq(slot.as_value())]
+            return sums
         late = Pipeline(m, pipe.valid & waits, prefix="waiting_", slot=slot)
         for _ in range(self.TABLE_LATENCY):
             late.step()
@@ -352,15 +357,21 @@ class PostUnit(Component):
         return Cat(value), comes
 
     def _map(self, m: Module, walker: OutputWalker, value: Value, comes: Value,
-             sums: PureInterface) -> tuple[ValueTables, PureInterface]:
+             sums: PureInterface | None) -> tuple[ValueTables | None, PureInterface | None]:
         """Map values, or sums of the residual add, by the table; return the tables, and the sums that go on."""
-        m.submodules.tables = tables = self._tables
+        tables = self._tables
+        if tables is None:
+            return None, sums
+        m.submodules.tables = tables
         connect(m, flipped(self.table_write), tables.write)
         m.d.comb += [
             tables.slot.eq(walker.table_slot),
-            tables.i.valid.eq(walker.table & Mux(walker.residual, sums.valid, comes)),
-            Cat(tables.i.payload).eq(Mux(walker.residual, Cat(sums.payload.data), value)),
+            tables.i.valid.eq(walker.table & (comes if sums is None else Mux(walker.residual, sums.valid, comes))),
+            Cat(tables.i.payload).eq(
+                value if sums is None else Mux(walker.residual, Cat(sums.payload.data), value)),
         ]
+        if sums is None:
+            return tables, None
         late = Pipeline(m, sums.valid & walker.table, prefix="mapping_", slot=sums.payload.slot)
         for _ in range(tables.LATENCY):
             late.step()
@@ -369,10 +380,3 @@ class PostUnit(Component):
         with m.If(walker.table):
             m.d.comb += [added.payload.slot.eq(late.slot), added.payload.data.eq(tables.o)]
         return tables, added
-
-
-def _assign(target: View, command: Command, mnemonic: str, variant: str) -> Iterator[object]:
-    """Return the assignments of the operands of ``command`` to the members of ``target`` named like them."""
-    for operand, layout in zip((command.rs1, command.rs2), operands(mnemonic, variant), strict=True):
-        view = layout(operand)
-        yield from (target[name].eq(view[name]) for name in layout.members if not name.startswith("_"))

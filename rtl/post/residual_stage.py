@@ -37,10 +37,15 @@ class ResidualStage(Component):
     LATENCY = ResidualAdd.LATENCY + 1
     """Of a vector, less the interval."""
 
+    @staticmethod
+    def interval_of(machine: Machine) -> int:
+        """Return the least cycles from one vector to the next."""
+        return machine.post_lanes // max(1, machine.post_lanes // 4)
+
     def __init__(self, machine: Machine) -> None:
         self.lanes = machine.post_lanes
-        self.adders = max(1, machine.post_lanes // 4)
-        self.interval = self.lanes // self.adders
+        self.interval = self.interval_of(machine)
+        self.adders = self.lanes // self.interval
         self.latency = self.interval + self.LATENCY
         self.slot = slot_layout(machine)
         values = ArrayLayout(8, self.lanes)

@@ -33,6 +33,12 @@ RUNS = 2
 """Runs queued behind the front, for the same reason."""
 
 
+def _word_layout(machine: Machine) -> StructLayout:
+    """Return the layout of a word from the result buffer: to memory, or with chaining perhaps elsewhere."""
+    chained = {"to_memory": 1} if machine.chaining else {}
+    return StructLayout({"data": 8 * machine.bus_bytes, "strobe": machine.bus_bytes, **chained})
+
+
 class _ResultReader(wiring.Component):
     """Read runs from the result buffer, a word per cycle, never more words than its user has room for.
 
@@ -51,14 +57,15 @@ class _ResultReader(wiring.Component):
     LATENCY = 1
     """From a run to its first read."""
 
-    def __init__(self, bus_bytes: int, room: int) -> None:
-        self.bus_bytes = bus_bytes
+    def __init__(self, machine: Machine, room: int) -> None:
+        self.machine = machine
+        self.bus_bytes = bus_bytes = machine.bus_bytes
         self.room = room
         super().__init__({
-            "runs": In(stream.Signature(run_layout(bus_bytes))),
+            "runs": In(stream.Signature(run_layout(machine))),
             "read": Out(stream.Signature(20)),
             "data": In(flow(8 * bus_bytes)),
-            "o": Out(flow(StructLayout({"data": 8 * bus_bytes, "strobe": bus_bytes, "to_memory": 1}))),
+            "o": Out(flow(_word_layout(machine))),
             "returned": In(1),
             "out_free_signal": Out(1),
             "res_free_signal": Out(1),
@@ -67,7 +74,7 @@ class _ResultReader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        run = Signal(run_layout(self.bus_bytes), reset_less=True)  # source and words count on
+        run = Signal(run_layout(self.machine), reset_less=True)  # source and words count on
         active, on_first, on_last, asks = Signal(), Signal(), Signal(), Signal()
         under_way = Signal(range(self.room + 1))
         m.d.comb += [
@@ -96,7 +103,8 @@ class _ResultReader(wiring.Component):
         with m.If(~asks & self.returned):
             m.d.sync += under_way.eq(under_way - 1)
 
-        note = StructLayout({"strobe": self.bus_bytes, "to_memory": 1, "out_free": 1, "res_free": 1})
+        chained = {"to_memory": 1} if self.machine.chaining else {}
+        note = StructLayout({"strobe": self.bus_bytes, **chained, "out_free": 1, "res_free": 1})
         noted, arrived = Signal(note), Signal(note)
         m.submodules.notes = notes = SyncFIFO(width=note.size, depth=self.room)
         ones = (1 << self.bus_bytes) - 1
@@ -104,7 +112,7 @@ class _ResultReader(wiring.Component):
         up_to_last = Mux(on_last, Cat(lane <= run.last_lane for lane in range(self.bus_bytes)), ones)
         m.d.comb += [
             noted.strobe.eq(from_first & up_to_last),
-            noted.to_memory.eq(run.to_memory),
+            *([noted.to_memory.eq(run.to_memory)] if chained else []),
             noted.out_free.eq(run.out_free & on_last),
             noted.res_free.eq(run.res_free & on_last),
             notes.w_data.eq(noted),
@@ -114,7 +122,7 @@ class _ResultReader(wiring.Component):
             self.o.valid.eq(self.data.valid),
             self.o.payload.data.eq(self.data.payload),
             self.o.payload.strobe.eq(arrived.strobe),
-            self.o.payload.to_memory.eq(arrived.to_memory),
+            *([self.o.payload.to_memory.eq(arrived.to_memory)] if chained else []),
         ]
         m.d.sync += [
             self.out_free_signal.eq(self.data.valid & arrived.out_free),
@@ -135,25 +143,26 @@ class _LocalWriter(wiring.Component):
     busy : ``Out(1)``
     """
 
-    def __init__(self, bus_bytes: int, depth: int) -> None:
-        self.bus_bytes = bus_bytes
+    def __init__(self, machine: Machine, depth: int) -> None:
+        self.bus_bytes = bus_bytes = machine.bus_bytes
+        self.blocked = machine.winograd
         self.depth = depth
         super().__init__({
-            "runs": In(stream.Signature(run_layout(bus_bytes))),
+            "runs": In(stream.Signature(run_layout(machine))),
             "words": In(stream.Signature(8 * bus_bytes)),
-            "o": Out(stream.Signature(StructLayout({
-                "blocked": 1, "address": 20, "count": 5, "data": 8 * bus_bytes}))),
+            "o": Out(activation_write_stream(machine)),
             "act_ready_signal": Out(1),
             "busy": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        layout = {"layout": 1} if self.blocked else {}
         kept = StructLayout({
-            "target": 20, "words": 16, "last_lane": range(self.bus_bytes), "layout": 1, "act_ready": 1})
+            "target": 20, "words": 16, "last_lane": range(self.bus_bytes), **layout, "act_ready": 1})
         m.submodules.queue = queue = SyncFIFO(width=kept.size, depth=self.depth)
-        m.submodules.writer = writer = RowWriter(self.bus_bytes, tag=1, splits=False)
-        pushed, segment = Signal(kept), Signal(segment_layout(self.bus_bytes, 1))
+        m.submodules.writer = writer = RowWriter(self.bus_bytes, tag=1, splits=False, blocked=self.blocked)
+        pushed, segment = Signal(kept), Signal(segment_layout(self.bus_bytes, 1, blocked=self.blocked))
         head, write = kept(queue.r_data), writer.o.payload
         m.d.comb += [
             *[pushed[name].eq(self.runs.payload[name]) for name in kept.members],
@@ -163,7 +172,7 @@ class _LocalWriter(wiring.Component):
             segment.address.eq(head.target),
             segment.words.eq(head.words),
             segment.last_lane.eq(head.last_lane),
-            segment.layout.eq(head.layout),
+            *([segment.layout.eq(head.layout)] if layout else []),
             segment.fresh.eq(1),
             segment.tag.eq(head.act_ready),
             writer.segments.payload.eq(segment),
@@ -172,7 +181,7 @@ class _LocalWriter(wiring.Component):
             self.busy.eq(queue.r_rdy | writer.busy),
 
             self.o.valid.eq(writer.o.valid),
-            self.o.payload.blocked.eq(write.layout == BLOCKED),
+            *([self.o.payload.blocked.eq(write.layout == BLOCKED)] if self.blocked else []),
             *[self.o.payload[name].eq(write[name]) for name in ("address", "count", "data")],
             writer.o.ready.eq(self.o.ready),
         ]
@@ -273,13 +282,15 @@ class StoreUnit(wiring.Component):
         m = Module()
         bus = self.machine.bus_bytes
         until_halt = ResetInserter(self.halt)
-        word = StructLayout({"data": 8 * bus, "strobe": bus, "to_memory": 1})
-        m.submodules.front = front = until_halt(StoreFront(bus))
+        word = _word_layout(self.machine)
+        m.submodules.front = front = until_halt(StoreFront(self.machine))
         m.submodules.record = record = until_halt(StatusRecord(bus))
-        m.submodules.reader = reader = until_halt(_ResultReader(bus, self.WORDS))
+        m.submodules.reader = reader = until_halt(_ResultReader(self.machine, self.WORDS))
         m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
         m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
-        m.submodules.writer = writer = until_halt(_LocalWriter(bus, self.SEGMENTS))
+        writer = None
+        if self.machine.chaining:
+            m.submodules.writer = writer = until_halt(_LocalWriter(self.machine, self.SEGMENTS))
 
         pass_until(m, self.halt, self.commands, front.commands)
         m.d.comb += [
@@ -291,7 +302,7 @@ class StoreUnit(wiring.Component):
             record.start.eq(front.record),
         ]
         connect(m, record.counters, wiring.flipped(self.counters))
-        runs = until_halt(SyncFIFO(width=run_layout(bus).size, depth=RUNS))
+        runs = until_halt(SyncFIFO(width=run_layout(self.machine).size, depth=RUNS))
         m.submodules.runs = runs
         self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
 
@@ -302,51 +313,55 @@ class StoreUnit(wiring.Component):
         m.d.comb += [
             words.w_data.eq(reader.o.payload),
             words.w_en.eq(reader.o.valid),
-            words.r_en.eq(Mux(head.to_memory, bus_takes, writer.words.ready)),
+            words.r_en.eq(bus_takes if writer is None else Mux(head.to_memory, bus_takes, writer.words.ready)),
             reader.returned.eq(words.r_en & words.r_rdy),
-            writer.words.payload.eq(head.data),
-            writer.words.valid.eq(words.r_rdy & ~head.to_memory),
         ]
-        connect(m, writer.o, wiring.flipped(self.activation_write))
+        if writer is not None:
+            m.d.comb += [
+                writer.words.payload.eq(head.data),
+                writer.words.valid.eq(words.r_rdy & ~head.to_memory),
+            ]
+            connect(m, writer.o, wiring.flipped(self.activation_write))
 
         empty, signals = Signal(), Signal()
         m.d.comb += [
-            empty.eq(~(runs.r_rdy | reader.busy | writer.busy
+            empty.eq(~(runs.r_rdy | reader.busy | (0 if writer is None else writer.busy)
                        | requests.r_rdy | record.busy | self.write_data.valid)),
             front.settled.eq(empty & self.writer_idle),
             self.out_free_signal.eq(reader.out_free_signal),
             self.res_free_signal.eq(reader.res_free_signal),
-            self.act_ready_signal.eq(writer.act_ready_signal),
+            *([] if writer is None else [self.act_ready_signal.eq(writer.act_ready_signal)]),
             signals.eq(self.out_free_signal | self.res_free_signal | self.act_ready_signal),
             self.busy.eq((front.busy | ~empty | signals) & ~self.halt),
             self.activation_written_bytes.eq(
+                0 if writer is None else
                 Mux(self.activation_write.valid & self.activation_write.ready, writer.o.payload.count, 0)),
         ]
         return m
 
     def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: _ResultReader, requests: SyncFIFO,
-               writer: _LocalWriter, *, record_beats: int) -> None:
+               writer: _LocalWriter | None, *, record_beats: int) -> None:
         """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
         bits = exact_log2(self.machine.bus_bytes)
-        run = run_layout(self.machine.bus_bytes)(runs.r_data)
+        run = run_layout(self.machine)(runs.r_data)
+        to_memory = Const(1) if writer is None else run.to_memory
         has_room, passes = Signal(), Signal()
         asked, request = Signal(BusRequest), Signal(BusRequest)
         enqueue(m, front.runs, runs)
         m.d.comb += [
-            has_room.eq(Mux(run.to_memory, requests.w_rdy, writer.runs.ready)),
+            has_room.eq(requests.w_rdy if writer is None else Mux(to_memory, requests.w_rdy, writer.runs.ready)),
             passes.eq(runs.r_rdy & has_room & reader.runs.ready),
             runs.r_en.eq(has_room & reader.runs.ready),
             reader.runs.payload.eq(run),
             reader.runs.valid.eq(runs.r_rdy & has_room),
-            writer.runs.payload.eq(run),
-            writer.runs.valid.eq(passes & ~run.to_memory),
+            *([] if writer is None else [writer.runs.payload.eq(run), writer.runs.valid.eq(passes & ~to_memory)]),
 
             asked.address.eq(Mux(front.record, front.record_address, run.target)),
             asked.beats.eq(Mux(front.record, record_beats, run.words)),
             request.address.eq(Cat(Const(0, bits), asked.address[bits:])),
             request.beats.eq(asked.beats),
             requests.w_data.eq(request),
-            requests.w_en.eq(front.record | (passes & run.to_memory)),
+            requests.w_en.eq(front.record | (passes & to_memory)),
         ]
         dequeue(m, requests, self.write_request)
 
@@ -357,6 +372,7 @@ class StoreUnit(wiring.Component):
         bus takes those that its bursts lack.
         """
         bus = self.machine.bus_bytes
+        to_memory = head.to_memory if self.machine.chaining else Const(1)
         free, takes = Signal(), Signal()
         count = Signal(range(bus + 1))  # of the bytes in the register
         m.d.comb += [
@@ -368,7 +384,7 @@ class StoreUnit(wiring.Component):
         with m.If(free):
             strobe = Mux(self.halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
             m.d.sync += [
-                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & head.to_memory) | self.halt),
+                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & to_memory) | self.halt),
                 self.write_data.payload.data.eq(Mux(record.busy, record.o.payload, head.data)),
                 self.write_data.payload.strobe.eq(strobe),
                 count.eq(sum(strobe[k] for k in range(bus))),

@@ -1,11 +1,12 @@
 """The front of the store unit: commands to runs of bytes in the result buffer and where each of them goes."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.load.row_writer import BLOCKED
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.turn_counter import TurnCounter
@@ -23,17 +24,22 @@ COMPLETE = flag("sta", "memory", "signal_mem_ready")
 assert COMPLETE == flag("sta", "linear", "signal_act_ready") == flag("sta", "blocked", "signal_act_ready")
 
 
-def run_layout(bus_bytes: int) -> StructLayout:
+def run_layout(machine: Machine) -> StructLayout:
     """Return the layout of a run.
 
     ``words`` of the bus, or writes to the activation buffer; ``source`` is the place in the result buffer of the
     first word's lane 0, ``first_lane`` the lane of the first byte, which is 0 unless ``to_memory``. ``target`` is
     the address in memory, or in the activation buffer in ``layout``. The flags are set on a command's last run.
+    Without chaining all go to memory, and have no ``to_memory``, ``layout`` and ``act_ready``.
     """
-    lane = range(bus_bytes)
+    lane = range(machine.bus_bytes)
+    chained, layout, ready = {}, {}, {}
+    if machine.chaining:
+        chained, ready = {"to_memory": 1}, {"act_ready": 1}
+        layout = {"layout": 1} if machine.winograd else {}
     return StructLayout({
-        "source": 20, "target": 32, "words": 16, "first_lane": lane, "last_lane": lane, "to_memory": 1, "layout": 1,
-        "res_free": 1, "out_free": 1, "act_ready": 1,
+        "source": 20, "target": 32, "words": 16, "first_lane": lane, "last_lane": lane, **chained, **layout,
+        "res_free": 1, "out_free": 1, **ready,
     })
 
 
@@ -46,7 +52,7 @@ class StoreFront(wiring.Component):
     -------
     commands, out_ready_available, out_ready_take, mem_ready_signal
         As of `StoreUnit`.
-    runs : ``Out(stream.Signature(run_layout(bus_bytes)))``
+    runs : ``Out(stream.Signature(run_layout(machine)))``
     settled : ``In(1)``
         Nothing that was passed on is under way, and memory has acknowledged it.
     record : ``Out(1)``, record_address : ``Out(32)``
@@ -57,14 +63,15 @@ class StoreFront(wiring.Component):
 
     LATENCY = 2
 
-    def __init__(self, bus_bytes: int) -> None:
-        self.bus_bytes = bus_bytes
+    def __init__(self, machine: Machine) -> None:
+        self.bus_bytes = bus_bytes = machine.bus_bytes
+        self.chaining, self.blocked = machine.chaining, machine.chaining and machine.winograd
         super().__init__({
             "commands": In(stream.Signature(Command)),
             "out_ready_available": In(1),
             "out_ready_take": Out(1),
             "mem_ready_signal": Out(1),
-            "runs": Out(stream.Signature(run_layout(bus_bytes))),
+            "runs": Out(stream.Signature(run_layout(machine))),
             "settled": In(1),
             "record": Out(1),
             "record_address": Out(32),
@@ -126,16 +133,19 @@ class StoreFront(wiring.Component):
             run.words.eq(end[bits:]),
             run.first_lane.eq(self.lane),
             run.last_lane.eq(end[:bits]),
-            run.to_memory.eq(self.to_memory),
-            run.layout.eq(self.layout),
-            *[run[name].eq(self.signals[name] & self.is_end) for name in ("res_free", "out_free", "act_ready")],
+            *([run.to_memory.eq(self.to_memory)] if self.chaining else []),
+            *([run.layout.eq(self.layout)] if self.blocked else []),
+            *[run[name].eq(self.signals[name] & self.is_end) for name in ("res_free", "out_free", "act_ready")
+              if name in run.shape().members],
         ]
 
     def _step(self, m: Module, step: Value) -> None:
         """Hand one run over, and move on to the next of the row, or to the next row."""
-        is_blocked = self.layout == BLOCKED
+        is_blocked = self.layout == BLOCKED if self.blocked else Const(0)
         next_row_source, next_row_target = Signal(20), Signal(32)
-        lane = Mux(self.to_memory, self.run_target[:exact_log2(self.bus_bytes)], 0)
+        lane = self.run_target[:exact_log2(self.bus_bytes)]
+        if self.chaining:
+            lane = Mux(self.to_memory, lane, 0)
         m.d.comb += [
             next_row_source.eq(self.row_source + self.row_step),
             # A block holds four rows, and four pixels of a row.
@@ -155,8 +165,7 @@ class StoreFront(wiring.Component):
                     self.run_source.eq(next_row_source),
                     self.row_target.eq(next_row_target),
                     self.run_target.eq(next_row_target),
-                    self.x.eq(self.first_x),
-                    self.y.eq(self.y + 1),
+                    *([self.x.eq(self.first_x), self.y.eq(self.y + 1)] if self.blocked else []),
                     self.running.eq(~self.rows.last),
                 ]
                 self.rows.step(m)
@@ -166,7 +175,7 @@ class StoreFront(wiring.Component):
                     self.run_source.eq(self.run_source + self.chunk_step),
                     self.run_target.eq(
                         self.run_target + Mux(is_blocked & (self.x != 3), 0, self.target_chunk_step)),
-                    self.x.eq(self.x + 1),
+                    *([self.x.eq(self.x + 1)] if self.blocked else []),
                 ]
                 self.row_runs.step(m)
 
@@ -185,12 +194,12 @@ class StoreFront(wiring.Component):
     def _take(self, m: Module, free: Value) -> None:
         """Start a command that moves data once the semaphore it waits for is available."""
         command = self.commands.payload
-        is_memory = is_command(command, "sta", "memory")
-        is_blocked = is_command(command, "sta", "blocked")
+        is_memory = is_command(command, "sta", "memory") if self.chaining else Const(1)
+        is_blocked = is_command(command, "sta", "blocked") if self.blocked else Const(0)
         is_status = is_command(command, "sta", "status")
         starts, moves, waits = Signal(), Signal(), Signal()
         m.d.comb += [
-            moves.eq(is_command(command, "sta", *MOVES)),
+            moves.eq(is_command(command, "sta", *(MOVES if self.chaining else MOVES[:1]))),
             waits.eq(moves & command.flags[WAITS]),
             starts.eq(self.commands.valid & free & moves & (~waits | self.out_ready_available)),
             self.out_ready_take.eq(starts & waits),
@@ -199,23 +208,23 @@ class StoreFront(wiring.Component):
         memory, source = views(command, "sta", "memory")
         local, _ = views(command, "sta", "blocked")
         tells = command.flags[COMPLETE]
-        target = Mux(is_memory, memory.address, local.target + Mux(is_blocked, local.channel << 8, 0))
+        target = memory.address
+        if self.chaining:
+            target = Mux(is_memory, memory.address, local.target + Mux(is_blocked, local.channel << 8, 0))
         with m.If(starts):
             m.d.sync += [
                 self.running.eq(1),
-                self.to_memory.eq(is_memory),
-                self.layout.eq(is_blocked),
+                *([self.to_memory.eq(is_memory)] if self.chaining else []),
+                *([self.layout.eq(is_blocked)] if self.blocked else []),
                 self.signals.res_free.eq(command.flags[RES_FREE]),
                 self.signals.out_free.eq(command.flags[OUT_FREE]),
-                self.signals.act_ready.eq(~is_memory & tells),
+                *([self.signals.act_ready.eq(~is_memory & tells)] if self.chaining else []),
                 self.acknowledges.eq(is_memory & tells),
                 self.row_source.eq(source.base),
                 self.run_source.eq(source.base),
                 self.row_target.eq(target),
                 self.run_target.eq(target),
-                self.first_x.eq(local.x),
-                self.x.eq(local.x),
-                self.y.eq(local.y),
+                *([self.first_x.eq(local.x), self.x.eq(local.x), self.y.eq(local.y)] if self.blocked else []),
             ]
             self.rows.load(m, source.rows)
             self.row_runs.load(m, self.chunks, once=self.one_chunk)

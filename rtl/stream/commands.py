@@ -11,6 +11,8 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError, Field
+from tilewright.isa.lacking import variants_of
+from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.rtl.stream.queues import dequeue, enqueue
 
 __all__ = ["FUNCT3", "VARIANT", "Command", "CommandQueue", "codes_of", "flag", "is_command", "operands", "views"]
@@ -67,12 +69,12 @@ def is_command(command: Command, mnemonic: str, *variants: str) -> Value:
     return matches & command.variant.matches(*(VARIANT[mnemonic, variant] for variant in variants))
 
 
-def codes_of(unit: str) -> list[tuple[int, int]]:
-    """Return the pairs (funct3, variant) that ``unit`` of `isa.encoding.UNITS` takes."""
+def codes_of(unit: str, machine: Machine = PRESETS[DEFAULT_MACHINE]) -> list[tuple[int, int]]:
+    """Return the pairs (funct3, variant) that ``unit`` of `isa.encoding.UNITS` takes, if ``machine`` has them."""
     if unit not in UNITS:
         raise EncodingError(f"Unit must be one of {', '.join(UNITS)}, not {unit!r}")
-    return [(instruction.funct3, variant.code) for instruction in INSTRUCTIONS
-            for variant in instruction.variants if variant.unit == unit]
+    return [(instruction.funct3, variant.code) for instruction, variant in variants_of(machine)
+            if variant.unit == unit]
 
 
 class CommandQueue(wiring.Component):

@@ -1,0 +1,72 @@
+"""Instructions that a machine lacks: which unit each variant or operand needs, and whether the machine has it."""
+
+from collections.abc import Mapping
+
+from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, Instruction, Variant
+from tilewright.isa.machine import Machine
+
+__all__ = ["WINOGRAD", "has_unit", "lacking", "lacks", "variants_of"]
+
+WINOGRAD = "array 'winograd'"
+"""Stands for the array that conv23 needs, beside the names of `isa.machine.UNITS`."""
+
+_VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("conv23", "run"): (WINOGRAD, "column_reuse"),
+    ("conv23", "run_without_reuse"): (WINOGRAD,),
+    ("lda", "blocked"): (WINOGRAD,),
+    ("lda", "fill_blocked"): (WINOGRAD,),
+    ("lda", "residual"): ("residual_adder",),
+    ("ldw", "ninths"): (WINOGRAD,),
+    ("ldw", "table"): ("value_tables",),
+    ("act", "set_residual_scale"): ("residual_adder",),
+    ("act", "set_residual_offset"): ("residual_adder",),
+    ("pool", "window"): ("max_pooling",),
+    ("sta", "linear"): ("chaining",),
+    ("sta", "blocked"): ("chaining", WINOGRAD),
+}
+"""Units that a variant needs."""
+
+_OPERANDS = {
+    ("act", "run", "winograd"): WINOGRAD,
+    ("act", "run", "residual"): "residual_adder",
+    ("act", "run", "pooled"): "max_pooling",
+    ("act", "run", "table"): "value_tables",
+    ("conv", "set_kernel_step", "pair_words"): "paired_rows",
+}
+"""The unit that an operand other than zero needs; hardware without it takes the operand for zero."""
+
+for _mnemonic, _name in _VARIANTS:
+    BY_MNEMONIC[_mnemonic].variant(_name)
+
+
+def has_unit(machine: Machine, unit: str) -> bool:
+    """Tell whether ``machine`` has ``unit``, a name of `isa.machine.UNITS` or ``WINOGRAD``."""
+    if unit == WINOGRAD:
+        return machine.winograd
+    return bool(getattr(machine, unit))
+
+
+def lacks(machine: Machine, mnemonic: str, variant: str) -> str | None:
+    """Return the first unit that a variant needs and ``machine`` has not; None if it has all."""
+    return next((unit for unit in _VARIANTS.get((mnemonic, variant), ()) if not has_unit(machine, unit)), None)
+
+
+def lacking(machine: Machine, mnemonic: str, variant: str, operands: Mapping[str, int] | None = None) -> str | None:
+    """Return the first unit that a command needs and ``machine`` has not; None if it has all.
+
+    Parameters
+    ----------
+    operands : mapping of str to int, optional
+        By field name; left out, those that need a unit are taken for zero.
+    """
+    if (unit := lacks(machine, mnemonic, variant)) is not None:
+        return unit
+    return next((unit for (*command, name), unit in _OPERANDS.items()
+                 if command == [mnemonic, variant] and operands and operands.get(name) and not has_unit(machine, unit)),
+                None)
+
+
+def variants_of(machine: Machine) -> tuple[tuple[Instruction, Variant], ...]:
+    """Return the instructions and variants that ``machine`` has, in the order of the table."""
+    return tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants
+                 if lacks(machine, instruction.mnemonic, variant.name) is None)

@@ -1,0 +1,40 @@
+"""Settings of post-processing as the operands of its set variants hold them."""
+
+from collections.abc import Iterator, Mapping
+
+from amaranth import Value, signed
+from amaranth.lib.data import StructLayout, View
+
+from tilewright.rtl.arithmetic.residual_add import SETTINGS
+from tilewright.rtl.post.residual_stage import ResidualStage
+from tilewright.rtl.stream.commands import Command, operands
+
+__all__ = ["CLAMP", "OFFSET", "SCALE", "assign", "residual_settings"]
+
+CLAMP = StructLayout({"zero_point": signed(8), "low": signed(8), "high": signed(8)})
+"""Operands of ``act.set_clamp``."""
+
+SCALE = StructLayout({name: SETTINGS.members[name] for name in ("mantissa_a", "shift_a", "mantissa_b", "shift_b")})
+"""Operands of ``act.set_residual_scale``."""
+
+OFFSET = StructLayout({
+    **{name: SETTINGS.members[name] for name in ("offset_mantissa", "offset_shift", "offset_negative", "unsigned")},
+    "residual_low": signed(8), "residual_high": signed(8), "own_second": 1,
+})
+"""Operands of ``act.set_residual_offset``."""
+
+
+def residual_settings(residual: ResidualStage, scale: View, offset: Mapping[str, Value]) -> Iterator[object]:
+    """Return the assignments of the operands of act's residual settings to those of the adders."""
+    yield from (residual.settings[name].eq(scale[name]) for name in scale.shape().members)
+    yield from (residual.settings[name].eq(offset[name]) for name in offset if name in SETTINGS.members)
+    yield residual.settings.low.eq(offset["residual_low"])
+    yield residual.settings.high.eq(offset["residual_high"])
+    yield residual.own_second.eq(offset["own_second"])
+
+
+def assign(target: View, command: Command, mnemonic: str, variant: str) -> Iterator[object]:
+    """Return the assignments of the operands of ``command`` to the members of ``target`` named like them."""
+    for operand, layout in zip((command.rs1, command.rs2), operands(mnemonic, variant), strict=True):
+        view = layout(operand)
+        yield from (target[name].eq(view[name]) for name in layout.members if not name.startswith("_"))
