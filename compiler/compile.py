@@ -21,6 +21,7 @@ from tilewright.compiler.plan.alike_layers import plan_once
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.plan.split_channels import split_channels
+from tilewright.compiler.plan.split_units import split_units
 from tilewright.compiler.schedule.chaining import AnyPlan, chain, on_chip_only
 from tilewright.compiler.schedule.loops import roll
 from tilewright.compiler.schedule.scheduler import CoreCall, schedule
@@ -127,7 +128,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
 
 
 def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:
-    """Return ``network`` with layers too wide for ``machine`` cut into parts, and how each is computed.
+    """Return ``network`` with layers that need too much of ``machine`` cut into parts, and how each is computed.
 
     Before products by computed vectors stand the layers that write these as weights.
 
@@ -136,7 +137,7 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
-    network = with_factor_images(network, machine)
+    network = with_factor_images(split_units(network, machine), machine)
     try:
         return network, _plan_network(network, machine, options)
     except DoesNotFitError:

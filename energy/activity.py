@@ -52,7 +52,8 @@ def events(counters: Mapping[str, int], algorithm: str, operands: OperandToggles
     count = {name: float(value) for name, value in counters.items()}
     fetched = slots * operands.weights
     winograd = algorithm == "conv23"
-    sums = {"conv23_sums": count["requantized"] * winograd, "dot_sums": count["requantized"] * (not winograd)}
+    whole = winograd or not machine.winograd  # a plain array has one sum of a tile, too
+    sums = {"conv23_sums": count["requantized"] * whole, "dot_sums": count["requantized"] * (not whole)}
     return {
         "array": {"operand_bits": slots * operands.array, "data_bits": slots * operands.data, "weight_bits": fetched,
                   "lane_slots": lanes, "cluster_slots": clusters},

@@ -14,7 +14,7 @@ from tilewright.cli.options.arguments import (
     with_groups,
     write_json,
 )
-from tilewright.isa.machine import DEFAULT_MACHINE, LIMITS, Machine
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, UNITS, Machine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,19 +43,22 @@ def machine(design: Annotated[str, typer.Argument(
         console().print(line, highlight=False, markup=False, soft_wrap=True)
     if json_file is not None:
         write_json(json_file, found.to_json() | {"limits": {key: list(each) for key, each in LIMITS.items()},
+                                                 "arrays": list(ARRAYS), "units": list(UNITS),
                                                  "derived": derived(found.machine)})
 
 
 def derived(machine: Machine) -> dict[str, Any]:
     """Return what follows from a machine's parameters alone."""
     return {"multipliers": machine.multipliers, "peak_macs_per_cycle": peak_macs(machine),
-            "buffer_bytes": machine.activation_bytes + machine.weight_bytes * 9 // 8 + machine.result_bytes,
+            "buffer_bytes": machine.activation_bytes + machine.result_bytes + (
+                machine.weight_bytes * 9 // 8 if machine.winograd else machine.weight_bytes),
             "kernels": machine.kernels}
 
 
 def peak_macs(machine: Machine) -> dict[str, float]:
     """Return multiply-accumulates per cycle by instruction: ``conv23`` does 36 with 16 multiplications."""
-    return {"conv": machine.multipliers, "conv23": machine.multipliers * 36 / 16}
+    winograd = {"conv23": machine.multipliers * 36 / 16} if machine.winograd else {}
+    return {"conv": machine.multipliers, **winograd}
 
 
 def _table(design: "Design") -> "Table":
@@ -67,6 +70,11 @@ def _table(design: "Design") -> "Table":
     for key, value in asdict(design.machine).items():
         if key in LIMITS:
             table.add_row(f"machine.{key}", f"{value:,}", *(f"{limit:,}" for limit in LIMITS[key]))
+    machine = design.machine
+    table.add_row("machine.array", machine.array, " | ".join(ARRAYS), "")
+    for unit in UNITS:
+        has = bool(getattr(machine, unit)) and (unit != "column_reuse" or machine.winograd)
+        table.add_row(f"machine.{unit}", "yes" if has else "no", "no", "yes")
     table.add_row("memory.latency_cycles", f"{design.timing.latency_cycles:,}", "1", "")
     table.add_row("memory.bytes_per_cycle", f"{design.timing.bytes_per_cycle:,}", "1", "")
     return table

@@ -128,7 +128,7 @@ def load_artefact(folder: Path) -> Artefact:
         _check_files(folder, value(data, "files", dict))
         manifest = from_json(data)
         program = program_from_json(_read_json(folder / "program.json"))
-        check_program(program, manifest.memory_bytes)
+        check_program(program, manifest.memory_bytes, manifest.machine)
         weights = (folder / "weights.bin").stat().st_size
     except OSError as error:
         raise ArtefactError(f"Artefact {folder} cannot be read: {error}") from error

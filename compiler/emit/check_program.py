@@ -2,6 +2,8 @@
 
 from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
+from tilewright.isa.lacking import lacking
+from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call, Issue, Loop, Program, ProgramError, Statement
 
@@ -11,8 +13,8 @@ _MAX_COMMANDS = 4_000_000
 _MAX_DEPTH = 8
 
 
-def check_program(program: Program, memory_bytes: int) -> None:
-    """Raise :exc:`ProgramError` unless ``program`` can be expanded, and that in reasonable time.
+def check_program(program: Program, memory_bytes: int, machine: Machine) -> None:
+    """Raise :exc:`ProgramError` unless ``program`` can be expanded, in reasonable time, and ``machine`` has what it uses.
 
     What the host core computes itself must stay inside the ``memory_bytes`` of main memory.
 
@@ -23,7 +25,7 @@ def check_program(program: Program, memory_bytes: int) -> None:
     for function in program.functions:
         if not isinstance(function.name, str) or not isinstance(function.comment, str):
             raise ProgramError(f"Function must have a name and a comment, not {function.name!r:.40}")
-    total = sum(_count(function.body, {}) for function in program.functions)
+    total = sum(_count(function.body, {}, machine) for function in program.functions)
     for call in (each for function in program.functions for each in function.body if isinstance(each, Call)):
         for operand in call.operands:
             end = operand.address + operand.span_bytes
@@ -34,7 +36,7 @@ def check_program(program: Program, memory_bytes: int) -> None:
         raise ProgramError(f"Program must have at most {_MAX_COMMANDS} commands, not {total}")
 
 
-def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
+def _count(body: tuple[Statement, ...], variables: dict[str, int], machine: Machine) -> int:
     """Return the commands that ``body`` expands to; ``variables`` are those of the loops around it."""
     if len(variables) > _MAX_DEPTH:
         raise ProgramError(f"Loops must be nested at most {_MAX_DEPTH} deep")
@@ -46,7 +48,7 @@ def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
             if not 1 <= statement.count <= _MAX_COMMANDS:
                 raise ProgramError(f"Loop {statement.variable!r:.40} must run 1..{_MAX_COMMANDS} times, "
                                    f"not {statement.count}")
-            total += statement.count * _count(statement.body, variables | {statement.variable: 0})
+            total += statement.count * _count(statement.body, variables | {statement.variable: 0}, machine)
         elif isinstance(statement, Call):
             if variables:
                 raise ProgramError(f"Call of {statement.kernel} must not be in a loop")
@@ -54,6 +56,7 @@ def _count(body: tuple[Statement, ...], variables: dict[str, int]) -> int:
             total += 1
         else:
             _check_issue(statement, variables)
+            _check_unit(statement, machine)
             total += 1
     return total
 
@@ -69,6 +72,13 @@ def _check_call(call: Call) -> None:
         refusal = f"its operands or attributes make no sense ({error})"
     if refusal is not None:
         raise ProgramError(f"Call of {call.kernel} cannot run: {refusal:.200}")
+
+
+def _check_unit(issue: Issue, machine: Machine) -> None:
+    """Raise :exc:`ProgramError` unless ``machine`` has the units that ``issue`` may need."""
+    may_be = {name: int(bool(operand.terms) or operand.constant != 0) for name, operand in issue.operands.items()}
+    if (unit := lacking(machine, issue.mnemonic, issue.variant, may_be)) is not None:
+        raise ProgramError(f"{issue.mnemonic}.{issue.variant} needs {unit}, which machine {machine.name} has not")
 
 
 def _check_issue(issue: Issue, variables: dict[str, int]) -> None:

@@ -15,7 +15,7 @@ from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
 from tilewright.errors import InputError
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import UNITS, Machine
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
 
@@ -32,7 +32,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -200,10 +200,11 @@ def from_json(data: Any) -> Manifest:
 
 def _machine(data: dict[str, Any]) -> Machine:
     names = _exactly("machine", Machine, data)
-    sizes = {name: value(data, name, int) for name in names - {"name"}}
-    name = value(data, "name", str)
+    words = {name: value(data, name, str) for name in ("name", "array")}
+    units = {name: value(data, name, bool) for name in UNITS}
+    sizes = {name: value(data, name, int) for name in names - words.keys() - units.keys()}
     try:
-        return Machine(name=name, **sizes)
+        return Machine(**words, **units, **sizes)
     except ValueError as error:
         raise ArtefactError(f"Manifest machine is none that can be built: {error}") from error
 

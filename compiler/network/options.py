@@ -1,7 +1,9 @@
 """Options of compilation: optimisations to leave out, for measurements; every default is the best."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
+
+from tilewright.isa.machine import Machine
 
 __all__ = ["BEST", "Options", "Winograd"]
 
@@ -33,6 +35,11 @@ class Options:
     def __post_init__(self) -> None:
         if self.winograd not in get_args(Winograd):
             raise ValueError(f"Option winograd must be one of {', '.join(get_args(Winograd))}, not {self.winograd!r}")
+
+    def on(self, machine: Machine) -> "Options":
+        """Return what is left of them on ``machine``, which may lack what they allow."""
+        return replace(self, winograd=self.winograd if machine.winograd else "never",
+                       reuse=self.reuse and machine.reuses_columns, chain=self.chain and machine.chaining)
 
     def __str__(self) -> str:
         said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),

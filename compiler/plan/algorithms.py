@@ -190,7 +190,8 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
     if algorithm is Algorithm.POOL:
         return (plain, replace(plain, across=True)) if alike(layer) else (plain,)
     # Rows that are a multiple of 16 apart never lie 8 (mod 16) bytes apart.
-    if algorithm is not Algorithm.DOT_PRODUCTS or plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0:
+    alone = plain.kernel_y == 1 or layer.dilations[0] % TILE_BYTES == 0
+    if algorithm is not Algorithm.DOT_PRODUCTS or alone or not machine.paired_rows:
         return (plain,)
     paired = _pair_rows(plain, layer)
     return (plain, paired) if paired.steps < plain.steps and paired.runs == 1 else (plain,)

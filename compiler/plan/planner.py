@@ -127,6 +127,7 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
         If there is none; the message says what the smallest tile needs.
     """
     _check_operands(layer)
+    options = options.on(machine)
     layouts = layouts or LayerLayouts.gap_free(layer)
     plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options)
              for plan in candidates(problem)]
@@ -148,7 +149,7 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
 
     Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
     """
-    plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options)
+    plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options.on(machine))
              for plan in _chained_candidates(problem, chip, unit)]
     return min((plan for plan in plans if not plan.stays), key=lambda plan: plan.cost, default=None)
 

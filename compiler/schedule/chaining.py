@@ -58,6 +58,7 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
     keep_tensors
         Every tensor is to be stored, on chip or not.
     """
+    options = options.on(machine)
     found, index = list(plans), 0
     while options.chain and index < len(found):
         best = None

@@ -11,7 +11,7 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 __all__ = [
     "CommandError", "HeldSumsMissingError", "HeldTilesError", "OutsideBufferError", "PartialPixelError",
     "ResidualPooledError", "SemaphoreEmptyError", "SemaphoreOverflowError", "SettingMissingError", "Shape",
-    "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "ZeroOperandError", "ZeroSettingError",
+    "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "UnitMissingError", "ZeroOperandError", "ZeroSettingError",
 ]
 
 Shape = tuple[int, ...]
@@ -39,6 +39,17 @@ class SemaphoreOverflowError(CommandError):
 
     def __str__(self) -> str:
         return f"must keep the semaphore {self.semaphore} below {1 << SEMAPHORE_WIDTH}, and overflows it"
+
+
+@dataclass
+class UnitMissingError(CommandError):
+    """A command needs a unit that the machine leaves out."""
+
+    unit: str
+    machine: str
+
+    def __str__(self) -> str:
+        return f"must do without {self.unit}, which machine {self.machine} has not"
 
 
 @dataclass

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, Machine
+from tilewright.isa.lacking import WINOGRAD, has_unit
+from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, UNITS, Machine
 from tilewright.isa.semantics.command_errors import SettingMissingError, ZeroSettingError
 
 __all__ = ["CoprocessorState", "Float32", "Int8", "Int32", "MemoryPort", "Settings", "Steps", "TileSums"]
@@ -89,6 +90,8 @@ class CoprocessorState:
         What the accumulators keep of a command with ``hold``.
     unpacked : dict
         Weights as the array multiplies by them, kept until others are loaded: not state, but a copy of some.
+    has_all : bool
+        The machine leaves out no unit.
     """
 
     machine: Machine
@@ -97,6 +100,7 @@ class CoprocessorState:
 
     def __post_init__(self) -> None:
         machine = self.machine
+        self.has_all = all(has_unit(machine, unit) for unit in (WINOGRAD, *UNITS))
         self.activations: Int8 = np.zeros(machine.activation_bytes, np.int8)
         self.results: Int8 = np.zeros(machine.result_bytes, np.int8)
         self.weight_words: Int8 = np.zeros((machine.weight_words, machine.clusters, TILE_BYTES), np.int8)

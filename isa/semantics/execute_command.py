@@ -8,8 +8,14 @@ from collections.abc import Callable
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.encoding import SEMAPHORE_WIDTH
+from tilewright.isa.lacking import lacking
 from tilewright.isa.semantics.act import post_process
-from tilewright.isa.semantics.command_errors import SemaphoreEmptyError, SemaphoreOverflowError, ZeroOperandError
+from tilewright.isa.semantics.command_errors import (
+    SemaphoreEmptyError,
+    SemaphoreOverflowError,
+    UnitMissingError,
+    ZeroOperandError,
+)
 from tilewright.isa.semantics.conv import convolve
 from tilewright.isa.semantics.conv23 import convolve_winograd
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, MemoryPort
@@ -47,6 +53,8 @@ def execute_command(state: CoprocessorState, memory: MemoryPort, command: Encode
     """
     mnemonic, variant, operands = command.instruction.mnemonic, command.variant.name, command.operands
     flags = command.flags
+    if not state.has_all and (unit := lacking(state.machine, mnemonic, variant, operands)) is not None:
+        raise UnitMissingError(unit, state.machine.name)
     for flag in flags:
         if flag.startswith("wait_"):
             _wait(state, flag.removeprefix("wait_"))

@@ -84,7 +84,7 @@ class PlainLane(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.multipliers = multipliers = PlainMultipliers()
+        m.submodules.products = multipliers = PlainMultipliers()
         valid, slots = [self.i.valid], [self.i.payload.slot]
         for number in range(1, self.LATENCY + 1):
             valid.append(Signal(name=f"valid_{number}"))

@@ -9,6 +9,8 @@
     lanes = 8
     clusters = 2
     activation_bytes = "64 KiB"
+    array = "plain"         # no conv23
+    value_tables = false    # and no value tables: what is left out is not built
 
     [memory]                # left out: 20 cycles, then one bus word per cycle
     latency_cycles = 60
@@ -25,6 +27,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,7 +37,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
-from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 
@@ -66,7 +69,14 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-_PARAMETERS: dict[str, Any] = {field.name: (_Count | None, None) for field in fields(Machine) if field.name != "name"}
+
+def _kind(name: str) -> Any:
+    """Return the type that a parameter of the machine has in the file."""
+    return str if name == "array" else StrictBool if name in UNITS else _Count
+
+
+_PARAMETERS: dict[str, Any] = {field.name: (_kind(field.name) | None, None) for field in fields(Machine)
+                               if field.name != "name"}
 
 _MachineSection = create_model("_MachineSection", __base__=_Section, preset=(str, DEFAULT_MACHINE), **_PARAMETERS)
 
@@ -136,7 +146,7 @@ def _design(found: _File, path: Path) -> Design:
     return Design(machine=machine, memory=MemoryTiming(**timing), pricing=pricing)
 
 
-def machine_of(base: Machine, changes: dict[str, int], name: str) -> Machine:
+def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str) -> Machine:
     """Return ``base`` with ``changes`` by parameter, called ``name``.
 
     A post-processing unit is never wider than the array: if ``post_lanes`` is not stated, it is made to fit ``lanes``,
@@ -149,10 +159,10 @@ def machine_of(base: Machine, changes: dict[str, int], name: str) -> Machine:
     """
     values = asdict(base)
     if "lanes" in changes and type(changes["lanes"]) is int and changes["lanes"] > 0:
-        lanes = changes["lanes"]
-        tiles = changes.get("tiles", values["tiles"])
+        lanes = int(changes["lanes"])
+        tiles = max(1, int(changes.get("tiles", values["tiles"])))
         values["post_lanes"] = min(values["post_lanes"], lanes)
-        values["clusters"] = max(min(values["clusters"], lanes), lanes // tiles if tiles > 0 else 1)
+        values["clusters"] = max(min(values["clusters"], lanes), lanes // tiles)
     return Machine(**{**values, **changes, "name": name})
 
 

@@ -5,16 +5,18 @@
     base                                      a preset
     camera.toml                               a design file
     base,lanes=8,clusters=2,bus_bytes=16      either with changes
+    nano,array=plain,value_tables=false       units that are left out
     latency=60,bytes=16                       the timing of main memory
     80MHz                                     the clock
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine, MemoryTiming
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, PRESETS, UNITS, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, read_design
@@ -24,6 +26,8 @@ __all__ = ["clock_of", "design_of", "memory_of"]
 _NUMBER = re.compile(r"(\d{1,12})\s*([KM]iB)?")
 _CLOCK = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(k|M|G)?(?:Hz)?", re.IGNORECASE)
 _MEGAHERTZ = {"k": 1e-3, "m": 1.0, "g": 1e3}
+_Value = int | str | bool
+_TRUTH = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 _MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle"}
 
 
@@ -70,7 +74,8 @@ def _stated(text: str) -> Design:
 
 def _changed(machine: Machine, base: str, changes: list[str]) -> Machine:
     names = [field.name for field in fields(Machine) if field.name != "name"]
-    values = _pairs("Machine", changes, {name: name for name in names})
+    values = _pairs("Machine", changes, {name: name for name in names},
+                    {"array": _array, **dict.fromkeys(UNITS, _truth)})
     try:
         return machine_of(machine, values, ",".join((base, *changes)))
     except ValueError as error:
@@ -87,7 +92,7 @@ def memory_of(text: str, machine: Machine) -> MemoryTiming:
     """
     values = _pairs("Memory", text.split(","), _MEMORY_KEYS)
     try:
-        return MemoryTiming(**{**asdict(MemoryTiming.default(machine)), **values})
+        return MemoryTiming(**{**asdict(MemoryTiming.default(machine)), **values})  # type: ignore[arg-type]
     except ValueError as error:
         raise DesignError(str(error)) from error
 
@@ -108,9 +113,29 @@ def clock_of(text: str) -> float:
     return mhz
 
 
-def _pairs(what: str, parts: list[str], keys: dict[str, str]) -> dict[str, int]:
-    """Return the values of ``key=number`` by what the keys stand for."""
-    found: dict[str, int] = {}
+def _number(what: str, number: str) -> int:
+    match = _NUMBER.fullmatch(number)
+    if match is None:
+        raise DesignError(f"{what} must be an integer, such as 8 or 64KiB, not {number!r}")
+    return int(match[1]) * {None: 1, "KiB": 1 << 10, "MiB": 1 << 20}[match[2]]
+
+
+def _truth(what: str, word: str) -> bool:
+    if word.lower() not in _TRUTH:
+        raise DesignError(f"{what} must be true or false, not {word!r}")
+    return _TRUTH[word.lower()]
+
+
+def _array(what: str, word: str) -> str:
+    if word not in ARRAYS:
+        raise DesignError(f"{what} must be one of {', '.join(ARRAYS)}, not {word!r}")
+    return word
+
+
+def _pairs(what: str, parts: list[str], keys: dict[str, str],
+           readers: Mapping[str, Callable[[str, str], _Value]] | None = None) -> dict[str, _Value]:
+    """Return the values of ``key=value`` by what the keys stand for: integers, but where ``readers`` read them."""
+    found: dict[str, _Value] = {}
     for part in parts:
         key, equals, number = (each.strip() for each in part.partition("="))
         if not equals:
@@ -119,10 +144,9 @@ def _pairs(what: str, parts: list[str], keys: dict[str, str]) -> dict[str, int]:
             near = get_close_matches(key, keys, 1)
             raise DesignError(f"{what} has no {key!r}, but {', '.join(keys)}"
                               f"{f'; {near[0]} is near' if near else ''}")
-        match = _NUMBER.fullmatch(number)
-        if match is None:
-            raise DesignError(f"{what} {key} must be an integer, such as 8 or 64KiB, not {number!r}")
+        read = (readers or {}).get(key, _number)
+        value = read(f"{what} {key}", number)
         if keys[key] in found:
             raise DesignError(f"{what} {key} must be given once, not again as {part!r}")
-        found[keys[key]] = int(match[1]) * {None: 1, "KiB": 1 << 10, "MiB": 1 << 20}[match[2]]
+        found[keys[key]] = value
     return found

@@ -3,7 +3,7 @@
 from tilewright.isa.counters import COUNTERS
 
 __all__ = [
-    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE",
+    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "PLAIN_MAC_LATENCY", "PLAIN_SUMS_SAVED", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE",
     "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN", "RECORD_TO_WALK", "RESIDUAL_LATENCY",
     "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL",
     "WALK_TO_BUS", "WORD_TO_SIGNAL",
@@ -17,6 +17,12 @@ RING_SUMS = 16
 
 MAC_LATENCY = 14
 """rtl.array.mac.MacUnit.LATENCY: with lanes_per_cluster, from a group's last slot to sums_available."""
+
+PLAIN_MAC_LATENCY = 12
+"""The same of a plain array: rtl.array.mac.MacUnit.PLAIN_LATENCY."""
+
+PLAIN_SUMS_SAVED = 3
+"""By how much sums come earlier from a plain array: rtl.array.mac.MacUnit.SUMS_LATENCY less PLAIN_SUMS_LATENCY."""
 
 READS_MADE = 6
 """From a command's last slot until act_free and wgt_free can be taken: rtl.array.sequencer, its two stages and

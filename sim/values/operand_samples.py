@@ -26,8 +26,19 @@ _STEPS = 8
 FIRST, _EVERY = 8, 32
 """Of a layer's commands the first so many are looked at, and then every so manyth."""
 
-_WEIGHT_BITS, _PRODUCT_BITS, _ROW_BITS, _SUM_BITS, _DATA_BITS = 12, 21, 22, 20, 10
-"""Widths of the array's registers, as in rtl/arithmetic/winograd.py."""
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """Widths of the array's registers; ``row`` and ``sum`` are those of the two stages behind the products."""
+
+    weight: int
+    product: int
+    row: int
+    sum: int
+    data: int
+
+
+_WIDTHS = {"winograd": _Widths(12, 21, 22, 20, 10), "plain": _Widths(8, 16, 18, 20, 8)}
+"""By kind of array, as in rtl/arithmetic/winograd.py and rtl/array/plain_lane.py."""
 
 _ADDRESS_BITS = 16
 """More than a bank's address has."""
@@ -44,7 +55,7 @@ class OperandToggles:
     patch : float
         Of the 128 bits of the patch or run.
     data : float
-        Of its 160 bits after the transform, which every lane passes on.
+        Of its 160 bits after the transform, or the 128 of a plain array, which every lane passes on.
     array : float
         Of the registers of all lanes that a slot goes through: operands, products, inverse transform.
     weights : float
@@ -160,13 +171,15 @@ class _SlotSample:
         data = patches if self.dot else _transform_data(patches)
         weights = self.weights if self.dot else _transform_weights(self.weights[:, :9])
         products = data.reshape(steps, tiles, 16, 1) * weights[:, None]          # (steps, tiles, 16, lanes)
-        rows, sums = _inverse(products.reshape(count, 4, 4, -1), dot=self.dot)
+        widths = _WIDTHS[self.machine.array]
+        rows, sums = (_inverse(products.reshape(count, 4, 4, -1), dot=self.dot) if self.machine.winograd else
+                      _adder_tree(products.reshape(count, 4, 4, -1)))
         between = max(1, count - 1)
-        passed = _differing(data, _DATA_BITS) / between
+        passed = _differing(data, widths.data) / between
         lanes = sum(_differing(each, bits) / between for each, bits in (
-            (products.reshape(count, -1), _PRODUCT_BITS), (rows, _ROW_BITS), (sums, _SUM_BITS)))
+            (products.reshape(count, -1), widths.product), (rows, widths.row), (sums, widths.sum)))
         # A lane takes its weights once in a step, in whose slots it keeps them.
-        operands = _differing(weights, _WEIGHT_BITS) / max(1, steps - 1) / tiles
+        operands = _differing(weights, widths.weight) / max(1, steps - 1) / tiles
         in_lanes = self.weights.transpose(0, 2, 1).reshape(steps, self.machine.clusters, -1, TILE_BYTES)
         fetches = in_lanes.transpose(0, 2, 1, 3).reshape(steps * self.machine.lanes_per_cluster, -1)
         fetched = _differing(fetches, 8) / max(1, len(fetches) - 1)
@@ -226,6 +239,12 @@ def _inverse(p: _Ints, *, dot: bool) -> tuple[_Ints, _Ints]:
     sums = np.stack([rows[:, :, 0] + rows[:, :, 1] + rows[:, :, 2],
                      (0 if dot else rows[:, :, 1] - rows[:, :, 2]) - rows[:, :, 3]], axis=2)
     return rows.reshape(len(p), -1), (sums if dot else sums >> 2).reshape(len(p), -1)
+
+
+def _adder_tree(p: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the registers of the adder tree of a plain lane: four sums of four products (n, 4 · lanes), and theirs."""
+    quarters = p.sum(axis=2)
+    return quarters.reshape(len(p), -1), quarters.sum(axis=1)
 
 
 def _differing(values: _Ints, bits: int) -> int:

@@ -1,0 +1,120 @@
+"""Layers that need units which a machine leaves out, cut before these: the host core does what is missing.
+
+Behind the requantisation of a layer come addition, value table and max pooling. Those up to the first that the machine
+lacks stay with the layer, whose result is a tensor of its own. From there on each is an operator of the host core
+(addition: a table of all pairs of int8), or, if the machine has it, a layer that copies. The values are the same.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Layer, Network, TensorInfo
+from tilewright.compiler.network.places import copy_layer
+from tilewright.compiler.network.reference import residual_table
+from tilewright.isa.machine import Machine
+
+__all__ = ["split_units"]
+
+_UNITS = {"residual": "residual_adder", "table": "value_tables", "pool": "max_pooling"}
+"""Unit of each step behind the requantisation, in the order in which they come."""
+
+
+def split_units(network: Network, machine: Machine) -> Network:
+    """Return ``network`` with every layer that needs a unit which ``machine`` leaves out in parts that do not."""
+    missing = [step for step, unit in _UNITS.items() if not getattr(machine, unit)]
+    if not missing:
+        return network
+    split = _Split(network, missing)
+    layers = [part for layer in network.layers for part in split.parts(layer)]
+    return replace(network, layers=tuple(layers), tensors=split.tensors, constants=split.constants)
+
+
+class _Split:
+    """Parts of layers, and the tensors and constants that they need besides those of the network."""
+
+    def __init__(self, network: Network, missing: list[str]) -> None:
+        self.missing = missing
+        self.tensors = dict(network.tensors)
+        self.constants = dict(network.constants)
+
+    def parts(self, layer: AnyLayer) -> list[AnyLayer]:
+        """Return the layers that do what ``layer`` does."""
+        if isinstance(layer, CoreLayer):
+            return [layer]
+        steps = [step for step in _UNITS if getattr(layer, step) is not None]
+        if not any(step in self.missing for step in steps):
+            return [layer]
+        first = next(index for index, step in enumerate(steps) if step in self.missing)
+        behind = dict.fromkeys(steps[first:])
+        parts: list[AnyLayer] = []
+        source = layer.input
+        if not _is_copy(layer, steps[:first]) or not self._is_image(source):
+            source = self._tensor(layer, "sum", layer.conv_shape)
+            parts.append(replace(layer, output=source, also=(), out_shape=layer.conv_shape, **behind))
+        for step in steps[first:]:
+            last = step == steps[-1]
+            shape = layer.out_shape if step == "pool" else layer.conv_shape
+            ends = last and not layer.also and self._is_image(layer.output)
+            target = layer.output if ends else self._tensor(layer, step, shape)
+            parts += self._step(layer, step, source, target)
+            source = target
+        if source != layer.output:
+            copied = copy_layer(f"{layer.name}:copy", layer.onnx_nodes, self.tensors[source], layer.output)
+            parts.append(replace(copied, also=layer.also, exact=layer.exact))
+        return parts
+
+    def _step(self, layer: Layer, step: str, source: str, target: str) -> list[AnyLayer]:
+        """Return the layers of one step: on the host core, or a copy with the unit that the machine has."""
+        name = f"{layer.name}:{step}"
+        if step not in self.missing:
+            copied = copy_layer(name, layer.onnx_nodes, self.tensors[source], target)
+            return [replace(copied, out_shape=self.tensors[target].shape, exact=layer.exact,
+                            **{step: getattr(layer, step)})]
+        reason = f"the machine leaves out {_UNITS[step].replace('_', ' ')}"
+        if step == "residual":
+            assert layer.residual is not None
+            before, other = self._image(layer, layer.residual.tensor)
+            table = f"{name}:table"
+            self.constants[table] = np.ascontiguousarray(residual_table(layer.residual))
+            return [*before, CoreLayer(name=name, onnx_nodes=layer.onnx_nodes, op="PairLookUp",
+                                       inputs=(source, other, table), output=target, attrs={}, reason=reason,
+                                       exact=layer.exact)]
+        if step == "table":
+            assert layer.table is not None
+            table = f"{name}:table"
+            self.constants[table] = layer.table
+            return [CoreLayer(name=name, onnx_nodes=layer.onnx_nodes, op="LookUp", inputs=(source, table),
+                              output=target, attrs={}, reason=reason, exact=layer.exact)]
+        assert layer.pool is not None
+        pool = layer.pool
+        attrs = {"kernel_shape": list(pool.kernel), "strides": list(pool.strides), "pads": list(pool.pads)}
+        return [CoreLayer(name=name, onnx_nodes=layer.onnx_nodes, op="MaxPool", inputs=(source,), output=target,
+                          attrs=attrs, reason=reason, exact=layer.exact)]
+
+    def _image(self, layer: Layer, name: str) -> tuple[list[AnyLayer], str]:
+        """Return the tensor ``name`` as an image of four dimensions, and the copy that makes it one if it is none."""
+        if self._is_image(name):
+            return [], name
+        copied = self._tensor(layer, "image", layer.conv_shape)
+        info = replace(self.tensors[name], shape=layer.conv_shape)
+        return [copy_layer(f"{layer.name}:image", layer.onnx_nodes, info, copied)], copied
+
+    def _is_image(self, name: str) -> bool:
+        """Tell whether kernels of the host core see a tensor as (1, channels, height, width)."""
+        info = self.tensors[name]
+        return info.dims is None or info.dims == (1, *info.shape)
+
+    def _tensor(self, layer: Layer, what: str, shape: tuple[int, int, int]) -> str:
+        """Return the name of a new tensor between two parts of ``layer``."""
+        name = f"{layer.output}:{what}"
+        self.tensors[name] = TensorInfo(name=name, shape=shape, scale=np.float32(1), zero_point=0)
+        return name
+
+
+def _is_copy(layer: Layer, steps: list[str]) -> bool:
+    """Tell whether a layer with no more than these of its ``steps`` gives what it takes."""
+    how = layer.requantisation
+    return (layer.kind == "pass" and not steps and layer.factor is None and not any(layer.pads)
+            and not layer.bias.any() and bool((how.scale == 1).all())
+            and (how.zero_point, how.low, how.high) == (0, -128, 127))
