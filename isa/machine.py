@@ -27,8 +27,8 @@ LIMITS = {
 }
 """Least and greatest value of each size of a `Machine`; all are powers of two.
 
-They must be: a channel's number is a lane group and a lane, a byte's address a word and a bank, an index a word and a part
-of the bus, and each pair is told apart by bits, without a division.
+They must be: a channel's number is a lane group and a lane, a byte's address a word and a bank, an index a word and a
+part of the bus, and each pair is told apart by bits, without a division.
 """
 
 ARRAYS = {

@@ -14,9 +14,10 @@ _MAX_DEPTH = 8
 
 
 def check_program(program: Program, memory_bytes: int, machine: Machine) -> None:
-    """Raise :exc:`ProgramError` unless ``program`` can be expanded, in reasonable time, and ``machine`` has what it uses.
+    """Raise :exc:`ProgramError` unless ``program`` can be expanded, and that in reasonable time.
 
-    What the host core computes itself must stay inside the ``memory_bytes`` of main memory.
+    ``machine`` must have what its commands use. What the host core computes itself must stay inside the
+    ``memory_bytes`` of main memory.
 
     Whether every operand fits in every iteration shows when the command is built.
     """

@@ -200,11 +200,10 @@ def from_json(data: Any) -> Manifest:
 
 def _machine(data: dict[str, Any]) -> Machine:
     names = _exactly("machine", Machine, data)
-    words = {name: value(data, name, str) for name in ("name", "array")}
-    units = {name: value(data, name, bool) for name in UNITS}
-    sizes = {name: value(data, name, int) for name in names - words.keys() - units.keys()}
+    kinds: dict[str, type] = dict.fromkeys(names, int) | {"name": str, "array": str} | dict.fromkeys(UNITS, bool)
+    parameters: dict[str, Any] = {name: value(data, name, kind) for name, kind in kinds.items()}
     try:
-        return Machine(**words, **units, **sizes)
+        return Machine(**parameters)
     except ValueError as error:
         raise ArtefactError(f"Manifest machine is none that can be built: {error}") from error
 

@@ -6,6 +6,7 @@ lacks stay with the layer, whose result is a tensor of its own. From there on ea
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +26,12 @@ def split_units(network: Network, machine: Machine) -> Network:
     missing = [step for step, unit in _UNITS.items() if not getattr(machine, unit)]
     if not missing:
         return network
-    split = _Split(network, missing)
+    split = _UnitSplit(network, missing)
     layers = [part for layer in network.layers for part in split.parts(layer)]
     return replace(network, layers=tuple(layers), tensors=split.tensors, constants=split.constants)
 
 
-class _Split:
+class _UnitSplit:
     """Parts of layers, and the tensors and constants that they need besides those of the network."""
 
     def __init__(self, network: Network, missing: list[str]) -> None:
@@ -46,7 +47,7 @@ class _Split:
         if not any(step in self.missing for step in steps):
             return [layer]
         first = next(index for index, step in enumerate(steps) if step in self.missing)
-        behind = dict.fromkeys(steps[first:])
+        behind: dict[str, Any] = dict.fromkeys(steps[first:])
         parts: list[AnyLayer] = []
         source = layer.input
         if not _is_copy(layer, steps[:first]) or not self._is_image(source):
@@ -69,8 +70,8 @@ class _Split:
         name = f"{layer.name}:{step}"
         if step not in self.missing:
             copied = copy_layer(name, layer.onnx_nodes, self.tensors[source], target)
-            return [replace(copied, out_shape=self.tensors[target].shape, exact=layer.exact,
-                            **{step: getattr(layer, step)})]
+            own: dict[str, Any] = {step: getattr(layer, step)}
+            return [replace(copied, out_shape=self.tensors[target].shape, exact=layer.exact, **own)]
         reason = f"the machine leaves out {_UNITS[step].replace('_', ' ')}"
         if step == "residual":
             assert layer.residual is not None

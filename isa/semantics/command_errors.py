@@ -11,7 +11,8 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 __all__ = [
     "CommandError", "HeldSumsMissingError", "HeldTilesError", "OutsideBufferError", "PartialPixelError",
     "ResidualPooledError", "SemaphoreEmptyError", "SemaphoreOverflowError", "SettingMissingError", "Shape",
-    "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "UnitMissingError", "ZeroOperandError", "ZeroSettingError",
+    "SumsMismatchError", "SumsMissingError", "UnalignedWeightsError", "UnitMissingError", "ZeroOperandError",
+    "ZeroSettingError",
 ]
 
 Shape = tuple[int, ...]

@@ -22,7 +22,9 @@ __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signa
 def sums_request_signature(machine: Machine) -> Signature:
     """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or with a dot product of a tile.
 
-    A plain array has dot products alone, and takes no heed of ``pixel`` and ``winograd``. Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
+    A plain array has dot products alone, and takes no heed of ``pixel`` and ``winograd``.
+
+    Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
     """
     return Signature({
         "valid": Out(1),
@@ -172,7 +174,7 @@ class MacUnit(Component):
         ]
 
     def _combine(self, pipe: Pipeline, chosen: View) -> list[ValueLike]:
-        """Append the stages that make of four sums of a tile that of a pixel, or of a dot product; return it by lane."""
+        """Append the stages that make one sum, of a pixel or a dot product, of a tile's four; return it by lane."""
         every = range(self.machine.post_lanes)
         sums = [[chosen[lane][pixel] for pixel in range(4)] for lane in every]
         # A pixel is one sum; a dot product is y[0] - y[1] - y[2] + y[3] (see InverseTransform).

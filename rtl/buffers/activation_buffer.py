@@ -60,9 +60,9 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
 class ActivationBuffer(Component):
     """One read and one write per cycle, in both layouts.
 
-    A request is answered exactly ``latency`` cycles later (``LATENCY`` with patches, one less without), and sees what was
-    written in the same cycle or before. After ``READ_LATENCY`` cycles the banks have been read and may be written. With ``reuse`` the eight banks of the old
-    columns stay asleep.
+    A request is answered exactly ``latency`` cycles later (``LATENCY`` with patches, one less without), and sees what
+    was written in the same cycle or before. After ``READ_LATENCY`` cycles the banks have been read and may be written.
+    With ``reuse`` the eight banks of the old columns stay asleep.
 
     Parameters
     ----------
@@ -177,15 +177,17 @@ class ActivationBuffer(Component):
             words |= {"under": (request.word + request.below)[:size],
                       "across": (request.word + request.below + 1)[:size]}
         pipe.step(**words)
-        read = pipe.valid & pipe.present
+        # What is read of the pipeline is named outside of conditions: its registers are added where it is named.
+        read, rotation, here, beside = pipe.valid & pipe.present, pipe.rotation, pipe.here, pipe.beside
+        under, across = (pipe.under, pipe.across) if paired else (here, beside)
         addresses = [Signal(size, name=f"address_{b}", reset_less=True) for b in range(BANKS)]
         with m.If(read):
             for b, address in enumerate(addresses):
-                wraps = b < pipe.rotation
+                wraps = b < rotation
                 place = Signal(4, name=f"place_{b}")
-                m.d.comb += place.eq(b - pipe.rotation)
-                here = Mux(wraps, pipe.beside, pipe.here)
-                m.d.sync += address.eq(Mux(place[3], Mux(wraps, pipe.across, pipe.under), here) if paired else here)
+                m.d.comb += place.eq(b - rotation)
+                first = Mux(wraps, beside, here)
+                m.d.sync += address.eq(Mux(place[3], Mux(wraps, across, under), first) if paired else first)
         pipe.step()
         ports = [bank.read_port() for bank in banks]
         for port, address in zip(ports, addresses, strict=True):

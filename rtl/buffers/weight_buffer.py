@@ -110,11 +110,11 @@ class WeightBuffer(Component):
         with m.If(pipe.valid & pipe.use):  # nothing between the block RAM and its register
             m.d.sync += words.eq(Cat(port.data for port in ports))
         pipe.step()
-        weights = self.o.payload.weights.as_value()
+        weights, chosen = self.o.payload.weights.as_value(), Mux(pipe.pool, self._ones(pipe), words)
         m.d.comb += self.o.payload.dot.eq(1)
         m.d.sync += self.o.valid.eq(pipe.valid)
         with m.If(pipe.valid):
-            m.d.sync += weights.eq(Mux(pipe.pool, self._ones(pipe), words))
+            m.d.sync += weights.eq(chosen)
 
     def _ones(self, pipe: Pipeline) -> Value:
         """Return the weights of a sum: a one for the byte that the lane takes."""

@@ -108,7 +108,7 @@ class RowWriter(wiring.Component):
 
     def _plan(self, m: Module, part: Signal, planned: Signal, room: Value) -> Signal:
         """Cut the segment at hand into parts; return whether there is one."""
-        segment = Signal(segment_layout(self.bus_bytes, self.tag, blocked=self.blocked), reset_less=True)
+        segment = Signal(self.segments.payload.shape(), reset_less=True)
         lanes = exact_log2(self.bus_bytes)
         active, started, on_last_word = Signal(), Signal(), Signal()
         lane = Signal(lanes)
@@ -157,12 +157,8 @@ class RowWriter(wiring.Component):
                 m.d.sync += lane.eq(0)
         with m.If(self.segments.ready):
             taken = self.segments.payload
-            m.d.sync += [
-                active.eq(self.segments.valid),
-                segment.eq(taken),
-                started.eq(0),
-                on_last_word.eq(taken.words == 1),
-            ]
+            m.d.sync += [active.eq(self.segments.valid), segment.eq(taken), started.eq(0),
+                         on_last_word.eq(taken.words == 1)]
             if self.shifts:
                 m.d.sync += lane.eq(taken.first_lane)
             if self.splits:

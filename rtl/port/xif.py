@@ -36,8 +36,8 @@ class XifAdapter(wiring.Component):
     """Accept what the instruction table knows, pass it on once committed; never keep the core waiting in WB.
 
     The core offers every instruction it does not know, and every CSR access; ``accept`` is low for all that are not
-    legal rows of `isa.encoding` with rd = x0, and for those that the machine lacks, and the core takes its illegal instruction exception. Nothing is
-    written back to the core.
+    legal rows of `isa.encoding` with rd = x0, and for those that the machine lacks, and the core takes its illegal
+    instruction exception. Nothing is written back to the core.
 
     An instruction is issued in the core's ID stage, committed or killed in EX, and answered in WB. A committed
     command enters a queue towards the command port and is answered at once. One instruction per cycle is
@@ -115,7 +115,8 @@ class XifAdapter(wiring.Component):
             offered.flags.eq(instr[25:29]),
             offered.rs1.eq(self.issue_rs1),
             offered.rs2.eq(self.issue_rs2),
-            self.accept.eq((instr[0:7] == CUSTOM_0) & (instr[7:12] == 0) & legal(instr[12:15], instr[25:32], self.machine)),
+            self.accept.eq((instr[0:7] == CUSTOM_0) & (instr[7:12] == 0)
+                           & legal(instr[12:15], instr[25:32], self.machine)),
             # Three instructions may follow a full level into the queues: two uncommitted and this one.
             room.eq((committed.w_level <= self.DEPTH - 3) & (answers.w_level <= self.DEPTH - 3)),
             uncommitted.newer_lives.eq(uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)),

@@ -92,7 +92,7 @@ def memory_of(text: str, machine: Machine) -> MemoryTiming:
     """
     values = _pairs("Memory", text.split(","), _MEMORY_KEYS)
     try:
-        return MemoryTiming(**{**asdict(MemoryTiming.default(machine)), **values})  # type: ignore[arg-type]
+        return MemoryTiming(**{**asdict(MemoryTiming.default(machine)), **values})
     except ValueError as error:
         raise DesignError(str(error)) from error
 

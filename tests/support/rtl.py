@@ -10,6 +10,7 @@ from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
+from tilewright.compiler.plan.core_plan import CorePlan
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import MemoryTiming
 from tilewright.sim.rtl_engine import Simulation, run_rtl
@@ -26,7 +27,7 @@ def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Pa
     source, elf = folder / "model.c", folder / "model.elf"
     source.write_text(program_text(compiled.program, compiled.network.name))
     (folder / "tilewright.h").write_text(header())
-    compile_elf(source, elf)
+    compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
     images = [*compiled.images, *((compiled.memory.tensors[name], to_memory(array, compiled.network.tensors[name]))
                                   for name, array in inputs.items())]
     dumps = [*((address, tensor_bytes(info)) for info, address in compiled.tensors.values()), *dumps]

@@ -35,7 +35,9 @@ class PairLookUp(CheckedKernel):
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         del call
         a, b, table = arrays
-        assert a is not None and b is not None and table is not None
+        assert a is not None
+        assert b is not None
+        assert table is not None
         return np.asarray(table[a.astype(np.int16) + 128, b.astype(np.int16) + 128])
 
     def c_body(self, call: Call, function: str) -> list[str]:

@@ -2,6 +2,7 @@
 """Commands reach their unit in order, a full queue holds up the port, and a fence waits for quiet."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from amaranth import Module, Signal
@@ -11,11 +12,13 @@ from tests.support.streams import get_all, put, put_all, simulate
 from tilewright.isa.assembler import command as make
 from tilewright.isa.assembler import decode_variant
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, EncodingError
-from tilewright.isa.machine import preset
+from tilewright.isa.lacking import lacks
+from tilewright.isa.machine import UNITS, preset
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher, legal
 from tilewright.rtl.stream.commands import Command
 
 NANO = preset("nano")
+FEWEST = replace(NANO, name="fewest", array="plain", **dict.fromkeys(UNITS, False))
 
 
 def hardware(command):
@@ -39,17 +42,18 @@ def random_commands(count, seed=0):
     return pairs
 
 
-def test_legal_is_what_the_assembler_decodes():
+@pytest.mark.parametrize("machine", [NANO, FEWEST], ids=lambda machine: machine.name)
+def test_legal_is_what_the_assembler_decodes_and_the_machine_has(machine):
     m, funct3, funct7, result = Module(), Signal(3), Signal(7), Signal()
-    m.d.comb += result.eq(legal(funct3, funct7))
+    m.d.comb += result.eq(legal(funct3, funct7, machine))
     by_funct3 = {instruction.funct3: instruction for instruction in INSTRUCTIONS}
 
     def expected(f3, f7):
         try:
-            decode_variant(by_funct3[f3], f7)
+            variant = decode_variant(by_funct3[f3], f7)
         except (KeyError, EncodingError):
             return False
-        return True
+        return lacks(machine, by_funct3[f3].mnemonic, variant.name) is None
 
     async def check(ctx):
         for f3 in range(8):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.isa.machine import LIMITS, PRESETS, Machine
+from tilewright.isa.machine import LIMITS, PRESETS, UNITS, Machine
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_BYTES, read_design
 
@@ -77,6 +77,8 @@ def test_the_examples_are_read(path):
     ("lanes = 4", ("lanes", "machine")),
     ("[machine]\nlanse = 4", ("machine.lanse", "lanes")),
     ("[machine]\nlanes = 3", ("lanes", "3")),
+    ("[machine]\narray = 'systolic'", ("array", "systolic", "plain, winograd")),
+    ("[machine]\nvalue_tables = 1", ("value_tables", "1", "true or false")),
     ("[machine]\nlanes = 4096", ("lanes", "4096", str(LIMITS["lanes"][1]))),
     ("[machine]\nlanes = 4.0", ("machine.lanes", "4.0")),
     ("[machine]\nlanes = true", ("machine.lanes", "True")),
@@ -135,4 +137,9 @@ def test_json_of_a_design_makes_the_same_file(tmp_path):
 
 
 def test_the_limits_name_every_parameter():
-    assert set(LIMITS) == {field.name for field in fields(Machine)} - {"name"}
+    assert set(LIMITS) == {field.name for field in fields(Machine)} - {"name", "array", *UNITS}
+
+
+def test_a_file_leaves_out_units(tmp_path):
+    machine = read_design(written(tmp_path, "[machine]\narray = 'plain'\nvalue_tables = false")).machine
+    assert (machine.array, machine.value_tables, machine.chaining) == ("plain", False, True)

@@ -24,6 +24,11 @@ def test_a_preset_with_changes():
     assert design_of(machine.name).machine == machine, "its name states it"
 
 
+def test_a_machine_without_units():
+    machine = design_of("nano,array=plain,value_tables=false,chaining=off").machine
+    assert (machine.array, machine.value_tables, machine.chaining, machine.max_pooling) == ("plain", False, False, True)
+
+
 def test_changes_alone_are_of_the_default_machine():
     assert design_of("bus_bytes=16").machine.same_as(design_of("base,bus_bytes=16").machine)
 
@@ -50,6 +55,7 @@ def test_clock(text, mhz):
 @pytest.mark.parametrize(("text", "fact"), [
     ("huge", "huge"), ("", "base"), ("base,lanse=8", "lanes"), ("base,lanes", "lanes"), ("base,lanes=6", "6"),
     ("base,lanes=1e3", "1e3"), ("base,lanes=4,lanes=8", "lanes"), ("base,", "key=number"), ("nothing.toml", "nothing"),
+    ("nano,array=systolic", "systolic"), ("nano,chaining=2", "true or false"), ("nano,value_table=no", "value_tables"),
     ("base,lanes=99999999999999", "99999999999999"), ("base,clusters=4,lanes=2", "clust"),
 ])
 def test_wrong_machines_are_refused(text, fact):

@@ -33,6 +33,8 @@ def test_latencies_are_those_of_the_components():
         "QUEUE_LATENCY": CommandQueue.LATENCY,
         "RING_SUMS": DEPTH,
         "MAC_LATENCY": MacUnit.LATENCY,
+        "PLAIN_MAC_LATENCY": MacUnit.PLAIN_LATENCY,
+        "PLAIN_SUMS_SAVED": MacUnit.SUMS_LATENCY - MacUnit.PLAIN_SUMS_LATENCY,
         "READS_MADE": Sequencer.FREE_LATENCY + Semaphores.LATENCY,
         "COMMAND_GAP": PostUnit.COMMAND_GAP,
         "POST_LATENCY": PostUnit.LATENCY + signal,

@@ -1,0 +1,89 @@
+"""Machines that leave out units: the same values, down to the RTL, and no command that they lack."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.end_to_end.test_random_layers import fitting_layers
+from tests.support.execute import execute
+from tests.support.random_layers import random_narrow_layer
+from tests.support.rtl import execute_rtl
+from tests.support.side_by_side import side_by_side
+from tilewright.compiler.compile import Compiled, compile_layers
+from tilewright.compiler.network.layers import Layer, MaxPooling, Network
+from tilewright.compiler.network.reference import run_network
+from tilewright.isa.lacking import WINOGRAD, lacking
+from tilewright.isa.machine import UNITS, Machine
+
+SMALL = Machine(name="small", lanes=2, clusters=1, post_lanes=2, bus_bytes=4, activation_bytes=8192, weight_bytes=8192,
+                result_bytes=4096, parameter_channels=64)
+PLAIN = replace(SMALL, name="plain", array="plain")
+ALONE = tuple(replace(SMALL, name=f"without {unit}", **{unit: False}) for unit in UNITS)
+FEWEST = replace(PLAIN, name="fewest units", **dict.fromkeys(UNITS, False))
+FEWEST_WINOGRAD = replace(FEWEST, name="conv23 alone", array="winograd")
+LAYERS = 12
+
+
+def random_network(machine: Machine, seed: int) -> tuple[Network, dict[str, np.ndarray]]:
+    """Return layers side by side, among them some with a table and with tables before a pooling, and their inputs."""
+    rng = np.random.default_rng(seed)
+    layers = fitting_layers(rng, machine, LAYERS) + fitting_layers(rng, machine, 2, random_narrow_layer)
+    for index in range(0, LAYERS, 3):
+        layers[index] = replace(layers[index], table=rng.integers(-128, 128, 256).astype(np.int8))
+    layers[1] = with_pool(layers[1])
+    network = side_by_side(layers)
+    return network, {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
+
+
+def with_pool(layer: Layer) -> Layer:
+    channels, height, width = layer.conv_shape
+    return replace(layer, residual=None, pool=MaxPooling(kernel=(1, 1), strides=(2, 2), pads=(0, 0, 0, 0)),
+                   out_shape=(channels, -(-height // 2), -(-width // 2)))
+
+
+def lacked(compiled: Compiled) -> list[str]:
+    """Return the commands of a program that its machine lacks."""
+    return [str(each) for _, each in compiled.program.actions() if hasattr(each, "instruction")
+            and lacking(compiled.machine, each.instruction.mnemonic, each.variant.name, each.operands)]
+
+
+@pytest.mark.parametrize("machine", [PLAIN, *ALONE, FEWEST, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
+@pytest.mark.parametrize("seed", range(2))
+def test_the_functional_engine_computes_the_same_with_what_is_left(machine, seed):
+    network, inputs = random_network(machine, seed)
+    compiled = compile_layers(network, machine, keep_tensors=True)
+    assert not lacked(compiled)
+    expected, found = run_network(network, inputs), execute(compiled, inputs)
+    for layer in network.layers:
+        np.testing.assert_array_equal(found[layer.output], expected[layer.output], err_msg=layer.name)
+
+
+def test_some_layer_needs_each_unit():
+    networks = [random_network(SMALL, seed)[0] for seed in range(2)]
+    commands = [each for network in networks for _, each in compile_layers(network, SMALL).program.actions()
+                if hasattr(each, "instruction")]
+    for unit in (WINOGRAD, *(unit for unit in UNITS if unit != "chaining")):
+        machine = PLAIN if unit == WINOGRAD else replace(SMALL, **{unit: False})
+        assert any(lacking(machine, each.instruction.mnemonic, each.variant.name, each.operands)
+                   for each in commands), unit
+
+
+def assert_rtl_equals_the_reference(machine: Machine, seed: int, folder) -> None:
+    network, inputs = random_network(machine, seed)
+    compiled = compile_layers(network, machine, keep_tensors=True)
+    tensors, _ = execute_rtl(compiled, inputs, folder)
+    expected = run_network(network, inputs)
+    for layer in network.layers:
+        np.testing.assert_array_equal(tensors[layer.output], expected[layer.output], err_msg=layer.name)
+
+
+@pytest.mark.parametrize("machine", [PLAIN, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
+def test_rtl_without_units(machine, tmp_path):
+    assert_rtl_equals_the_reference(machine, 0, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [*ALONE, FEWEST], ids=lambda machine: machine.name)
+def test_rtl_without_each_unit(machine, tmp_path):
+    assert_rtl_equals_the_reference(machine, 1, tmp_path)

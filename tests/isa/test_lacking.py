@@ -1,0 +1,71 @@
+"""What a machine lacks: by variant and by operand; a machine of every unit lacks nothing."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from tilewright.isa.encoding import INSTRUCTIONS
+from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
+from tilewright.isa.machine import ARRAYS, LIMITS, PRESETS, UNITS, Machine
+
+EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
+
+
+def test_every_parameter_has_limits_or_is_a_unit():
+    assert {field.name for field in fields(Machine)} == {"name", "array", *LIMITS, *UNITS}
+
+
+@pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+def test_presets_have_every_variant(machine):
+    assert variants_of(machine) == EVERY
+
+
+@pytest.mark.parametrize(("change", "missing"), [
+    ({"array": "plain"}, {"conv23.run", "conv23.run_without_reuse", "lda.blocked", "lda.fill_blocked", "ldw.ninths",
+                          "sta.blocked"}),
+    ({"column_reuse": False}, {"conv23.run"}),
+    ({"paired_rows": False}, set()),
+    ({"value_tables": False}, {"ldw.table"}),
+    ({"residual_adder": False}, {"lda.residual", "act.set_residual_scale", "act.set_residual_offset"}),
+    ({"max_pooling": False}, {"pool.window"}),
+    ({"chaining": False}, {"sta.linear", "sta.blocked"}),
+])
+def test_a_unit_left_out_takes_its_variants_along(change, missing):
+    machine = replace(PRESETS["nano"], **change)
+    found = {f"{instruction.mnemonic}.{variant.name}" for instruction, variant in EVERY}
+    assert found - {f"{i.mnemonic}.{v.name}" for i, v in variants_of(machine)} == missing
+
+
+@pytest.mark.parametrize(("change", "command", "operand"), [
+    ({"array": "plain"}, ("act", "run"), "winograd"),
+    ({"residual_adder": False}, ("act", "run"), "residual"),
+    ({"max_pooling": False}, ("act", "run"), "pooled"),
+    ({"value_tables": False}, ("act", "run"), "table"),
+    ({"paired_rows": False}, ("conv", "set_kernel_step"), "pair_words"),
+])
+def test_operands_that_need_a_unit_must_be_zero(change, command, operand):
+    machine = replace(PRESETS["nano"], **change)
+    assert lacks(machine, *command) is None
+    assert lacking(machine, *command, {operand: 0}) is None
+    unit = lacking(machine, *command, {operand: 1})
+    assert unit is not None
+    assert not has_unit(machine, unit)
+    assert lacking(PRESETS["nano"], *command, {operand: 1}) is None
+
+
+def test_a_plain_array_has_no_columns_to_reuse():
+    plain = replace(PRESETS["base"], array="plain")
+    assert plain.column_reuse
+    assert not plain.reuses_columns
+    assert not has_unit(plain, WINOGRAD)
+
+
+@pytest.mark.parametrize("change", [{"array": "systolic"}, {"array": True}, {"value_tables": 1}, {"chaining": "no"}])
+def test_a_machine_refuses_other_arrays_and_truths(change):
+    (name,) = change
+    with pytest.raises(ValueError, match=name):
+        Machine(**change)
+
+
+def test_every_kind_of_array_makes_a_machine():
+    assert all(Machine(array=name).array == name for name in ARRAYS)
