@@ -1,0 +1,158 @@
+"""Machines drawn from the whole space, in RTL: ``python -m tests.fuzz.designs --designs 30 --seed 0``.
+
+Design number n of a seed is always the same. Each runs three small networks: RTL, the fast engine and ONNX Runtime must
+agree in every tensor, and the cycles that the fast engine predicts must be within 2 % of RTL's where a network takes
+20,000 or more. Exit status 1 if one does not hold. A simulator is built for each design, which takes minutes.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from tests.fuzz.oracle import judge
+from tests.support.onnx_models import ModelBuilder
+from tilewright.compiler.compile import compile_file
+from tilewright.compiler.errors import CompileError
+from tilewright.isa.machine import ARRAYS, LIMITS, UNITS, Machine
+from tilewright.models import builtin
+from tilewright.runtime.session import InferenceSession
+
+TOLERANCE = 0.02
+LEAST_CYCLES = 20_000
+_LARGEST = {"activation_bytes": 1 << 17, "weight_bytes": 1 << 17, "result_bytes": 1 << 16}
+"""Of the buffers that are drawn: larger ones differ in no more than bits of an address, and simulate slowly."""
+
+
+def residual_network() -> bytes:
+    """Return a network with residuals, a depthwise layer, a stride and a global average."""
+    model = ModelBuilder("qdq", seed=3)
+    x = model.relu(model.conv(model.input((1, 3, 24, 24)), 16, pads=(1, 1, 1, 1)))
+    y = model.conv(model.relu(model.conv(x, 16, pads=(1, 1, 1, 1))), 16, pads=(1, 1, 1, 1))
+    x = model.relu(model.add(y, x))
+    x = model.relu(model.conv(x, 16, groups=16, pads=(1, 1, 1, 1)))
+    x = model.relu(model.conv(x, 24, kernel=1, strides=(2, 2)))
+    x = model.add(model.conv(x, 24, kernel=5, pads=(2, 2, 2, 2)), x)
+    return model.finish(model.gemm(model.flatten(model.average(x)), 10))
+
+
+def pooling_network() -> bytes:
+    """Return a network of few channels and large kernels with max pooling, its last one of overlapping windows."""
+    model = ModelBuilder("qoperator", seed=4)
+    x = model.max_pool(model.conv(model.input((1, 1, 36, 36)), 6, kernel=5), strides=(2, 2))
+    x = model.max_pool(model.conv(x, 20, kernel=(3, 7)), kernel=3, strides=(2, 2), pads=(1, 1, 1, 1))
+    x = model.max_pool(model.conv(x, 12, pads=(1, 1, 1, 1)), kernel=3, strides=(1, 1))
+    return model.finish(model.gemm(model.flatten(x), 33))
+
+
+NETWORKS: dict[str, Callable[[], bytes]] = {
+    "lenet5_accel": lambda: Path(builtin("lenet5_accel")).read_bytes(),
+    "residuals": residual_network,
+    "pooling": pooling_network,
+}
+
+
+@cache
+def network(name: str) -> bytes:
+    return NETWORKS[name]()
+
+
+def random_design(rng: np.random.Generator, *, most_lanes: int = 16) -> Machine:
+    """Return a machine from the space of `isa.machine`, with at most ``most_lanes`` lanes and no huge buffers."""
+    def power(name: str, low: int = 0, high: int = 1 << 30) -> int:
+        least, greatest = LIMITS[name]
+        low, high = max(low, least), min(high, greatest, _LARGEST.get(name, greatest))
+        return 1 << int(rng.integers(low.bit_length() - 1, high.bit_length()))
+
+    lanes, tiles = power("lanes", high=most_lanes), power("tiles")
+    clusters = power("clusters", low=-(-lanes // tiles), high=lanes)
+    units = {unit: bool(rng.random() < 0.7) for unit in UNITS}
+    return Machine(
+        name="random", lanes=lanes, tiles=tiles, clusters=clusters, post_lanes=power("post_lanes", high=lanes),
+        bus_bytes=power("bus_bytes"), activation_bytes=power("activation_bytes", low=8192),
+        weight_bytes=power("weight_bytes", low=512 * clusters), result_bytes=power("result_bytes", low=2048),
+        parameter_channels=power("parameter_channels", low=lanes), queue_depth=power("queue_depth"),
+        array=str(rng.choice(list(ARRAYS))), **units)
+
+
+def fitting_design(seed: int, number: int, *, most_lanes: int = 16) -> Machine:
+    """Return design ``number`` of ``seed``, on which every network can be compiled."""
+    rng = np.random.default_rng((seed, number))
+    while True:
+        machine = replace(random_design(rng, most_lanes=most_lanes), name=f"design {seed}/{number}")
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                for name in NETWORKS:
+                    path = Path(folder) / f"{name}.onnx"
+                    path.write_bytes(network(name))
+                    compile_file(path, machine, keep_tensors=True)
+        except CompileError:
+            continue
+        return machine
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A network on a design: cycles by engine, and what does not hold, as sentences."""
+
+    network: str
+    fast: int
+    rtl: int
+    faults: tuple[str, ...]
+
+    @property
+    def error(self) -> float:
+        """Of the predicted cycles."""
+        return self.fast / self.rtl - 1
+
+
+def try_network(name: str, machine: Machine, *, rtl: bool = True) -> Trial:
+    """Run a network on a design and compare."""
+    content = network(name)
+    verdict, inputs = judge(content, machine=machine)
+    faults = [*verdict.mismatches, *verdict.refused, *verdict.rejected]
+    cycles, tensors = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.onnx"
+        path.write_bytes(content)
+        for engine in ("fast", "rtl") if rtl else ("fast",):
+            session = InferenceSession(path, machine, engine, keep_tensors=True)
+            session.run(None, inputs)
+            cycles[engine], tensors[engine] = session.report.cycles, dict(session.tensors)
+    if rtl:
+        faults += [f"RTL differs in tensor {each}" for each, values in tensors["fast"].items()
+                   if not np.array_equal(values, tensors["rtl"][each])]
+    trial = Trial(name, cycles["fast"], cycles.get("rtl", cycles["fast"]), tuple(faults))
+    if trial.rtl >= LEAST_CYCLES and abs(trial.error) > TOLERANCE:
+        return replace(trial, faults=(*faults, f"predicted {trial.fast} cycles, and RTL takes {trial.rtl}"))
+    return trial
+
+
+def main() -> int:
+    """Try designs one after the other; print a line for each network."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--designs", type=int, default=30)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most-lanes", type=int, default=16)
+    options = parser.parse_args()
+    failed = 0
+    for number in range(options.first, options.first + options.designs):
+        machine = fitting_design(options.seed, number, most_lanes=options.most_lanes)
+        print(machine, flush=True)
+        for name in NETWORKS:
+            trial = try_network(name, machine)
+            failed += bool(trial.faults)
+            print(f"  {name}: RTL {trial.rtl:,}, predicted {trial.fast:,} ({trial.error:+.2%})", *trial.faults,
+                  flush=True)
+    print(f"{failed} of {len(NETWORKS) * options.designs} trials failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
