@@ -336,7 +336,7 @@ def test_a_call_that_makes_no_sense_is_refused(change, sentence):
     for key, value in change.items():
         call[key] = call[key] | value if isinstance(value, dict) and key == "output" else value
     with pytest.raises(ProgramError, match=sentence):
-        check_program(program_from_json(data), 1 << 16)
+        check_program(program_from_json(data), 1 << 16, BASE)
 
 
 def test_infinite_attributes_survive_json():
@@ -350,7 +350,7 @@ def test_a_call_in_a_loop_is_refused():
     data = call_json()
     data[0]["body"] = [{"loop": "i", "count": 2, "body": data[0]["body"]}]
     with pytest.raises(ProgramError, match="must not be in a loop"):
-        check_program(program_from_json(data), 1 << 16)
+        check_program(program_from_json(data), 1 << 16, BASE)
 
 
 def test_the_fast_engine_needs_kernels():
