@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area clean board calibrate
+.PHONY: compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area ablation clean board calibrate
 
 BIN := .venv/bin
 
@@ -83,6 +83,9 @@ real-networks: setup  ## write docs/real-networks.md again: every network of doc
 
 area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md
+
+ablation: setup  ## write docs/ablation.md again: what each instruction and unit earns (minutes; with TARGET=ecp5-85k area, an hour, once)
+	@$(BIN)/tilewright ablate lenet5 vgg16-32 resnet18-32 --machine nano --machine base $(if $(TARGET),--target $(TARGET)) -o docs/ablation.md
 
 board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s

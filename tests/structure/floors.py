@@ -23,7 +23,8 @@ FLOORS = (
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware",
-    "energy/calibrate", "bench/exploration", "bench", "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
+    "energy/calibrate", "bench/exploration", "bench/ablation", "bench",
+    "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
 )
 
 # What a top-level folder may import: our folders, and packages of others.

@@ -1,0 +1,1 @@
+"""What each instruction and unit earns: networks on a machine with and without it."""
