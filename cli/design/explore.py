@@ -87,7 +87,7 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     """Search a space of designs for those that no other beats, in cycles, time, energy or area.
 
     Cycles and energy are predicted without values, area without synthesis; points of the front are then measured. The
-    folder has trials.csv, front.json, designs/*.toml and explore.html, and Optuna's storage, study.journal.
+    folder has trials.csv, front.json, designs/*.toml and Optuna's storage, study.journal.
     """
     if workers.ray is not None and workers.jobs is not None:
         raise InputError("Options --ray and --jobs exclude each other: a cluster knows its processors")
