@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area ablation clean board calibrate
+.PHONY: compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate
 
 BIN := .venv/bin
 
@@ -80,6 +80,9 @@ docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md a
 
 real-networks: setup  ## write docs/real-networks.md again: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
 	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
+
+area-model: setup  ## fit predicted areas again to the results in hardware/area_model/measured.json
+	@$(BIN)/python -m tilewright.hardware.area_model.area_fit
 
 area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md

@@ -6,12 +6,12 @@ the hardware. The cores' are those of ``read_slang``, ``proc``, ``flatten`` and 
 
 import tomllib
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from tilewright.energy.register_fit import predicted_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
-from tilewright.isa.machine import PRESETS, Machine
+from tilewright.isa.machine import PRESETS, UNITS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
@@ -29,12 +29,13 @@ _HEAD = """\
 def registers_of(machine: Machine) -> dict[str, int]:
     """Return the flip-flops of each block of `sim.verilog.energy_blocks.ENERGY_BLOCKS`, in bits.
 
-    Those of a machine like no preset are predicted: counting them takes an elaboration of up to two minutes.
+    Those of a machine like no preset are predicted, as counting them takes an elaboration of up to two minutes. If it
+    leaves out units, they are counted: the fit has seen whole machines only.
     """
     for name, each in PRESETS.items():
         if replace(machine, name=name) == each:
             return dict(_table()[name])
-    return predicted_registers(machine)
+    return predicted_registers(machine) if _whole(machine) else dict(_counted(replace(machine, name="")))
 
 
 def count_fresh(machine: Machine) -> dict[str, int]:
@@ -43,6 +44,15 @@ def count_fresh(machine: Machine) -> dict[str, int]:
     from tilewright.sim.verilog.elaborate import coprocessor_rtlil
 
     return count_registers(coprocessor_rtlil(machine))
+
+
+def _whole(machine: Machine) -> bool:
+    return machine.winograd and all(getattr(machine, unit) for unit in UNITS)
+
+
+@lru_cache(maxsize=256)
+def _counted(machine: Machine) -> dict[str, int]:
+    return count_fresh(machine)
 
 
 @cache

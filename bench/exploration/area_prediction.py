@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.hardware.area_model.predicted_area import predict_area
 from tilewright.hardware.synthesis.targets import Fpga, target_named
 from tilewright.isa.machine import Machine
 
@@ -45,10 +46,7 @@ class AreaTarget:
         On an FPGA that is the sum of the device's shares of LUTs, multipliers and block RAMs, which becomes less if any
         of them does; in standard cells, mm² of cells and macros.
         """
-        found = _structure(machine)
-        has = self._capacity()
-        area = sum(found[name] / has[each] for name, each in _CAPACITIES.items()) if has else found["mm2"]
-        return {name: found[name] for name in self.measures} | {"area": area}
+        return self.measured(predict_area(machine, self.name).totals())
 
     def measured(self, total: dict[str, float]) -> dict[str, float]:
         """Return the same of a synthesis report's totals."""
@@ -62,13 +60,3 @@ class AreaTarget:
     def _capacity(self) -> dict[str, Any]:
         target = target_named(self.name)
         return dict(next(iter(target.capacity.values()))) if isinstance(target, Fpga) else {}
-
-
-def _structure(machine: Machine) -> dict[str, float]:
-    """Return what follows from a machine's structure; LUTs and cells are lines through the presets."""
-    buffer_bytes = machine.activation_bytes + machine.weight_bytes * 9 / 8 + machine.result_bytes
-    cells, macros = 0.72 + 0.337 * machine.lanes, buffer_bytes / 1024 * 0.0278 + 0.1
-    return {"lut4": 9124 + 1381 * machine.lanes + 169 * machine.post_lanes,
-            "mult18": machine.multipliers + 5 * machine.post_lanes,
-            "bram": buffer_bytes // 2048 + 4 * machine.post_lanes,
-            "cells_mm2": cells, "macros_mm2": macros, "mm2": cells + macros}

@@ -44,7 +44,8 @@ def machine(design: Annotated[str, typer.Argument(
     if json_file is not None:
         write_json(json_file, found.to_json() | {"limits": {key: list(each) for key, each in LIMITS.items()},
                                                  "arrays": list(ARRAYS), "units": list(UNITS),
-                                                 "derived": derived(found.machine)})
+                                                 "derived": derived(found.machine),
+                                                 "predicted_area": _areas(found.machine)})
 
 
 def derived(machine: Machine) -> dict[str, Any]:
@@ -53,6 +54,37 @@ def derived(machine: Machine) -> dict[str, Any]:
             "buffer_bytes": machine.activation_bytes + machine.result_bytes + (
                 machine.weight_bytes * 9 // 8 if machine.winograd else machine.weight_bytes),
             "kernels": machine.kernels}
+
+
+def _areas(machine: Machine) -> dict[str, Any]:
+    """Return the predicted area of the coprocessor: totals and blocks, by target."""
+    from tilewright.hardware.area_model.predicted_area import predict_area
+
+    found = {target: predict_area(machine, target) for target in ("ecp5-85k", "sky130")}
+    return {target: {"total": area.totals(), "blocks": area.blocks, "beyond": area.beyond}
+            for target, area in found.items()}
+
+
+def _area_lines(machine: Machine) -> list[str]:
+    """Return the predicted area in words, and which ECP5 holds it."""
+    from tilewright.hardware.synthesis.targets import TARGETS, Fpga
+
+    found = _areas(machine)
+    ecp5, cells = found["ecp5-85k"]["total"], found["sky130"]["total"]
+    fits = []
+    for name in ("ecp5-25k", "ecp5-85k"):
+        target = TARGETS[name]
+        assert isinstance(target, Fpga)
+        places = ecp5 | {"LUT": ecp5["LUT"] + sum(ecp5[each] * logic for each, logic in target.logic_per.items())}
+        (device, has), = target.capacity.items()
+        fits.append(f"{'fits' if all(places[each] <= has[each] for each in has) else 'does not fit'} {device}")
+    lines = [(f"predicted area on ECP5: {ecp5['LUT']:,.0f} LUT4, {ecp5['carry']:,.0f} CCU2C, {ecp5['FF']:,.0f} "
+              f"flip-flops, {ecp5['DSP']:,.0f} MULT18X18D, {ecp5['BRAM']:,.0f} DP16KD; {', '.join(fits)}"),
+             (f"predicted area in sky130: {cells['area'] / 1e6:.2f} mm² of cells, {cells['memory'] / 1e6:.2f} mm² of "
+              "static RAM")]
+    if beyond := found["sky130"]["beyond"]:
+        lines.append(f"area is extrapolated: no machine was synthesised with such {', '.join(beyond)}")
+    return lines
 
 
 def peak_macs(machine: Machine) -> dict[str, float]:
@@ -91,4 +123,5 @@ def _lines(design: "Design") -> list[str]:
         f"buffers: {found['buffer_bytes']:,} bytes; {found['kernels']:,} kernels 3x3 fit the weight memories",
         (f"clock: {pricing.clock(technology).mhz:g} MHz; energy in {pricing.describe(technology)}, "
          f"main memory {pricing.dram}"),
+        *_area_lines(size),
     ]

@@ -1,5 +1,7 @@
 """Registers of each block, which module belongs to which, and what cannot count toggles."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.energy.registers import count_fresh, registers_of
@@ -31,3 +33,10 @@ def test_activity_of_a_core_alone_is_refused():
 ])
 def test_modules_belong_to_blocks(module, block):
     assert energy_block_of(module) == block
+
+
+def test_registers_of_a_machine_that_leaves_out_a_unit_are_counted():
+    less = replace(PRESETS["nano"], lanes=1, activation_bytes=4096, weight_bytes=4096, result_bytes=1024,
+                   parameter_channels=16, queue_depth=4, value_tables=False, name="less")
+    assert registers_of(less) == count_fresh(less)
+    assert sum(registers_of(less).values()) < sum(count_fresh(replace(less, value_tables=True)).values())

@@ -22,7 +22,7 @@ FLOORS = (
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check",
-    "hardware/synthesis", "hardware/board", "hardware/package", "hardware",
+    "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
 )
