@@ -81,7 +81,8 @@ docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md a
 real-networks: setup  ## write docs/real-networks.md again: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
 	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
 
-area-model: setup  ## fit predicted areas again to the results in hardware/area_model/measured.json
+area-model: setup  ## synthesise the machines that predicted areas are fitted to (hours, once, resumed), and fit again
+	@$(BIN)/python -m tilewright.hardware.area_model.measure_area
 	@$(BIN)/python -m tilewright.hardware.area_model.area_fit
 
 area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)

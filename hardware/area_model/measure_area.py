@@ -1,0 +1,61 @@
+"""Synthesises the machines that the area model is fitted to: ``python -m tilewright.hardware.area_model.measure_area``.
+
+Each result is added to ``measured.json`` as soon as it is there, so that a stopped run goes on where it was; a machine
+and target that the file has already are not synthesised again.
+"""
+
+import argparse
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from tilewright.hardware.area_model.area_fit import MEASURED, load_measured
+from tilewright.hardware.area_model.designs import designs
+from tilewright.hardware.synthesis.flow import synthesise
+from tilewright.hardware.synthesis.sources import machine_design
+from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
+from tilewright.isa.machine import Machine
+from tilewright.tools.files import write_file
+from tilewright.tools.progress import Steps
+
+__all__ = ["main", "measured_row"]
+
+
+def measured_row(machine: Machine, target: str, steps: Steps) -> dict[str, Any]:
+    """Return what synthesis without place and route finds, as ``measured.json`` holds it.
+
+    Raises
+    ------
+    ToolError
+        If Yosys fails or is missing.
+    """
+    with steps.step(f"Elaborating {machine.name}"):
+        design = machine_design(machine, with_core=False)
+    report = synthesise(SynthesisRequest(design, machine.name, place=False), target, steps.step)
+    blocks = {name: {key: round(value) for key, value in block.items() if value}
+              for name, block in report.blocks.items()}
+    return {"source": report.steps[0].tool, "machine": asdict(machine), "target": target, "blocks": blocks}
+
+
+def main() -> None:
+    """Synthesise what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--designs", type=int, default=27, help="drawn at random beside the presets (default: 27)")
+    parser.add_argument("--targets", default="ecp5-85k,sky130,osu018")
+    parser.add_argument("--most-lanes", type=int, default=16, help="leave machines with more lanes out")
+    given = parser.parse_args()
+    for target in given.targets.split(","):
+        known = [replace(each.machine, name="") for each in load_measured(target)]
+        for machine in designs(given.designs):
+            if machine.lanes <= given.most_lanes and replace(machine, name="") not in known:
+                _add(measured_row(machine, target, Steps()))
+
+
+def _add(row: dict[str, Any]) -> None:
+    rows = [*json.loads(MEASURED.read_text(encoding="utf-8")), row]
+    text = ",\n".join(json.dumps(each) for each in rows)
+    write_file(MEASURED, f"[\n{text}\n]\n".encode())
+
+
+if __name__ == "__main__":
+    main()
