@@ -15,8 +15,6 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tilewright.isa.machine import LIMITS, PRESETS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 
@@ -66,6 +64,8 @@ def features(block: str, machine: Machine) -> dict[str, float]:
 
 def fitted(block: str, machines: Sequence[Machine], counts: Sequence[int]) -> dict[str, float]:
     """Return the terms of a block's line by least squares of relative errors."""
+    import numpy as np  # here, because a prediction needs none
+
     rows = [features(block, machine) for machine in machines]
     names = list(rows[0])
     matrix = np.array([[row[name] for name in names] for row in rows])
