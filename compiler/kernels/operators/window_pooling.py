@@ -9,7 +9,7 @@ from tilewright.compiler.kernels.language.c_expression import c_constant, c_line
 from tilewright.compiler.kernels.language.c_helpers import helper_names
 from tilewright.compiler.kernels.language.c_loops import Dims, loops, offset_text
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Refused, at_most, attribute, integers, required
-from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, START, access_cycles, expression_cycles
+from tilewright.compiler.kernels.language.core_cycles import START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, Number, evaluate, sqrt, variable
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT, greatest
 from tilewright.compiler.kernels.operators.reduction import lowest
@@ -18,6 +18,10 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
 __all__ = ["KERNELS", "Pooling"]
+
+_ADDRESS, _BOUNDED_TAP, _OUTPUT = 1.2, 3, 3
+"""Cycles of a tap's address where loops are unrolled, of a tap and its bounds where padding is left out, and of what
+stands around the taps of an output: fitted to 27 windows in RTL, which the estimate meets within 30 %."""
 
 
 class Pooling(CheckedKernel):
@@ -100,11 +104,10 @@ class Pooling(CheckedKernel):
         window = self._window(call)
         # Where every tap is inside, the loops over them are unrolled, and two loads are under way together.
         inside = window.reads == math.prod(window.outputs) * math.prod(window.kernel)
-        load = access_cycles(memory, 2) / 2 if inside else LOOP + access_cycles(memory)
+        load = _ADDRESS + access_cycles(memory, 2) / 2 if inside else _BOUNDED_TAP + access_cycles(memory)
         tap = load + expression_cycles(self._step(call))
-        output = ROW + access_cycles(memory, 0, 1) + expression_cycles(self._finish(call))
-        images = call.output.dims[0] * call.output.dims[1]
-        return START + int(images * window.reads * tap + math.prod(call.output.dims) * output)
+        output = _OUTPUT + access_cycles(memory, 0, 1) + expression_cycles(self._finish(call))
+        return START + int(math.prod(call.output.dims[:2]) * window.reads * tap + math.prod(call.output.dims) * output)
 
     def _step(self, call: Call) -> Expression:
         dtype = call.inputs[0].dtype
