@@ -24,7 +24,7 @@ from tilewright.cli import (
     synth,
     verilog,
 )
-from tilewright.cli.design import ablate, diff, explore, show_machine
+from tilewright.cli.design import ablate, diff, explore, own_instruction, show_machine
 from tilewright.cli.options.refusals import OneSentence
 from tilewright.cli.reference import isa
 
@@ -37,7 +37,7 @@ app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enabl
 for _register in (run_model.register_run, compile_model.register, run_model.register_simulate, check.register,
                   compare.register, evaluate_accuracy.register, synth.register, verilog.register, board.register,
                   calibrate.register, benchmarks.register_baseline, isa.register, show_machine.register,
-                  diff.register, ablate.register, explore.register, doctor.register,
+                  diff.register, ablate.register, explore.register, own_instruction.register, doctor.register,
                   benchmarks.register_bench, demo.register):
     _register(app)
 

@@ -8,11 +8,10 @@ import typer
 from tilewright.cli.options.arguments import (
     ClockText,
     JsonFile,
-    MachineName,
+    MachineOptions,
     MemoryText,
     Model,
     QuantiseOptions,
-    design_named,
     with_groups,
     write_json,
 )
@@ -33,11 +32,10 @@ def register(app: typer.Typer) -> None:
 
 
 @with_groups
-def check(model: Model, machine: MachineName = "base",
-          memory: MemoryText = None, clock: ClockText = None,
+def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
           capacity: Annotated[float | None, typer.Option("--capacity", metavar="MIB", show_default=False,
                                                          help="Size of main memory in MiB; without it 2 GiB.")] = None,
-          json_file: JsonFile = None, *, quantise: QuantiseOptions) -> None:
+          json_file: JsonFile = None, *, chosen: MachineOptions, quantise: QuantiseOptions) -> None:
     """Show, before anything is built, where each node of MODEL would run and why, its cost, memory and risks.
 
     Nodes that cannot be compiled are listed with the reason and a way out; the exit status is then 2.
@@ -45,7 +43,7 @@ def check(model: Model, machine: MachineName = "base",
     if memory is not None and _NUMBER.fullmatch(memory):
         raise InputError(f"Option --memory must be the timing of main memory, such as latency=60,bytes=8, not "
                          f"{memory!r}; its size in MiB is --capacity {memory}")
-    design = design_named(machine, memory=memory, clock=clock)
+    design = chosen.design(memory=memory, clock=clock)
     if capacity is not None and not 0 < capacity < float("inf"):
         raise InputError(f"Option --capacity must be a number of MiB above 0, not {capacity!r}")
     require_place(json_file)

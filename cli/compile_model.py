@@ -8,10 +8,9 @@ import typer
 from tilewright.cli.options.arguments import (
     CompilerOptions,
     Explain,
-    MachineName,
+    MachineOptions,
     Model,
     QuantiseOptions,
-    machine_named,
     say_ranges,
     with_groups,
     write_json,
@@ -32,14 +31,14 @@ def register(app: typer.Typer) -> None:
 def compile_(model: Model,
              output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                          help="Folder to write; may be left out with --explain.")]
-             = None, machine: MachineName = "base", explain: Explain = False,
+             = None, explain: Explain = False,
              json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
                                                             help="Write the plan as JSON.")] = None,
-             *, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
+             *, chosen: MachineOptions, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
     if output is None and not explain:
         raise InputError("Give -o DIR for the compiled model to be written to, or --explain to see its plan alone")
-    size = machine_named(machine)
+    size = chosen.design().machine
     require_place(json_file)
     source = quantise.model(model)
     from tilewright.cli.tables.plan_tables import print_plan

@@ -12,6 +12,7 @@ from tilewright.cli.options.arguments import (
     Engine,
     EngineName,
     EngineOptions,
+    ExtensionFile,
     FileOptions,
     Model,
     QuantiseOptions,
@@ -82,7 +83,8 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
                                                          help="Write the outputs as .npz.")] = None,
              wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
                                                        help="Write all signals as VCD; engine rtl only.")] = None,
-             *, files: FileOptions, timing: TimingOptions, ranges: RangeOptions, energy: EnergyOptions) -> None:
+             extension: ExtensionFile = None, *, files: FileOptions, timing: TimingOptions,
+             ranges: RangeOptions, energy: EnergyOptions) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
     With --layers or --jobs, the layers are compiled again, with the same options, and each of their tensors is
@@ -94,13 +96,15 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
     require_place(output, files.json_file, wave)
     from tilewright.compiler.emit.artefact import load_artefact
+    from tilewright.isa.extension import load_extension
     from tilewright.runtime.compared_run import require_folder, run_artefact
     from tilewright.runtime.design.design import Design
     from tilewright.runtime.ranges.compared_ranges import RangeRequest, run_artefact_ranges
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
-    machine = load_artefact(require_folder(directory)).manifest.machine
+    own = None if extension is None else load_extension(extension)
+    machine = load_artefact(require_folder(directory), own).manifest.machine
     design, power = energy.priced(timing.timed(Design(machine=machine))), energy.power()
     if by_ranges:
         request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=design.pricing,
@@ -108,7 +112,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
         compared = run_artefact_ranges(directory, files.input_file, request, steps=Steps())
     else:
         how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
-        compared = run_artefact(directory, values, files.input_file, wave=wave, run=how)
+        compared = run_artefact(directory, values, files.input_file, wave=wave, run=replace(how, extension=own))
     if output is not None:
         write_arrays(output, compared.outputs)
     _show(compared, files.json_file, ViewOptions(), power)

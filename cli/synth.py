@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options.arguments import JsonFile, MachineName, design_named, write_json
+from tilewright.cli.options.arguments import JsonFile, MachineOptions, with_groups, write_json
 from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
@@ -24,9 +24,9 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright synth --target ecp5-25k --machine nano --with-core --json area.json")(synth)
 
 
+@with_groups
 def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, show_default=False,
                                               help="FPGA, or library of standard cells.")],
-          machine: MachineName = "base",
           with_core: Annotated[bool, typer.Option("--with-core", help="Include the host core, CV32E40X.")] = False,
           seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1,
           clock: Annotated[str | None, typer.Option(
@@ -36,12 +36,12 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
           output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                       help="Also leave scripts, netlists and logs here.")] = None,
           no_place: Annotated[bool, typer.Option("--no-place", help="Report area alone, without timing.")] = False,
-          ) -> None:
+          *, chosen: MachineOptions) -> None:
     """Synthesise a machine with open tools: area by block, and after place and route its frequency and slowest path.
 
     Finished steps are kept: an interrupted run goes on where it was. The exit status is 1 if the design does not fit.
     """
-    stated = design_named(machine, clock=clock)
+    stated, machine = chosen.design(clock=clock), chosen.machine
     size = stated.machine
     aim = stated.pricing.clock_mhz or DEFAULT_MHZ
     require_place(json_file)

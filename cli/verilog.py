@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.options.arguments import MachineName, machine_named
+from tilewright.cli.options.arguments import MachineOptions, with_groups
 
 __all__ = ["MemoryBus", "register", "verilog"]
 
@@ -23,19 +23,19 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright verilog --machine nano --bus wishbone -o out/verilog")(verilog)
 
 
+@with_groups
 def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                  help="Folder to write.")],
-            machine: MachineName = "base",
             bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
             with_core: Annotated[bool, typer.Option(
                 "--with-core", help="Include the host core, CV32E40X, and a system of both; needs axi4.")] = False,
-            ) -> None:
+            *, chosen: MachineOptions) -> None:
     """Write the coprocessor as vendor-neutral Verilog: sources, testbench, constraints, and a README to start from."""
-    size = machine_named(machine)
+    size = chosen.design().machine
     from tilewright.hardware.package.package import write_verilog
     from tilewright.tools.progress import Steps
 
-    with Steps().step(f"Writing the coprocessor of {machine} as Verilog") as show:
+    with Steps().step(f"Writing the coprocessor of {chosen.machine} as Verilog") as show:
         files = write_verilog(size, output, bus=bus.value, with_core=with_core, show=show)
     for path in files:
         typer.echo(path)

@@ -27,6 +27,7 @@ from tilewright.compiler.schedule.loops import roll
 from tilewright.compiler.schedule.scheduler import CoreCall, schedule
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
 from tilewright.isa.emit_c import header
+from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Call, Function, Issue, Program
@@ -202,7 +203,7 @@ def compile_file(model: Path | str, machine: Machine, *, keep_tensors: bool = Fa
     CompileError
         If the model cannot be compiled for ``machine``.
     """
-    network = replace(compile_network(model, options), name=Path(model).stem)
+    network = replace(compile_network(model, options, extension_of(machine)), name=Path(model).stem)
     return compile_layers(network, machine, keep_tensors=keep_tensors, options=options)
 
 
@@ -227,7 +228,8 @@ def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str) -> 
         elf = emit_elf(compiled, model.name, Path(scratch))
         source, content = elf.with_suffix(".c").read_bytes(), elf.read_bytes()
     contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
-                "tilewright.h": header().encode(), "model.elf": content, "model.onnx": model.read_bytes()}
+                "tilewright.h": header(extension_of(compiled.machine)).encode(), "model.elf": content,
+                "model.onnx": model.read_bytes()}
     return write_artefact(Path(folder), manifest_of(compiled), compiled.program, contents)
 
 
@@ -241,7 +243,7 @@ def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
     """
     source, elf = folder / "model.c", folder / "model.elf"
     source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"), encoding="utf-8")
-    (folder / "tilewright.h").write_text(header(), encoding="utf-8")
+    (folder / "tilewright.h").write_text(header(extension_of(compiled.machine)), encoding="utf-8")
     compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
     return elf
 

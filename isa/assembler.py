@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from tilewright.isa.command_form import fields_of, form_of, pack_fields
 from tilewright.isa.encoding import (
-    BY_MNEMONIC,
     CUSTOM_0,
-    INSTRUCTIONS,
+    KNOWN,
     EncodingError,
     Field,
     Instruction,
@@ -23,7 +22,7 @@ __all__ = [
     "pack", "parse", "unpack",
 ]
 
-_BY_FUNCT3 = {instruction.funct3: instruction for instruction in INSTRUCTIONS}
+_BY_FUNCT3 = {instruction.funct3: instruction for instruction in KNOWN.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +130,9 @@ def command(mnemonic: str, variant: str, flags: Iterable[str] = (), **operands: 
     EncodingError
         If a name is not in the table or a value does not fit.
     """
-    if mnemonic not in BY_MNEMONIC:
-        raise EncodingError(f"Mnemonic must be one of {', '.join(BY_MNEMONIC)}, not {mnemonic!r}")
-    instruction = BY_MNEMONIC[mnemonic]
+    if mnemonic not in KNOWN:
+        raise EncodingError(f"Mnemonic must be one of {', '.join(KNOWN)}, not {mnemonic!r}")
+    instruction = KNOWN[mnemonic]
     chosen = instruction.variant(variant)
     form = form_of(chosen)
     if not operands.keys() <= form.names:

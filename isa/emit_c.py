@@ -5,7 +5,8 @@ semaphore flags, its first parameter, are part of the instruction word and must 
 Instructions are written with the assembler's ``.insn r`` directive.
 """
 
-from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, Field, Instruction, Variant
+from tilewright.isa.encoding import CUSTOM_0, EXTENSION, INSTRUCTIONS, Field, Instruction, Variant
+from tilewright.isa.extension import PostStage
 
 __all__ = ["header"]
 
@@ -46,10 +47,11 @@ def _macro(instruction: Instruction, variant: Variant) -> list[str]:
             f"    TW_ISSUE({instruction.funct3}, {funct7}, {_pack(variant.rs1)}, {_pack(variant.rs2)})"]
 
 
-def header() -> str:
-    """Return the header's text, instructions in table order."""
+def header(extension: PostStage | None = None) -> str:
+    """Return the header's text, instructions in table order; behind them that of ``extension``, raw and by fields."""
     lines = [_HEADER.replace("{opcode:#04x}", f"{CUSTOM_0:#04x}").rstrip()]
-    for instruction in INSTRUCTIONS:
+    added = () if extension is None else (EXTENSION, extension.instruction)
+    for instruction in (*INSTRUCTIONS, *added):
         lines += ["", f"/* ---- {instruction.mnemonic}: {instruction.effect} ---- */"]
         for variant in instruction.variants:
             lines += _macro(instruction, variant)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tilewright.errors import Error
 
 __all__ = [
-    "BY_MNEMONIC", "CUSTOM_0", "INSTRUCTIONS", "SEMAPHORES", "SEMAPHORE_WIDTH", "UNITS", "EncodingError", "Field",
-    "Flag", "Instruction", "Semaphore", "Variant", "check_table",
+    "BY_MNEMONIC", "CUSTOM_0", "EXTENSION", "EXTENSION_FIELD_BITS", "INSTRUCTIONS", "KNOWN", "SEMAPHORES",
+    "SEMAPHORE_WIDTH", "UNITS", "EncodingError", "Field", "Flag", "Instruction", "Semaphore", "Variant", "check_table",
 ]
 
 CUSTOM_0 = 0b0001011
@@ -271,6 +271,21 @@ INSTRUCTIONS = (
 
 BY_MNEMONIC = {instruction.mnemonic: instruction for instruction in INSTRUCTIONS}
 
+EXTENSION_FIELD_BITS = (19, 32)
+"""Bits that an extension's own fields may take in rs1 and in rs2."""
+
+EXTENSION = Instruction("extension", 7, "what a user's file adds to a machine (isa/extension.py)", (
+    Variant("set_stage", 0, "post", "turn the stage of an extension on or off, and set its fields",
+            (Field("enable", 1, "1: it takes the place of the value tables in act commands without residual"),
+             Field("channel", 12, "the layer's channel that the act commands begin with"),
+             Field("first", EXTENSION_FIELD_BITS[0], "the extension's own fields in rs1")),
+            (Field("second", EXTENSION_FIELD_BITS[1], "the extension's own fields in rs2"),)),
+))
+"""The eighth row, which a machine has only with an extension: its fields are opaque here."""
+
+KNOWN = BY_MNEMONIC | {EXTENSION.mnemonic: EXTENSION}
+"""Every instruction that can be encoded, that of extensions among them, by mnemonic."""
+
 
 def check_table(instructions: tuple[Instruction, ...]) -> None:
     """Raise :exc:`EncodingError` if two codes clash, an operand is too wide, or a name is used twice."""
@@ -295,4 +310,4 @@ def check_table(instructions: tuple[Instruction, ...]) -> None:
                 raise EncodingError(f"Unit of {where} must be one of {', '.join(UNITS)}, not {variant.unit!r}")
 
 
-check_table(INSTRUCTIONS)
+check_table((*INSTRUCTIONS, EXTENSION))

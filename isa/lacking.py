@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 
-from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, Instruction, Variant
+from tilewright.isa.encoding import EXTENSION, INSTRUCTIONS, KNOWN, Instruction, Variant
+from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine
 
-__all__ = ["WINOGRAD", "has_unit", "lacking", "lacks", "variants_of"]
+__all__ = ["OWN", "WINOGRAD", "has_unit", "lacking", "lacks", "variants_of"]
 
 WINOGRAD = "array 'winograd'"
 """Stands for the array that conv23 needs, beside the names of `isa.machine.UNITS`."""
+
+OWN = "an extension"
+"""Stands for the instruction of a user's own, beside the names of `isa.machine.UNITS`."""
 
 _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("conv23", "run"): (WINOGRAD, "column_reuse"),
@@ -23,6 +27,7 @@ _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("pool", "window"): ("max_pooling",),
     ("sta", "linear"): ("chaining",),
     ("sta", "blocked"): ("chaining", WINOGRAD),
+    ("extension", "set_stage"): (OWN,),
 }
 """Units that a variant needs."""
 
@@ -36,13 +41,15 @@ _OPERANDS = {
 """The unit that an operand other than zero needs; hardware without it takes the operand for zero."""
 
 for _mnemonic, _name in _VARIANTS:
-    BY_MNEMONIC[_mnemonic].variant(_name)
+    KNOWN[_mnemonic].variant(_name)
 
 
 def has_unit(machine: Machine, unit: str) -> bool:
-    """Tell whether ``machine`` has ``unit``, a name of `isa.machine.UNITS` or ``WINOGRAD``."""
+    """Tell whether ``machine`` has ``unit``, a name of `isa.machine.UNITS`, ``WINOGRAD`` or ``OWN``."""
     if unit == WINOGRAD:
         return machine.winograd
+    if unit == OWN:
+        return extension_of(machine) is not None
     return bool(getattr(machine, unit))
 
 
@@ -68,5 +75,5 @@ def lacking(machine: Machine, mnemonic: str, variant: str, operands: Mapping[str
 
 def variants_of(machine: Machine) -> tuple[tuple[Instruction, Variant], ...]:
     """Return the instructions and variants that ``machine`` has, in the order of the table."""
-    return tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants
+    return tuple((instruction, variant) for instruction in (*INSTRUCTIONS, EXTENSION) for variant in instruction.variants
                  if lacks(machine, instruction.mnemonic, variant.name) is None)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.extension import PostStage
 from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.progress import Silence, Steps
 
@@ -23,12 +24,15 @@ class RunOptions:
         Where to show progress.
     memory : MemoryTiming or None
         Of main memory; None for the machine's default.
+    extension : PostStage or None
+        The instruction that a compiled model was compiled with: its folder names the file, and does not hold it.
     """
 
     pricing: Pricing = DEFAULT
     count_toggles: bool = False
     steps: Steps = field(default_factory=Silence)
     memory: MemoryTiming | None = None
+    extension: PostStage | None = None
 
 
 DEFAULT_RUN = RunOptions()

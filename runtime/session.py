@@ -213,7 +213,7 @@ class InferenceSession:
     def _load(self, model: Path, design: Design | None, keep_tensors: bool, options: Options) -> Job:
         """Return what to run: of a compiled model, or of an ONNX file compiled now."""
         if model.is_dir():
-            job = job_of_artefact(load_artefact(model))
+            job = job_of_artefact(load_artefact(model, self._run_options.extension))
             if design is not None and not design.machine.same_as(job.machine):
                 raise InputError(f"Machine of the compiled model {str(model)!r} must be its own, {job.machine.name}, "
                                  f"not another: compile the model again for that one")

@@ -8,6 +8,7 @@ import typer
 from tilewright.cli.options.arguments import (
     ClockText,
     EnergyOptions,
+    ExtensionFile,
     JsonFile,
     MemoryText,
     design_named,
@@ -33,9 +34,9 @@ def register(app: typer.Typer) -> None:
 def machine(design: Annotated[str, typer.Argument(
                 metavar="DESIGN", help="A preset, a design file (.toml), or either with changes.")] = DEFAULT_MACHINE,
             memory: MemoryText = None, clock: ClockText = None, json_file: JsonFile = None,
-            *, energy: EnergyOptions) -> None:
+            extension: ExtensionFile = None, *, energy: EnergyOptions) -> None:
     """Show the parameters of a design, their limits, and what follows from them."""
-    found = energy.priced(design_named(design, memory=memory, clock=clock))
+    found = energy.priced(design_named(design, memory=memory, clock=clock, extension=extension))
     from tilewright.cli.tables.text import console
 
     console().print(_table(found))

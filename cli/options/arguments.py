@@ -38,10 +38,35 @@ if TYPE_CHECKING:
     from tilewright.runtime.model_source import ModelSource
 
 __all__ = [
-    "DRAM", "TECHNOLOGY", "CompilerOptions", "EnergyOptions", "Engine", "EngineName", "EngineOptions", "Explain",
-    "FileOptions", "InputFile", "JsonFile", "MachineName", "Model", "QuantiseOptions", "RangeOptions",
-    "TechnologyName", "TimingOptions", "ViewOptions", "design_named", "designs_listed", "machine_named",
-    "model_named", "priced", "say_ranges", "shape_given", "with_groups", "write_json",
+    "DRAM",
+    "TECHNOLOGY",
+    "CompilerOptions",
+    "EnergyOptions",
+    "Engine",
+    "EngineName",
+    "EngineOptions",
+    "Explain",
+    "ExtensionFile",
+    "FileOptions",
+    "InputFile",
+    "JsonFile",
+    "MachineName",
+    "MachineOptions",
+    "Model",
+    "QuantiseOptions",
+    "RangeOptions",
+    "TechnologyName",
+    "TimingOptions",
+    "ViewOptions",
+    "design_named",
+    "designs_listed",
+    "machine_named",
+    "model_named",
+    "priced",
+    "say_ranges",
+    "shape_given",
+    "with_groups",
+    "write_json",
 ]
 
 TECHNOLOGY, DRAM = "generic45", "lpddr4"
@@ -111,6 +136,9 @@ MachineName = Annotated[str, typer.Option(
 MemoryText = Annotated[str | None, typer.Option(
     "--memory", metavar="latency=N,bytes=N", show_default="20 cycles, then one bus word per cycle",
     help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle.")]
+ExtensionFile = Annotated[Path | None, typer.Option(
+    "--extension", metavar="FILE.py", show_default=False,
+    help="Add the instruction that this file describes (docs/extensions.md); the file is executed.")]
 ClockText = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", show_default="the technology's",
                                                help="Clock for milliseconds and milliwatts, such as 80MHz.")]
 EngineName = Annotated[Engine, typer.Option(
@@ -146,13 +174,26 @@ class EngineOptions:
     """The machine, its memory and clock, and the engine that runs the program on it."""
 
     machine: MachineName = DEFAULT_MACHINE
+    extension: ExtensionFile = None
     memory: MemoryText = None
     clock: ClockText = None
     engine: EngineName = Engine.fast
 
     def design(self) -> "Design":
         """Return the design that the options state."""
-        return design_named(self.machine, memory=self.memory, clock=self.clock)
+        return design_named(self.machine, memory=self.memory, clock=self.clock, extension=self.extension)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineOptions:
+    """The machine, with or without an instruction of the user's own."""
+
+    machine: MachineName = DEFAULT_MACHINE
+    extension: ExtensionFile = None
+
+    def design(self, *, memory: str | None = None, clock: str | None = None) -> "Design":
+        """Return the design that the options state."""
+        return design_named(self.machine, memory=memory, clock=clock, extension=self.extension)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,11 +347,12 @@ def say_ranges(source: "ModelSource") -> None:
         typer.echo(note, err=True)
 
 
-def design_named(text: str, *, memory: str | None = None, clock: str | None = None) -> "Design":
+def design_named(text: str, *, memory: str | None = None, clock: str | None = None,
+                 extension: Path | None = None) -> "Design":
     """Return the design that ``--machine`` states: a preset, a file, or either with changes; and its other flags."""
-    from tilewright.runtime.design.design_flags import design_of
+    from tilewright.runtime.design.design_flags import design_of, with_extension
 
-    return design_of(text, memory=memory, clock=clock)
+    return with_extension(design_of(text, memory=memory, clock=clock), extension)
 
 
 def designs_listed(text: str) -> tuple[str, ...]:

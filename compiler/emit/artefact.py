@@ -27,6 +27,7 @@ from tilewright.compiler.emit.manifest import (
     to_json,
     value,
 )
+from tilewright.isa.extension import PostStage
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
@@ -111,8 +112,8 @@ def _json(data: Any) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=True) + "\n").encode()
 
 
-def load_artefact(folder: Path) -> Artefact:
-    """Read and check the artefact in ``folder``.
+def load_artefact(folder: Path, extension: PostStage | None = None) -> Artefact:
+    """Read and check the artefact in ``folder``, which was compiled for a machine with ``extension`` if it has one.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def load_artefact(folder: Path) -> Artefact:
             raise ArtefactError(f"Artefact {folder} must have format version {FORMAT_VERSION}, not {version}: compile "
                                 f"the model again")
         _check_files(folder, value(data, "files", dict))
-        manifest = from_json(data)
+        manifest = from_json(data, extension)
         program = program_from_json(_read_json(folder / "program.json"))
         check_program(program, manifest.memory_bytes, manifest.machine)
         weights = (folder / "weights.bin").stat().st_size

@@ -13,7 +13,7 @@ from tilewright.compiler.emit.c_core import (
     shared_functions,
     stage_lines,
 )
-from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.encoding import KNOWN
 from tilewright.isa.program import Affine, Call, Function, Issue, Program, Statement
 
 __all__ = ["comment_text", "expression", "program_text", "statement_lines"]
@@ -75,7 +75,7 @@ def statement_lines(statement: Statement) -> Iterator[str]:
 
 def _issue_lines(issue: Issue) -> Iterator[str]:
     """Yield one call, broken where it would become too long."""
-    variant = BY_MNEMONIC[issue.mnemonic].variant(issue.variant)
+    variant = KNOWN[issue.mnemonic].variant(issue.variant)
     name = f"tw_{issue.mnemonic}_{issue.variant}"
     arguments = []
     if any(flag is not None for flag in variant.flags):

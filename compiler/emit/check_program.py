@@ -1,7 +1,7 @@
 """Check a program from an untrusted file before it is run: known names, bounded loops, operands that fit."""
 
 from tilewright.compiler.kernels.registry import CORE_KERNELS
-from tilewright.isa.encoding import BY_MNEMONIC, EncodingError
+from tilewright.isa.encoding import KNOWN, EncodingError
 from tilewright.isa.lacking import lacking
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
@@ -83,10 +83,10 @@ def _check_unit(issue: Issue, machine: Machine) -> None:
 
 
 def _check_issue(issue: Issue, variables: dict[str, int]) -> None:
-    if issue.mnemonic not in BY_MNEMONIC:
-        raise ProgramError(f"Mnemonic must be one of {', '.join(BY_MNEMONIC)}, not {issue.mnemonic!r:.40}")
+    if issue.mnemonic not in KNOWN:
+        raise ProgramError(f"Mnemonic must be one of {', '.join(KNOWN)}, not {issue.mnemonic!r:.40}")
     try:
-        variant = BY_MNEMONIC[issue.mnemonic].variant(issue.variant)
+        variant = KNOWN[issue.mnemonic].variant(issue.variant)
         variant.flag_bits(*issue.flags)
     except (EncodingError, TypeError) as error:
         raise ProgramError(str(error)) from error

@@ -15,6 +15,7 @@ from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
 from tilewright.errors import InputError
 from tilewright.isa.counters import RECORD_WORDS
+from tilewright.isa.extension import PostStage, extended, extension_of
 from tilewright.isa.machine import UNITS, Machine
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
@@ -94,7 +95,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
     """Return the manifest as lists, dicts, strings and numbers."""
     return {
         "model": manifest.model,
-        "machine": asdict(manifest.machine),
+        "machine": _machine_json(manifest.machine),
         "options": asdict(manifest.options),
         "tensors": [{**_tensor_json(info), "address": address} for info, address in manifest.tensors.values()],
         "inputs": list(manifest.inputs),
@@ -106,6 +107,13 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "keeps_tensors": manifest.keeps_tensors,
         "on_chip": list(manifest.on_chip),
     }
+
+
+def _machine_json(machine: Machine) -> dict[str, Any]:
+    """Return the machine's parameters; an extension by its mnemonic and the SHA-256 of its file."""
+    extension = extension_of(machine)
+    found = asdict(machine)
+    return found if extension is None else found | {"extension": [extension.mnemonic, extension.digest]}
 
 
 def _tensor_json(info: TensorInfo) -> dict[str, Any]:
@@ -162,8 +170,8 @@ def _dimensions(data: Any, key: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def from_json(data: Any) -> Manifest:
-    """Read what :func:`to_json` returns.
+def from_json(data: Any, extension: PostStage | None = None) -> Manifest:
+    """Read what :func:`to_json` returns, of a machine with ``extension`` if it has one.
 
     Raises
     ------
@@ -175,7 +183,7 @@ def from_json(data: Any) -> Manifest:
     tensors = dict(_list(data, "tensors", lambda each: _placed_tensor(each, end)))
     manifest = Manifest(
         model=value(data, "model", str),
-        machine=_machine(value(data, "machine", dict)),
+        machine=_machine(value(data, "machine", dict), extension),
         options=_options(value(data, "options", dict)),
         tensors=tensors,
         inputs=_list(data, "inputs", _text),
@@ -198,12 +206,17 @@ def from_json(data: Any) -> Manifest:
     return manifest
 
 
-def _machine(data: dict[str, Any]) -> Machine:
+def _machine(data: dict[str, Any], extension: PostStage | None) -> Machine:
+    stated, data = data.get("extension"), {key: each for key, each in data.items() if key != "extension"}
+    given = None if extension is None else [extension.mnemonic, extension.digest]
+    if stated != given:
+        raise ArtefactError(f"Manifest machine must have the extension that is given (--extension), {given!r}, and has "
+                            f"{stated!r:.200}")
     names = _exactly("machine", Machine, data)
     kinds: dict[str, type] = dict.fromkeys(names, int) | {"name": str, "array": str} | dict.fromkeys(UNITS, bool)
     parameters: dict[str, Any] = {name: value(data, name, kind) for name, kind in kinds.items()}
     try:
-        return Machine(**parameters)
+        return extended(Machine(**parameters), extension)
     except ValueError as error:
         raise ArtefactError(f"Manifest machine is none that can be built: {error}") from error
 

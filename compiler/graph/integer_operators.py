@@ -13,11 +13,11 @@ import numpy as np
 from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.interpolation import AxisPhase
-from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual
+from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual, StageUse
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
-    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QScale", "QTable", "Quantize",
+    "QConv", "QConvTranspose", "QDense", "QInterpolate", "QMaxPool", "QPass", "QScale", "QStage", "QTable", "Quantize",
     "TakesTable", "WindowAsRead", "Windowed",
 ]
 
@@ -106,13 +106,16 @@ class TakesTable(Computing):
     Attributes
     ----------
     table : ndarray or None
-        int8 of 256: what becomes of -128 .. 127.
+        int8 of 256: what becomes of -128 .. 127; with a stage, its parameters.
+    stage : StageUse or None
+        The stage of an extension, in place of a table.
     own_output : str
         The tensor whose quantisation the operator itself writes, before what has been fused behind it; ``""`` for that
         of the node's output.
     """
 
     table: np.ndarray | None = None
+    stage: StageUse | None = None
     own_output: str = ""
 
 
@@ -223,6 +226,14 @@ class QTable(Computing):
     """Element of ``table``, int8 of 256, for each x of -128 .. 127 (uint8 less 128)."""
 
     table: np.ndarray
+
+
+@dataclass(frozen=True)
+class QStage(IntegerOperator):
+    """What the stage of an extension makes of x; ``parameters``, int8 of 256, are those of its channels."""
+
+    use: StageUse
+    parameters: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)

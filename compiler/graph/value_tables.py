@@ -16,7 +16,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 from tilewright.errors import Error
 
-__all__ = ["TableError", "table_of"]
+__all__ = ["TableError", "table_of", "tables_of"]
 
 _TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
 _DEFAULT_OPSET = 17
@@ -57,6 +57,24 @@ def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, 
     """
     shape = (*(1,) * (rank - 2), 16, 16)
     opset = opset or _DEFAULT_OPSET
+    return _run(_model(nodes, x, dtype, shape, output, output_dtype, constants, opset), x, dtype, shape)
+
+
+def tables_of(nodes: Sequence[Node], x: str, dtype: str, channels: int, output: str, output_dtype: str,
+              constants: Mapping[str, np.ndarray], opset: int = 0) -> np.ndarray:
+    """Return what ``nodes`` make of every value in every channel of a tensor (1, channels, height, width).
+
+    Parameters, errors and the rest are those of :func:`table_of`; the result is ``output_dtype`` (channels, 256).
+    """
+    opset = opset or _DEFAULT_OPSET
+    shape = (1, channels, 16, 16)
+    model = _model(nodes, x, dtype, shape, output, output_dtype, constants, opset)
+    return _run(model, x, dtype, shape).reshape(channels, 256)
+
+
+def _model(nodes: Sequence[Node], x: str, dtype: str, shape: tuple[int, ...], output: str, output_dtype: str,
+           constants: Mapping[str, np.ndarray], opset: int) -> bytes:
+    """Return a model of ``nodes`` alone, for an input of ``shape``."""
     needed = {name: constants[name] for node in nodes for name in node.inputs if name in constants}
     graph = helper.make_graph(
         [_made(node, opset) for node in nodes],
@@ -65,7 +83,7 @@ def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, 
         [numpy_helper.from_array(value, name) for name, value in needed.items()])
     model = helper.make_model(graph, ir_version=_IR_VERSION, opset_imports=[
         helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
-    return _run(model.SerializeToString(deterministic=True), x, dtype, shape)
+    return model.SerializeToString(deterministic=True)
 
 
 def _made(node: Node, opset: int) -> NodeProto:
@@ -82,7 +100,7 @@ def _run(model: bytes, x: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     options.log_severity_level = 4
     bounds = np.iinfo(dtype)
-    values = np.arange(bounds.min, bounds.max + 1).astype(dtype).reshape(shape)
+    values = np.resize(np.arange(bounds.min, bounds.max + 1).astype(dtype), shape)
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         (result,) = session.run(None, {x: values})

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
+from tilewright.isa.extension import PostStage
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
@@ -40,6 +41,7 @@ __all__ = [
     "Requantisation",
     "Residual",
     "Shape",
+    "StageUse",
     "TensorInfo",
 ]
 
@@ -137,11 +139,20 @@ class MaxPooling:
     pads: Pads
 
 
+@dataclass(frozen=True, slots=True)
+class StageUse:
+    """The stage of an extension in a layer: values of the fields of its instruction, by name."""
+
+    stage: PostStage
+    settings: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
     """One fused layer.
 
-    ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes. ``also``
+    ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes. With
+    a ``stage`` it holds the parameters of that instead. ``also``
     names further tensors, each with a place in a larger one, to which the same result is stored. ``exact`` tells
     whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.
 
@@ -176,6 +187,7 @@ class Layer:
     residual: Residual | None = None
     factor: ChannelFactor | None = None
     table: np.ndarray | None = None
+    stage: StageUse | None = None
     pool: MaxPooling | None = None
     also: tuple[str, ...] = ()
     exact: bool = True

@@ -107,7 +107,11 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
         if residual is None:
             raise ValueError(f"Layer {layer.name!r} adds {layer.residual.tensor!r}, which must be given")
         y = residual_table(layer.residual)[y.astype(np.int16) + 128, residual.astype(np.int16) + 128]
-    if layer.table is not None:
+    if layer.stage is not None and layer.table is not None:
+        use = layer.stage
+        y = use.stage.compute(y.transpose(1, 2, 0), use.stage.parameters(layer.table)[:len(y)],
+                              use.settings).transpose(2, 0, 1)
+    elif layer.table is not None:
         y = layer.table[y.astype(np.int16) + 128]
     if layer.pool is not None:
         y = _max_pool(layer.pool, y)

@@ -21,6 +21,7 @@ from tilewright.compiler.passes.canonicalise.split_weights import SplitWeights
 from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
 from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
+from tilewright.compiler.passes.fuse.fuse_stage import FuseStage
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
@@ -43,9 +44,11 @@ from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
 from tilewright.compiler.passes.recognise.quantise_between import QuantiseBetween
 from tilewright.compiler.passes.recognise.quantise_inputs import QuantiseInputs
+from tilewright.compiler.passes.recognise.recognise_stage import RecogniseStage
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
+from tilewright.isa.extension import PostStage
 
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
@@ -66,15 +69,22 @@ _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), R
 PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())
 
 
-def _passes(options: Options) -> tuple[Pass, ...]:
-    """Return the passes that ``options`` ask for, in order."""
-    if options.fuse_pool:
-        return PASSES
-    return tuple(FusePool(alone=True) if isinstance(each, FusePool) else each
-                 for each in PASSES if each != RaiseAboveConcat(QMaxPool))
+def _passes(options: Options, stage: PostStage | None = None) -> tuple[Pass, ...]:
+    """Return the passes that ``options`` ask for, in order; with those for the ``stage`` of an extension."""
+    chosen: list[Pass] = []
+    for each in PASSES:
+        if stage is not None and isinstance(each, RecogniseTables):
+            chosen.append(RecogniseStage(stage))
+        if options.fuse_pool:
+            chosen.append(each)
+        elif each != RaiseAboveConcat(QMaxPool):
+            chosen.append(FusePool(alone=True) if isinstance(each, FusePool) else each)
+        if stage is not None and isinstance(each, FuseTable):
+            chosen.append(FuseStage())
+    return tuple(chosen)
 
 
-def _lower(graph: Graph, options: Options = BEST) -> Network:
+def _lower(graph: Graph, options: Options = BEST, stage: PostStage | None = None) -> Network:
     """Turn a graph as the front end makes it into fused layers.
 
     Raises
@@ -84,15 +94,15 @@ def _lower(graph: Graph, options: Options = BEST) -> Network:
     """
     # Scales that overflow or are none are refused where they are used, not warned about.
     with np.errstate(all="ignore"):
-        return build_network(PassPipeline(_passes(options))(graph))
+        return build_network(PassPipeline(_passes(options, stage))(graph))
 
 
-def compile_network(model: str | Path | bytes, options: Options = BEST) -> Network:
-    """Read a quantised ONNX model and turn it into fused layers.
+def compile_network(model: str | Path | bytes, options: Options = BEST, stage: PostStage | None = None) -> Network:
+    """Read a quantised ONNX model and turn it into fused layers, for a machine with the ``stage`` of an extension.
 
     Raises
     ------
     CompileError
         If the model is invalid or has something that is not compiled.
     """
-    return _lower(load(model), options)
+    return _lower(load(model), options, stage)

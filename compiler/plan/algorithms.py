@@ -200,7 +200,8 @@ def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[Lo
 def alike(layer: Layer) -> bool:
     """Tell whether a layer computes every byte of a row alike."""
     scale = layer.requantisation.scale
-    return (layer.pool is None and bool((layer.bias == layer.bias[0]).all() and (scale == scale[0]).all())
+    return (layer.pool is None and layer.stage is None
+            and bool((layer.bias == layer.bias[0]).all() and (scale == scale[0]).all())
             and (layer.conv_shape[2] == 1 or axes(layer)[1].stored_stride == 1))
 
 

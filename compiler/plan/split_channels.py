@@ -6,6 +6,8 @@ the tensor (``TensorInfo.place``), so cutting moves no data.
 
 from dataclasses import replace
 
+import numpy as np
+
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network, Place, TensorInfo
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import BEST, Options
@@ -76,10 +78,18 @@ def _cut(layer: Layer, tensors: dict[str, TensorInfo], step: int) -> tuple[list[
             layer, name=f"{layer.name}[{first}:{stop}]", input=part(layer.input, first, stop),
             output=part(layer.output, first, stop), also=tuple(part(name, first, stop) for name in layer.also),
             in_shape=(size, *layer.in_shape[1:]), conv_shape=(size, *layer.conv_shape[1:]),
-            out_shape=(size, *layer.out_shape[1:]), groups=size, bias=layer.bias[first:stop], residual=residual,
+            out_shape=(size, *layer.out_shape[1:]), table=_table_from(layer, first), groups=size,
+            bias=layer.bias[first:stop], residual=residual,
             weights=None if layer.weights is None else layer.weights[first:stop],
             requantisation=replace(layer.requantisation, scale=layer.requantisation.scale[first:stop])))
     return parts, new
+
+
+def _table_from(layer: Layer, first: int) -> np.ndarray | None:
+    """Return the table of a part that begins at channel ``first``: with a stage, the parameters from there on."""
+    if layer.stage is None or layer.table is None:
+        return layer.table
+    return np.roll(layer.table, -first * layer.stage.stage.parameter_bytes)
 
 
 def _channels(info: TensorInfo, first: int, stop: int) -> TensorInfo:

@@ -17,6 +17,7 @@ from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, block_rows
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import Span
+from tilewright.isa.extension import extension_of
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
@@ -282,12 +283,22 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
                 Access("results", results.start, results.stop, write=True)]
     if table:
         accesses.append(Access("table", table.start, table.stop))
+        yield from _stage(layer, block, machine)
     yield Draft("act", "run",
                 {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.nest.winograd),
                  "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
                  "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0},
                 tuple(accesses))
+
+
+def _stage(layer: Layer, block: WeightBlock, machine: Machine) -> Iterator[Draft]:
+    """Yield what turns the stage of the machine's extension on or off, if it has one."""
+    if layer.stage is not None:
+        yield Draft("extension", "set_stage", {"enable": 1, "channel": block.first_channel,
+                                               **layer.stage.stage.operands(layer.stage.settings)})
+    elif extension_of(machine) is not None:
+        yield Draft("extension", "set_stage", {"enable": 0, "channel": 0, "first": 0, "second": 0})
 
 
 def _residual_settings(layer: Layer) -> Iterator[Draft]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from tilewright.compiler.schedule.accesses import Access, Intervals, mesh
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.errors import InternalError
-from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.encoding import KNOWN
 from tilewright.isa.program import Call, Issue, issue
 
 __all__ = ["PendingAccess", "ScheduleError", "Synchroniser", "merge", "synchronise"]
@@ -241,7 +241,7 @@ _UNIT_OF_QUEUE = {_LDA: "load", _LDW: "load", _RESIDUAL: "load", _MAC: "mac", _P
 
 def _unit_of(draft: Draft) -> str:
     """Return the unit that takes the command."""
-    return BY_MNEMONIC[draft.mnemonic].variant(draft.variant).unit
+    return KNOWN[draft.mnemonic].variant(draft.variant).unit
 
 
 def _queue_of(draft: Draft, unit: str) -> int:

@@ -2,7 +2,7 @@
 
     q = requantise(sum, parameters of the channel, zero_point, low, high)
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
-    table      q = byte 128 + q of the value table
+    table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on
     pooled     result[wy, wx] = the maximum over each window of pool.window
     else       result[y, x] = q
 
@@ -13,6 +13,7 @@ channels are dropped. The arithmetic is that of `isa.numerics`.
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.isa.extension import StageInForce, extension_of
 from tilewright.isa.semantics.array_arithmetic import add_residual, requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
@@ -40,7 +41,10 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     if operands["residual"]:
         other = state.results[_result_places(state, operands["base"], rows, width, channels)]
         values = add_residual(values, other, settings)
-    if operands["table"]:
+    stage = _stage_in_force(state, operands)
+    if stage is not None:
+        values = stage.compute(values, state.tables[operands["table_slot"]])
+    elif operands["table"]:
         values = state.tables[operands["table_slot"]][values.astype(np.int16) + 128]
     if operands["pooled"]:
         values, touched = window_maxima(state.settings["pool"], values)
@@ -48,6 +52,14 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
         state.results[places[touched]] = values[touched]
     else:
         state.results[_result_places(state, operands["base"], rows, width, channels)] = values
+
+
+def _stage_in_force(state: CoprocessorState, operands: dict[str, int]) -> StageInForce | None:
+    """Return the stage of the machine's extension, if it takes the place of the table."""
+    stage, given = extension_of(state.machine), state.settings["extension"]
+    if stage is None or not operands["table"] or operands["residual"] or not given.get("enable", 0):
+        return None
+    return StageInForce(stage, stage.settings(given), given["channel"])
 
 
 def _take_sums(state: CoprocessorState, rows: int, width: int, channels: int, *, winograd: bool) -> Int32:

@@ -107,7 +107,8 @@ class CoprocessorState:
         self.ninth_words: Int8 = np.zeros((machine.weight_words // 8, machine.clusters, TILE_BYTES), np.int8)
         self.parameters: Int8 = np.zeros(8 * machine.parameter_channels, np.int8)
         self.tables: Int8 = np.zeros((TABLE_SLOTS, TABLE_BYTES), np.int8)
-        self.settings = {mnemonic: Settings(mnemonic) for mnemonic in ("lda", "conv", "act", "pool", "sta")}
+        self.settings = {mnemonic: Settings(mnemonic)
+                         for mnemonic in ("lda", "conv", "act", "pool", "sta", "extension")}
         self.sums: deque[TileSums] = deque()
         self.held: Int32 | None = None
         self.unpacked: dict[tuple[str, int, int, int], Float32] = {}

@@ -16,11 +16,13 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 from amaranth.utils import exact_log2
 
+from tilewright.isa.extension import extension_of
 from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
+from tilewright.rtl.post.extension_stage import ExtensionStage
 from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
@@ -98,6 +100,8 @@ class PostUnit(Component):
                                 "winograd": 1})
         self._buffer, self._parameters = ResultBuffer(machine), ParameterBuffer(machine)
         self._tables = ValueTables(machine) if machine.value_tables else None
+        extension = extension_of(machine)
+        self._stage = ExtensionStage(machine, extension) if extension is not None else None
         buffer, parameters = self._buffer.signature.members, self._parameters.signature.members
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -143,6 +147,8 @@ class PostUnit(Component):
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
         finished = Signal()
         clamp = self._commands(m, walker, windows, residual, walking, in_flight)
+        if self._stage is not None:
+            self._set_stage(m, self._stage, walking, in_flight)
         issue = self._issue(m, walker, windows)
         m.d.sync += in_flight.eq(in_flight + issue - finished)
 
@@ -150,7 +156,8 @@ class PostUnit(Component):
         value, comes = self._requantise(m, parameters, clamp, count)
         tables, added = self._map(m, walker, value, comes, None if residual is None else residual.o)
         m.d.comb += [
-            Cat(pool.value).eq(value if tables is None else Mux(walker.table, Cat(tables.o), value)),
+            Cat(pool.value).eq(value if tables is None else Mux(
+                walker.table, self._mapped(m, tables, walker, value, comes), value)),
             Cat(pool.old).eq(Cat(buffer.post_data)),
         ]
         if residual is not None:
@@ -263,6 +270,40 @@ class PostUnit(Component):
         residual = [run.residual] if self.machine.residual_adder else []
         return residual + ([run.table, run.table_slot] if self.machine.value_tables else [])
 
+    def _set_stage(self, m: Module, stage: ExtensionStage, walking: Value, in_flight: Value) -> None:
+        """Take the instruction of the extension once nothing is on its way."""
+        head = self.commands.payload
+        rs1, rs2 = operands("extension", "set_stage")
+        first, second = rs1(head.rs1), rs2(head.rs2)
+        self._stage_on = Signal()
+        settings = Signal(stage.settings.shape())
+        channel = Signal.like(stage.channel)
+        bits = sum(each.width for each in stage.stage.first)
+        m.d.comb += [stage.settings.eq(settings), stage.channel.eq(channel)]
+        with m.If(is_command(head, "extension")):
+            allowed = ~walking & (in_flight == 0)
+            m.d.comb += self.commands.ready.eq(allowed)
+            with m.If(self.commands.valid & allowed):
+                m.d.sync += [
+                    self._stage_on.eq(first.enable), channel.eq(first.channel),
+                    Value.cast(settings).eq(Cat(first.first[:bits], second.second)),
+                ]
+
+    def _mapped(self, m: Module, tables: ValueTables, walker: OutputWalker, value: Value, comes: Value) -> Value:
+        """Return what becomes of values: by a table, or by the stage of an extension where that is on."""
+        stage = self._stage
+        if stage is None:
+            return Cat(tables.o)
+        m.submodules.extension = stage
+        m.d.comb += [
+            stage.write.valid.eq(self.table_write.valid),
+            stage.write.payload.eq(self.table_write.payload),
+            stage.slot.eq(walker.table_slot),
+            stage.i.valid.eq(comes & walker.table & ~walker.residual & self._stage_on),
+            Cat(stage.i.payload).eq(value),
+        ]
+        return Mux(self._stage_on, Cat(stage.o), Cat(tables.o))
+
     def _issue(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Value:
         """Let steps go, fresh ones when there are sums; return a value that is high when one does."""
         step, request = windows.o.payload, self.sums_request
@@ -300,6 +341,12 @@ class PostUnit(Component):
             write=step.covered, merge=step.covered & ~step.first,
             residual=walker.residual, signals=Mux(step.ends_run, walker.signals, 0),
         )
+        if self._stage is not None:
+            # Groups count from the run's first parameters, which a run behind this one may have elsewhere.
+            group = Signal.like(step.group, name="first_group")
+            with m.If(walker.run.valid):
+                m.d.sync += group.eq(walker.run.payload.parameter_base[exact_log2(machine.lanes):])
+            pipe.join(own=Cat(step.slice, (step.group - group)[:len(group)]))
         sums = None
         for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
@@ -325,6 +372,11 @@ class PostUnit(Component):
         if not has_tables:
             m.d.comb += [pool.i.valid.eq(pipe.valid), pool.i.payload.eq(slot.as_value())]
             return sums
+        if self._stage is not None:
+            ahead = Pipeline(m, pipe.valid & pipe.fresh, prefix="stage_", index=pipe.own)
+            for _ in range(MaxPoolUnit.VALUE - self._stage.READ_LATENCY):
+                ahead.step()
+            m.d.comb += [self._stage.read.valid.eq(ahead.valid), self._stage.read.payload.index.eq(ahead.index)]
         late = Pipeline(m, pipe.valid & waits, prefix="waiting_", slot=slot)
         for _ in range(self.TABLE_LATENCY):
             late.step()

@@ -10,18 +10,18 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, UNITS, EncodingError, Field
+from tilewright.isa.encoding import KNOWN, UNITS, EncodingError, Field
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.rtl.stream.queues import dequeue, enqueue
 
 __all__ = ["FUNCT3", "VARIANT", "Command", "CommandQueue", "codes_of", "flag", "is_command", "operands", "views"]
 
-FUNCT3 = {instruction.mnemonic: instruction.funct3 for instruction in INSTRUCTIONS}
+FUNCT3 = {instruction.mnemonic: instruction.funct3 for instruction in KNOWN.values()}
 """funct3 by mnemonic."""
 
 VARIANT = {(instruction.mnemonic, variant.name): variant.code
-           for instruction in INSTRUCTIONS for variant in instruction.variants}
+           for instruction in KNOWN.values() for variant in instruction.variants}
 """The variant's code, the upper three bits of funct7, by mnemonic and name."""
 
 
@@ -43,7 +43,7 @@ def operands(mnemonic: str, variant: str) -> tuple[data.StructLayout, data.Struc
     >>> rs1, rs2 = operands("lda", "linear")
     >>> rs2(command.rs2).rows
     """
-    chosen = BY_MNEMONIC[mnemonic].variant(variant)
+    chosen = KNOWN[mnemonic].variant(variant)
     return _operand(chosen.rs1), _operand(chosen.rs2)
 
 
@@ -55,7 +55,7 @@ def views(command: Command, mnemonic: str, variant: str) -> tuple[data.View, dat
 
 def flag(mnemonic: str, variant: str, name: str) -> int:
     """Return the index in ``Command.flags`` of the flag called ``name``, as in ``wait_act_ready``."""
-    for index, each in enumerate(BY_MNEMONIC[mnemonic].variant(variant).flags):
+    for index, each in enumerate(KNOWN[mnemonic].variant(variant).flags):
         if each is not None and each.name == name:
             return index
     raise EncodingError(f"{mnemonic}.{variant} must have the flag {name!r}, and has it not")

@@ -16,6 +16,7 @@ from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, plan_co
 from tilewright.compiler.plan.planner import LayerPlan, plan_layer
 from tilewright.compiler.schedule.chaining import chain, on_chip_only
 from tilewright.compiler.schedule.weight_image import pack_network
+from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.runtime.check.warnings import model_warnings
@@ -132,7 +133,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
     """
     model = source.path
     try:
-        network = compile_network(model)
+        network = compile_network(model, stage=extension_of(machine))
     except UnsupportedNodeError as error:
         return _refused(model, machine, list(map(_refusal, (error, *error.others))))
     if not network.layers:

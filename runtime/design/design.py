@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.extension import PostStage
 from tilewright.isa.machine import Machine, MemoryTiming
 
 __all__ = ["Design"]
@@ -40,7 +41,8 @@ class Design:
         """Return the design as a design file states it, every value filled in."""
         technology = self.pricing.load()
         return {"name": self.machine.name,
-                "machine": {key: value for key, value in asdict(self.machine).items() if key != "name"},
+                "machine": {key: str(value.path) if isinstance(value, PostStage) else value
+                            for key, value in asdict(self.machine).items() if key != "name"},
                 "memory": asdict(self.timing),
                 "clock": {"mhz": self.pricing.clock(technology).mhz},
                 "energy": {"technology": self.pricing.technology, "dram": self.pricing.dram,

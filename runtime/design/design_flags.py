@@ -6,6 +6,7 @@
     camera.toml                               a design file
     base,lanes=8,clusters=2,bus_bytes=16      either with changes
     nano,array=plain,value_tables=false       units that are left out
+    base,extension=prelu.py                   with an instruction of your own (docs/extensions.md)
     latency=60,bytes=16                       the timing of main memory
     80MHz                                     the clock
 """
@@ -16,13 +17,15 @@ from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from tilewright.isa.extension import extended, extension_of, load_extension
 from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, PRESETS, UNITS, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, read_design
 
-__all__ = ["clock_of", "design_of", "memory_of"]
+__all__ = ["clock_of", "design_of", "memory_of", "with_extension"]
 
+_EXTENSION = "extension="
 _NUMBER = re.compile(r"(\d{1,12})\s*([KM]iB)?")
 _CLOCK = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(k|M|G)?(?:Hz)?", re.IGNORECASE)
 _MEGAHERTZ = {"k": 1e-3, "m": 1.0, "g": 1e3}
@@ -58,6 +61,8 @@ def design_of(text: str, *, memory: str | None = None, clock: str | None = None,
 def _stated(text: str) -> Design:
     """Return the design that a preset, a file or either with changes states."""
     first, *rest = [part.strip() for part in text.split(",")]
+    if files := [part.removeprefix(_EXTENSION) for part in rest if part.startswith(_EXTENSION)]:
+        return _with_extension(",".join((first, *(part for part in rest if not part.startswith(_EXTENSION)))), files)
     if "=" in first:
         first, rest = DEFAULT_MACHINE, [first, *rest]
     if first in PRESETS:
@@ -70,6 +75,31 @@ def _stated(text: str) -> Design:
     if not rest:
         return design
     return replace(design, machine=_changed(design.machine, first, rest))
+
+
+def _with_extension(text: str, files: list[str]) -> Design:
+    """Return the design that ``text`` states with the instruction of the one file in ``files``."""
+    if len(files) != 1:
+        raise DesignError(f"Machine takes one extension, as there is one funct3 left, not {' and '.join(files)}")
+    return with_extension(_stated(text), Path(files[0]))
+
+
+def with_extension(design: Design, file: Path | None) -> Design:
+    """Return ``design`` with the instruction of a file, which is executed; as it is where None is given.
+
+    Raises
+    ------
+    DesignError
+        If the design has an instruction already.
+    ExtensionError
+        If the file holds none.
+    """
+    if file is None:
+        return design
+    if (own := extension_of(design.machine)) is not None:
+        raise DesignError(f"Machine takes one extension, as there is one funct3 left: it has {own.path}, and is given "
+                          f"{file}")
+    return replace(design, machine=extended(design.machine, load_extension(file)))
 
 
 def _changed(machine: Machine, base: str, changes: list[str]) -> Machine:

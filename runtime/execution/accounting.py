@@ -9,7 +9,7 @@ from tilewright.energy.estimate import EnergyEstimate, estimate, sum_energies
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS
-from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.encoding import BY_MNEMONIC, KNOWN
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Program
 from tilewright.runtime.design.design import Design
@@ -133,7 +133,7 @@ def count_commands(program: Program, cycles: Sequence[int] = ()) -> tuple[dict[s
         else:
             mnemonics[each.instruction.mnemonic] += 1
             functions[index] += 1
-    return ({mnemonic: mnemonics[mnemonic] for mnemonic in BY_MNEMONIC},
+    return ({mnemonic: mnemonics[mnemonic] for mnemonic in KNOWN if mnemonic in BY_MNEMONIC or mnemonics[mnemonic]},
             [functions[index] for index in range(len(program.functions))])
 
 

@@ -11,6 +11,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
+from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compared_run import ComparedRun, require_folder, run_reference
 from tilewright.runtime.model_source import ModelSource, choose_inputs
@@ -110,7 +111,8 @@ class _Planned:
 
     @classmethod
     def of(cls, model: Path, name: str, machine: Machine, options: Options) -> "_Planned":
-        network, plans = fit_network(replace(compile_network(model, options), name=name), machine, options)
+        read = compile_network(model, options, extension_of(machine))
+        network, plans = fit_network(replace(read, name=name), machine, options)
         return cls(network, machine, options, [plan.cost.cycles for plan in plans])
 
 

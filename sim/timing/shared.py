@@ -67,7 +67,8 @@ class Shared:
         self.semaphores = {semaphore.name: CountingSemaphore(scheduler) for semaphore in SEMAPHORES}
         self.queues: dict[str, Fifo[DecodedCommand]] = {
             unit: Fifo(scheduler, machine.queue_depth, QUEUE_LATENCY) for unit in _QUEUED_UNITS}
-        self.config: dict[str, dict[str, int]] = {name: {} for name in ("lda", "conv", "act", "pool", "sta")}
+        self.config: dict[str, dict[str, int]] = {
+            name: {} for name in ("lda", "conv", "act", "pool", "sta", "extension")}
         self.ledger = Ledger(scheduler)
         mac_latency = MAC_LATENCY if machine.winograd else PLAIN_MAC_LATENCY
         self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles, mac_latency + machine.lanes_per_cluster - 1)

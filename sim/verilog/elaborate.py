@@ -4,17 +4,22 @@ import hashlib
 import os
 import re
 import subprocess
+from collections.abc import Mapping, Sequence
 
 from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
 
 from tilewright.errors import ToolError
+from tilewright.isa.extension import ExtendedMachine, StageVector
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
-__all__ = ["ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "verilog", "verilog_of", "wishbone_rtlil"]
+__all__ = [
+    "ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "stage_outputs", "verilog", "verilog_of",
+    "wishbone_rtlil",
+]
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
 _YOSYS_SCRIPT = """\
@@ -80,6 +85,14 @@ def coprocessor_verilog(machine: Machine, *, probes: bool = False) -> str:
     """Return the same as Verilog (see `verilog_of`); ``probes`` adds those of sim/verilog/toggle_probes.py."""
     design = coprocessor_rtlil(machine)
     return verilog_of(with_probes(design) if probes else design, "coprocessor")
+
+
+def stage_outputs(machine: ExtendedMachine, slots: bytes, settings: Mapping[str, int], channel: int,
+                  vectors: Sequence[StageVector]) -> list[list[int]]:
+    """Return what the stage of ``machine`` makes of ``vectors`` in Amaranth's simulator; see `rtl.post.stage_bench`."""
+    from tilewright.rtl.post.stage_bench import run_stage
+
+    return run_stage(machine, slots, settings, channel, vectors)
 
 
 def wishbone_rtlil(data_bytes: int) -> str:

@@ -297,7 +297,8 @@ class _Build:
             groups=groups, pad_value=0 if isinstance(operator, QPass) else x.zero_point,
             requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
                                   zero_point=zero_point, low=operator.low, high=operator.high),
-            residual=operator.residual, pool=operator.pool, table=operator.table, exact=exact)
+            residual=operator.residual, pool=operator.pool, table=operator.table,
+            stage=operator.stage, exact=exact)
 
 
 def _conv_shape(channels: int, in_shape: Shape, window: ExactWindow) -> Shape:

@@ -1,0 +1,50 @@
+"""The command ``tilewright extension``: an instruction of one's own, tested and described."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["hold", "manual", "register"]
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE.py", show_default=False,
+                                              help="The extension; it is executed (docs/extensions.md).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    group = typer.Typer(help="Test or describe an instruction of one's own.", no_args_is_help=True)
+    group.command(name="test", epilog="Example: tilewright extension test examples/extensions/prelu.py")(hold)
+    group.command(epilog="Example: tilewright extension manual examples/extensions/prelu.py")(manual)
+    app.add_typer(group, name="extension")
+
+
+def hold(file: FileArgument,
+         seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random vectors.")] = 0,
+         vectors: Annotated[int, typer.Option("--vectors", min=1, help="Vectors for each draw of fields.")] = 500,
+         ) -> None:
+    """Hold the component of FILE.py, in simulation, to its NumPy function; the first difference is shown."""
+    from tilewright.isa.extension import load_extension
+    from tilewright.sim.extension_test import check_extension
+
+    stage = load_extension(file)
+    found = check_extension(stage, seed=seed, vectors=vectors)
+    typer.echo(f"{stage.mnemonic}: {found.vectors} vectors, {found.values} values, equal in RTL and NumPy at "
+               f"{', '.join(map(str, found.lanes))} values per cycle")
+
+
+def manual(file: FileArgument) -> None:
+    """Show the instruction of FILE.py: fields, effect, and the macro that C has for it."""
+    from tilewright.isa.emit_c import header
+    from tilewright.isa.extension import load_extension
+
+    stage = load_extension(file)
+    (variant,) = stage.instruction.variants
+    typer.echo(f"{stage.mnemonic}.{variant.name}: {stage.effect}. funct3 {stage.instruction.funct3}, "
+               f"unit {variant.unit}, latency {stage.latency}, one vector per cycle, up to {stage.channels} "
+               f"channels of {stage.parameter_bytes} bytes; for {', '.join(stage.operators)}")
+    for register, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):
+        for field in fields:
+            typer.echo(f"  {register}  {field.name}, {field.width} bits: {field.effect}")
+    text = header(stage)
+    typer.echo(text[text.index(f"/* ---- {stage.mnemonic}:"):])

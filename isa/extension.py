@@ -1,0 +1,247 @@
+"""An instruction of a user's own, from one file: a stage on the post-processing stream, and a machine that has it.
+
+The file makes one `PostStage` and calls it ``EXTENSION``. Its instruction, funct3 7 of custom-0, turns the stage on and
+sets its fields; ``act`` commands with ``table`` then pass their values through it instead of a value table, and the 256
+bytes of their table slot are its parameters, those of each channel one after the other. docs/extensions.md is the
+contract.
+"""
+
+import hashlib
+import importlib.util
+import keyword
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import InputError
+from tilewright.isa.assembler import pack, unpack
+from tilewright.isa.encoding import EXTENSION, EXTENSION_FIELD_BITS, KNOWN, Field, Instruction, Variant
+from tilewright.isa.machine import TABLE_BYTES, Machine
+
+__all__ = [
+    "MAX_STAGE_LATENCY", "ExtendedMachine", "ExtensionError", "PostStage", "StageInForce", "StageVector", "extended",
+    "extension_of", "load_extension",
+]
+
+MAX_STAGE_LATENCY = 2
+"""Cycles that a stage's component may take: with the register behind it, those of a value table."""
+
+_PARAMETER_BYTES = (1, 2, 4, 8)
+
+
+class ExtensionError(InputError):
+    """A file holds no extension that can be used."""
+
+
+class PostStage:
+    """A stage on the post-processing stream: vectors of int8 in and out, one per cycle, parameters per channel.
+
+    Parameters
+    ----------
+    mnemonic : str
+        Name of the instruction: lower-case letters, digits and underscores.
+    effect : str
+        One line for the manual.
+    operators : tuple of str
+        ONNX operators that the compiler tries to give to the stage, where they stand between DequantizeLinear and
+        QuantizeLinear, with constants that differ by channel at most.
+    parameter_bytes : int
+        1, 2, 4 or 8 bytes per channel. A layer has at most 256 / ``parameter_bytes`` channels.
+    first, second : tuple of Field
+        Fields of the instruction in rs1 (19 bits) and rs2 (32 bits).
+    fit : callable
+        ``fit(tables, zero_in, zero_out)``: int8 of shape (channels, 256), what becomes of -128 .. 127 in each channel,
+        and the zero points of input and output; returns (field values by name, uint8 of shape (channels,
+        ``parameter_bytes``)), or None if the stage cannot compute that.
+    compute : callable
+        ``compute(values, parameters, settings)``: int8 of shape (..., channels), uint8 of shape (channels,
+        ``parameter_bytes``), field values; returns int8 of the shape of ``values``.
+    component : callable
+        ``component(lanes)`` returns the Amaranth component; see docs/extensions.md for its members.
+    latency : int
+        Cycles from its ``values`` to its ``o``: 0 .. ``MAX_STAGE_LATENCY``.
+
+    Raises
+    ------
+    ExtensionError
+        If the parts do not fit together.
+    """
+
+    def __init__(self, *, mnemonic: str, effect: str, operators: tuple[str, ...], parameter_bytes: int,
+                 fit: Callable[[Any, int, int], tuple[Mapping[str, int], Any] | None],
+                 compute: Callable[[Any, Any, Mapping[str, int]], Any], component: Callable[[int], Any], latency: int,
+                 first: tuple[Field, ...] = (), second: tuple[Field, ...] = ()) -> None:
+        self.mnemonic, self.effect, self.operators = mnemonic, effect, operators
+        self.parameter_bytes, self.latency = parameter_bytes, latency
+        self.fit, self.computation, self.component = fit, compute, component
+        self.first, self.second = first, second
+        self.path, self.digest = Path(), ""
+        self._check()
+
+    def _check(self) -> None:
+        name = f"Stage {self.mnemonic!r}"
+        if not self.mnemonic.isidentifier() or keyword.iskeyword(self.mnemonic) \
+                or self.mnemonic != self.mnemonic.lower() or not self.mnemonic.isascii():
+            raise ExtensionError(f"{name} must have a mnemonic of lower-case letters, digits and underscores")
+        if self.mnemonic in KNOWN:
+            raise ExtensionError(f"{name} must have a mnemonic of its own, not one of {', '.join(KNOWN)}")
+        if self.parameter_bytes not in _PARAMETER_BYTES:
+            raise ExtensionError(f"{name} must have parameter_bytes of 1, 2, 4 or 8, not {self.parameter_bytes!r}")
+        if self.latency not in range(MAX_STAGE_LATENCY + 1):
+            raise ExtensionError(f"{name} must have a latency of 0..{MAX_STAGE_LATENCY}, not {self.latency!r}")
+        for register, own, most in zip(("first", "second"), (self.first, self.second), EXTENSION_FIELD_BITS,
+                                       strict=True):
+            if (width := sum(each.width for each in own)) > most:
+                raise ExtensionError(f"{name} must have fields of at most {most} bits in {register}, not {width}")
+        names = [each.name for each in (*self.first, *self.second)]
+        if len(set(names)) != len(names) or {"enable", "channel"} & set(names):
+            raise ExtensionError(f"{name} must have fields of different names, none of them enable or channel, "
+                                 f"not {', '.join(names)}")
+        if not self.operators:
+            raise ExtensionError(f"{name} must name at least one ONNX operator")
+
+    def __repr__(self) -> str:
+        return f"PostStage({self.mnemonic!r}, {self.digest!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PostStage) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __deepcopy__(self, memo: object) -> "PostStage":
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[Path], "PostStage"], tuple[Path]]:
+        return load_extension, (self.path,)
+
+    @property
+    def channels(self) -> int:
+        """How many channels' parameters a table slot holds."""
+        return TABLE_BYTES // self.parameter_bytes
+
+    @property
+    def instruction(self) -> Instruction:
+        """The row of the table, with the stage's own fields."""
+        (given,) = EXTENSION.variants
+        own = Variant(given.name, given.code, given.unit, given.effect, (*given.rs1[:2], *self.first), self.second)
+        return Instruction(self.mnemonic, EXTENSION.funct3, self.effect, (own,))
+
+    def operands(self, settings: Mapping[str, int]) -> dict[str, int]:
+        """Return the operands ``first`` and ``second`` that hold ``settings``.
+
+        Raises
+        ------
+        EncodingError
+            If a value does not fit its field.
+        """
+        return {"first": pack(self.first, settings), "second": pack(self.second, settings)}
+
+    def settings(self, operands: Mapping[str, int]) -> dict[str, int]:
+        """Return the values of the stage's fields in ``operands``."""
+        return unpack(self.first, operands["first"]) | unpack(self.second, operands["second"])
+
+    def parameters(self, slot: Any) -> Any:
+        """Return the 256 bytes of a table slot as uint8 of shape (``channels``, ``parameter_bytes``)."""
+        return slot.view("uint8").reshape(self.channels, self.parameter_bytes)
+
+    def compute(self, values: Any, parameters: Any, settings: Mapping[str, int]) -> Any:
+        """Return what the stage makes of ``values``, (..., channels), as its file computes it.
+
+        Raises
+        ------
+        ExtensionError
+            If the file's function returns something else.
+        """
+        found = self.computation(values, parameters, settings)
+        if getattr(found, "shape", None) != values.shape or str(found.dtype) != "int8":
+            raise ExtensionError(f"{self.path}: compute must return int8 of shape {values.shape}, "
+                                 f"not {getattr(found, 'dtype', type(found).__name__)} of "
+                                 f"{getattr(found, 'shape', 'no shape')}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class StageInForce:
+    """A stage that is on, as its instruction has set it: its fields, and the channel at which commands begin."""
+
+    stage: PostStage
+    settings: Mapping[str, int]
+    channel: int
+
+    def compute(self, values: Any, slot: Any) -> Any:
+        """Return what becomes of ``values`` (rows, columns, channels) by the 256 bytes of a table slot."""
+        rows = self.stage.parameters(slot)[self.channel:self.channel + values.shape[-1]]
+        if len(rows) != values.shape[-1]:
+            raise ExtensionError(f"Stage {self.stage.mnemonic!r} holds parameters of {self.stage.channels} channels, "
+                                 f"and a command asks for {self.channel + values.shape[-1]}")
+        return self.stage.compute(values, rows, self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendedMachine(Machine):
+    """A machine with an instruction of a user's own."""
+
+    extension: PostStage
+
+    def __post_init__(self) -> None:
+        Machine(**{each.name: getattr(self, each.name) for each in fields(Machine)})
+        if not self.value_tables:
+            raise ExtensionError(f"Machine {self.name} must have value_tables for the stage {self.extension.mnemonic!r}, "
+                                 f"whose parameters lie in their slots")
+
+
+@dataclass(frozen=True, slots=True)
+class StageVector:
+    """A vector for a stage on its own: idle cycles before it, table slot, index of its channels, its values."""
+
+    gap: int
+    slot: int
+    index: int
+    values: tuple[int, ...]
+
+
+def extended(machine: Machine, extension: PostStage | None) -> Machine:
+    """Return ``machine`` with ``extension``, or as it is without one."""
+    if extension is None:
+        return machine
+    own = {each.name: getattr(machine, each.name) for each in fields(Machine)}
+    return ExtendedMachine(**own, extension=extension)
+
+
+def extension_of(machine: Machine) -> PostStage | None:
+    """Return the extension of ``machine``, if it has one."""
+    return machine.extension if isinstance(machine, ExtendedMachine) else None
+
+
+def load_extension(path: Path | str) -> PostStage:
+    """Execute a file and return its ``EXTENSION``.
+
+    Raises
+    ------
+    ExtensionError
+        If there is no such file, it fails, or holds no extension; the message names the file.
+    """
+    path = Path(path).resolve()
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise ExtensionError(f"Extension {path} cannot be read: {error.strerror or error}") from error
+    digest = hashlib.sha256(source).hexdigest()
+    spec = importlib.util.spec_from_file_location(f"tilewright_extension_{digest[:16]}", path)
+    if spec is None or spec.loader is None:
+        raise ExtensionError(f"Extension {path} must be a Python file (.py)")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ExtensionError as error:
+        raise ExtensionError(f"Extension {path}: {error}") from error
+    except Exception as error:  # whatever a user's file raises
+        raise ExtensionError(f"Extension {path} fails when it is executed: {type(error).__name__}: {error}") from error
+    found = getattr(module, "EXTENSION", None)
+    if not isinstance(found, PostStage):
+        raise ExtensionError(f"Extension {path} must define EXTENSION, a tilewright.isa.extension.PostStage, "
+                             f"not {type(found).__name__}")
+    found.path, found.digest = path, digest
+    return found
