@@ -12,7 +12,6 @@ from tilewright.cli.options.arguments import (
     Engine,
     EngineName,
     EngineOptions,
-    ExtensionFile,
     FileOptions,
     Model,
     QuantiseOptions,
@@ -83,7 +82,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
                                                          help="Write the outputs as .npz.")] = None,
              wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
                                                        help="Write all signals as VCD; engine rtl only.")] = None,
-             extension: ExtensionFile = None, *, files: FileOptions, timing: TimingOptions,
+             *, files: FileOptions, timing: TimingOptions,
              ranges: RangeOptions, energy: EnergyOptions) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
@@ -103,7 +102,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     from tilewright.runtime.run_options import RunOptions
     from tilewright.tools.progress import Steps
 
-    own = None if extension is None else load_extension(extension)
+    own = None if timing.extension is None else load_extension(timing.extension)
     machine = load_artefact(require_folder(directory), own).manifest.machine
     design, power = energy.priced(timing.timed(Design(machine=machine))), energy.power()
     if by_ranges:

@@ -48,8 +48,8 @@ class PostStage:
         QuantizeLinear, with constants that differ by channel at most.
     parameter_bytes : int
         1, 2, 4 or 8 bytes per channel. A layer has at most 256 / ``parameter_bytes`` channels.
-    first, second : tuple of Field
-        Fields of the instruction in rs1 (19 bits) and rs2 (32 bits).
+    fields : tuple of two tuples of Field
+        Those of the instruction in rs1 (19 bits), and in rs2 (32 bits).
     fit : callable
         ``fit(tables, zero_in, zero_out)``: int8 of shape (channels, 256), what becomes of -128 .. 127 in each channel,
         and the zero points of input and output; returns (field values by name, uint8 of shape (channels,
@@ -58,9 +58,8 @@ class PostStage:
         ``compute(values, parameters, settings)``: int8 of shape (..., channels), uint8 of shape (channels,
         ``parameter_bytes``), field values; returns int8 of the shape of ``values``.
     component : callable
-        ``component(lanes)`` returns the Amaranth component; see docs/extensions.md for its members.
-    latency : int
-        Cycles from its ``values`` to its ``o``: 0 .. ``MAX_STAGE_LATENCY``.
+        ``component(lanes)`` returns the Amaranth component; see docs/extensions.md for its members. Its attribute
+        ``LATENCY`` counts the cycles from ``values`` to ``o``: 0 .. ``MAX_STAGE_LATENCY``.
 
     Raises
     ------
@@ -70,12 +69,13 @@ class PostStage:
 
     def __init__(self, *, mnemonic: str, effect: str, operators: tuple[str, ...], parameter_bytes: int,
                  fit: Callable[[Any, int, int], tuple[Mapping[str, int], Any] | None],
-                 compute: Callable[[Any, Any, Mapping[str, int]], Any], component: Callable[[int], Any], latency: int,
-                 first: tuple[Field, ...] = (), second: tuple[Field, ...] = ()) -> None:
+                 compute: Callable[[Any, Any, Mapping[str, int]], Any], component: Callable[[int], Any],
+                 fields: tuple[tuple[Field, ...], tuple[Field, ...]] = ((), ())) -> None:
         self.mnemonic, self.effect, self.operators = mnemonic, effect, operators
-        self.parameter_bytes, self.latency = parameter_bytes, latency
+        self.parameter_bytes = parameter_bytes
+        self.latency: int = getattr(component, "LATENCY", -1)
         self.fit, self.computation, self.component = fit, compute, component
-        self.first, self.second = first, second
+        self.first, self.second = fields
         self.path, self.digest = Path(), ""
         self._check()
 
@@ -89,7 +89,8 @@ class PostStage:
         if self.parameter_bytes not in _PARAMETER_BYTES:
             raise ExtensionError(f"{name} must have parameter_bytes of 1, 2, 4 or 8, not {self.parameter_bytes!r}")
         if self.latency not in range(MAX_STAGE_LATENCY + 1):
-            raise ExtensionError(f"{name} must have a latency of 0..{MAX_STAGE_LATENCY}, not {self.latency!r}")
+            raise ExtensionError(f"{name} must have a component with LATENCY of 0..{MAX_STAGE_LATENCY}, "
+                                 f"not {self.latency!r}")
         for register, own, most in zip(("first", "second"), (self.first, self.second), EXTENSION_FIELD_BITS,
                                        strict=True):
             if (width := sum(each.width for each in own)) > most:

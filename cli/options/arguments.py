@@ -155,8 +155,9 @@ TechnologyName = Annotated[str | None, typer.Option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingOptions:
-    """Main memory and clock of a machine."""
+    """What a compiled model does not hold: main memory and clock of its machine, and the file of its extension."""
 
+    extension: ExtensionFile = None
     memory: MemoryText = None
     clock: ClockText = None
 

@@ -141,10 +141,15 @@ class MaxPooling:
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
-    """The stage of an extension in a layer: values of the fields of its instruction, by name."""
+    """The stage of an extension in a layer: names and values of the fields of its instruction."""
 
     stage: PostStage
-    settings: Mapping[str, int]
+    fields: tuple[tuple[str, int], ...]
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """The values by name."""
+        return dict(self.fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,6 +14,8 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.isa.encoding import Field
 from tilewright.isa.extension import PostStage
 
+__all__ = ["EXTENSION"]
+
 SHIFT = 22
 FIRST = (Field("zero_in", 8, "zero point of the input", signed=True),
          Field("zero_out", 8, "zero point of the output", signed=True))
@@ -72,6 +74,8 @@ def fit(tables, zero_in, zero_out):
 class Prelu(Component):
     """The stage of ``lanes`` values a cycle: a product in the first cycle, rounding and bounds in the second."""
 
+    LATENCY = 2
+
     def __init__(self, lanes):
         self.lanes = lanes
         fields = {each.name: signed(each.width) if each.signed else each.width for each in FIRST + SECOND}
@@ -106,5 +110,5 @@ class Prelu(Component):
 
 
 EXTENSION = PostStage(
-    mnemonic="prelu", effect="PReLU with a slope per channel", operators=("PRelu",), first=FIRST, second=SECOND,
-    parameter_bytes=4, fit=fit, compute=compute, component=Prelu, latency=2)
+    mnemonic="prelu", effect="PReLU with a slope per channel", operators=("PRelu",), fields=(FIRST, SECOND),
+    parameter_bytes=4, fit=fit, compute=compute, component=Prelu)

@@ -25,6 +25,7 @@ FLOORS = (
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
+    "examples/extensions",
 )
 
 # What a top-level folder may import: our folders, and packages of others.
@@ -47,14 +48,16 @@ ALLOWED = {
               {"numpy", "optuna", "plotly", "pydantic", "ray"}),
     "cli": ({"bench", "compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
             {"click", "numpy", "rich", "typer"}),
+    # As a user's own files do.
+    "examples": ({"isa"}, {"amaranth", "numpy", "onnx"}),
 }
 
 # Heavy dependencies, and the only files and folders that may import them.
 DOORS = {
-    "amaranth": ("rtl", "sim/verilog/elaborate.py"),
+    "amaranth": ("examples", "rtl", "sim/verilog/elaborate.py"),
     "google": ("compiler/onnx",),
-    "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli"),
-    "onnx": ("compiler/onnx", "compiler/graph/value_tables.py", "models",
+    "numpy": ("examples", "isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli"),
+    "onnx": ("compiler/onnx", "examples", "compiler/graph/value_tables.py", "models",
              "runtime/onnx_backend.py", "runtime/quantise", "runtime/oracle"),
     "onnx_ir": ("compiler/onnx/cleaning.py",),
     "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),

@@ -95,7 +95,7 @@ class RecogniseStage(Pass):
             return None
         slot = np.zeros(TABLE_BYTES, np.uint8)
         slot[:parameters.size] = parameters.ravel()
-        return StageUse(stage, settings), slot.view(np.int8)
+        return StageUse(stage, tuple(settings.items())), slot.view(np.int8)
 
 
 def _kind(graph: Graph, node: Node, tensor: str) -> Tensor:

@@ -1,0 +1,72 @@
+"""Extensions: what a file may say, and machines that have one."""
+
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+
+from tilewright.isa.emit_c import header
+from tilewright.isa.encoding import Field
+from tilewright.isa.extension import ExtensionError, PostStage, extended, extension_of, load_extension
+from tilewright.isa.machine import PRESETS
+
+PRELU = Path(__file__).parents[2] / "examples/extensions/prelu.py"
+BASE = PRESETS["base"]
+
+
+class Unit:
+    LATENCY = 1
+
+
+def stage(**changes):
+    given = {"mnemonic": "mine", "effect": "", "operators": ("PRelu",), "parameter_bytes": 4,
+             "fit": lambda *_: None, "compute": lambda *_: None, "component": Unit}
+    return PostStage(**(given | changes))
+
+
+@pytest.mark.parametrize("changes", [
+    {"mnemonic": "conv"}, {"mnemonic": "Mine"}, {"mnemonic": "two words"}, {"parameter_bytes": 3}, {"operators": ()},
+    {"component": object}, {"fields": ((Field("a", 20, ""),), ())}, {"fields": ((), (Field("a", 33, ""),))},
+    {"fields": ((Field("a", 1, ""),), (Field("a", 1, ""),))}, {"fields": ((Field("enable", 1, ""),), ())}])
+def test_a_stage_that_does_not_fit_the_table_is_refused(changes):
+    with pytest.raises(ExtensionError):
+        stage(**changes)
+
+
+@pytest.mark.parametrize("text", ["", "1 / 0", "EXTENSION = 3", "syntax error"])
+def test_a_file_without_an_extension_is_refused_by_name(tmp_path, text):
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ExtensionError, match=str(path)):
+        load_extension(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ExtensionError):
+        load_extension(tmp_path / "none.py")
+
+
+def test_an_extended_machine_is_a_value():
+    one, other = (extended(BASE, load_extension(PRELU)) for _ in range(2))
+    assert one == other == copy.deepcopy(one) == pickle.loads(pickle.dumps(one))
+    assert hash(one) == hash(other)
+    assert one != BASE
+    assert extension_of(BASE) is None
+
+
+def test_its_content_tells_extensions_apart(tmp_path):
+    path = tmp_path / "prelu.py"
+    path.write_text(PRELU.read_text() + "\n# another\n")
+    assert load_extension(path) != load_extension(PRELU)
+
+
+def test_fields_survive_the_operands():
+    own = load_extension(PRELU)
+    settings = {"zero_in": -3, "zero_out": 127, "slope": 12345}
+    assert own.settings(own.operands(settings)) == settings
+
+
+def test_without_an_extension_the_header_knows_none():
+    assert "set_stage" not in header()
+    assert "tw_prelu_set_stage" in header(load_extension(PRELU))
