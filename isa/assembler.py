@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tilewright.isa.command_form import fields_of, form_of, pack_fields
 from tilewright.isa.encoding import (
     CUSTOM_0,
+    EXTENSION,
     KNOWN,
     EncodingError,
     Field,
@@ -172,6 +173,8 @@ def disassemble_word(word: int) -> str:
     if word & 0x7F != CUSTOM_0 or word >> 7 & 31:
         raise EncodingError(f"Word must have opcode {CUSTOM_0:#04x} and rd x0, not {word:#010x}")
     bare = EncodedCommand(word >> 12 & 7, word >> 25, 0, 0)
+    if bare.funct3 == EXTENSION.funct3:
+        raise EncodingError(f"Word must be in the table, not of funct3 {bare.funct3}, an extension's: {word:#010x}")
     name = f"{bare.instruction.mnemonic}.{bare.variant.name}"
     return " ".join([name, f"x{word >> 15 & 31},", f"x{word >> 20 & 31}", *bare.flags])
 

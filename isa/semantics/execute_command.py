@@ -7,7 +7,7 @@ calls :func:`execute_command` for one after the other.
 from collections.abc import Callable
 
 from tilewright.isa.assembler import EncodedCommand
-from tilewright.isa.encoding import SEMAPHORE_WIDTH
+from tilewright.isa.encoding import EXTENSION, SEMAPHORE_WIDTH
 from tilewright.isa.lacking import lacking
 from tilewright.isa.semantics.act import post_process
 from tilewright.isa.semantics.command_errors import (
@@ -53,7 +53,8 @@ def execute_command(state: CoprocessorState, memory: MemoryPort, command: Encode
     """
     mnemonic, variant, operands = command.instruction.mnemonic, command.variant.name, command.operands
     flags = command.flags
-    if not state.has_all and (unit := lacking(state.machine, mnemonic, variant, operands)) is not None:
+    may_lack = mnemonic == EXTENSION.mnemonic or not state.has_all
+    if may_lack and (unit := lacking(state.machine, mnemonic, variant, operands)) is not None:
         raise UnitMissingError(unit, state.machine.name)
     for flag in flags:
         if flag.startswith("wait_"):

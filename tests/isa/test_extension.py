@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.isa.assembler import command
 from tilewright.isa.emit_c import header
 from tilewright.isa.encoding import Field
 from tilewright.isa.extension import ExtensionError, PostStage, extended, extension_of, load_extension
 from tilewright.isa.machine import PRESETS
+from tilewright.isa.semantics.command_errors import UnitMissingError
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState
+from tilewright.isa.semantics.execute_command import execute_command
 
 PRELU = Path(__file__).parents[2] / "examples/extensions/prelu.py"
 BASE = PRESETS["base"]
@@ -65,6 +69,11 @@ def test_fields_survive_the_operands():
     own = load_extension(PRELU)
     settings = {"zero_in": -3, "zero_out": 127, "slope": 12345}
     assert own.settings(own.operands(settings)) == settings
+
+
+def test_a_machine_without_one_refuses_its_command():
+    with pytest.raises(UnitMissingError):
+        execute_command(CoprocessorState(BASE), None, command("extension", "set_stage", enable=1))
 
 
 def test_without_an_extension_the_header_knows_none():

@@ -56,7 +56,8 @@ ALLOWED = {
 DOORS = {
     "amaranth": ("examples", "rtl", "sim/verilog/elaborate.py"),
     "google": ("compiler/onnx",),
-    "numpy": ("examples", "isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli"),
+    "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli",
+              "examples"),
     "onnx": ("compiler/onnx", "examples", "compiler/graph/value_tables.py", "models",
              "runtime/onnx_backend.py", "runtime/quantise", "runtime/oracle"),
     "onnx_ir": ("compiler/onnx/cleaning.py",),
