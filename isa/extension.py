@@ -189,8 +189,8 @@ class ExtendedMachine(Machine):
     def __post_init__(self) -> None:
         Machine(**{each.name: getattr(self, each.name) for each in fields(Machine)})
         if not self.value_tables:
-            raise ExtensionError(f"Machine {self.name} must have value_tables for the stage {self.extension.mnemonic!r}, "
-                                 f"whose parameters lie in their slots")
+            raise ExtensionError(f"Machine {self.name} must have value_tables for the stage "
+                                 f"{self.extension.mnemonic!r}, whose parameters lie in their slots")
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,5 +75,6 @@ def lacking(machine: Machine, mnemonic: str, variant: str, operands: Mapping[str
 
 def variants_of(machine: Machine) -> tuple[tuple[Instruction, Variant], ...]:
     """Return the instructions and variants that ``machine`` has, in the order of the table."""
-    return tuple((instruction, variant) for instruction in (*INSTRUCTIONS, EXTENSION) for variant in instruction.variants
+    known = (*INSTRUCTIONS, EXTENSION)
+    return tuple((instruction, variant) for instruction in known for variant in instruction.variants
                  if lacks(machine, instruction.mnemonic, variant.name) is None)

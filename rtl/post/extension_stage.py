@@ -3,15 +3,16 @@
 from amaranth import Cat, Module, Signal, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component, In, Out
+from amaranth.lib.wiring import Component, In, Out, PureInterface
 from amaranth.utils import exact_log2
 
 from tilewright.isa.encoding import Field
 from tilewright.isa.extension import ExtensionError, PostStage
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
+from tilewright.rtl.stream.commands import is_command, views
 from tilewright.rtl.stream.stages import flow
 
-__all__ = ["ExtensionStage", "component_of", "fields_layout"]
+__all__ = ["ExtensionStage", "component_of", "fields_layout", "take_settings"]
 
 
 def fields_layout(fields: tuple[Field, ...]) -> StructLayout:
@@ -133,3 +134,20 @@ class ExtensionStage(Component):
         register = Signal(value.shape(), name=f"{name}_{step}", reset_less=name != "valid" and name != "comes")
         m.d.sync += register.eq(value)
         return register
+
+
+def take_settings(m: Module, stage: ExtensionStage, commands: PureInterface, allowed: Value) -> Signal:
+    """Take the instruction of the extension from ``commands`` once it is ``allowed``; return whether it is on."""
+    head = commands.payload
+    first, second = views(head, "extension", "set_stage")
+    on, settings, channel = Signal(name="stage_on"), Signal(stage.settings.shape()), Signal.like(stage.channel)
+    bits = sum(each.width for each in stage.stage.first)
+    m.d.comb += [stage.settings.eq(settings), stage.channel.eq(channel)]
+    with m.If(is_command(head, "extension", "set_stage")):
+        m.d.comb += commands.ready.eq(allowed)
+        with m.If(commands.valid & allowed):
+            m.d.sync += [
+                on.eq(first.enable), channel.eq(first.channel),
+                Value.cast(settings).eq(Cat(first.first[:bits], second.second)),
+            ]
+    return on

@@ -22,7 +22,7 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
-from tilewright.rtl.post.extension_stage import ExtensionStage
+from tilewright.rtl.post.extension_stage import ExtensionStage, take_settings
 from tilewright.rtl.post.output_walker import OutputSteps, OutputWalker, PoolingWindow, vector_layout
 from tilewright.rtl.post.parameter_buffer import ParameterBuffer
 from tilewright.rtl.post.pooling import MaxPoolUnit, WindowSteps
@@ -147,17 +147,26 @@ class PostUnit(Component):
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
         finished = Signal()
         clamp = self._commands(m, walker, windows, residual, walking, in_flight)
-        if self._stage is not None:
-            self._set_stage(m, self._stage, walking, in_flight)
         issue = self._issue(m, walker, windows)
         m.d.sync += in_flight.eq(in_flight + issue - finished)
 
         count = self._slot(m, issue, walker, windows, parameters, pool)
         value, comes = self._requantise(m, parameters, clamp, count)
         tables, added = self._map(m, walker, value, comes, None if residual is None else residual.o)
+        mapped = None if tables is None else Cat(tables.o)
+        if mapped is not None and self._stage is not None:
+            m.submodules.extension = self._stage
+            on = take_settings(m, self._stage, self.commands, ~walking & (in_flight == 0))
+            m.d.comb += [
+                self._stage.write.valid.eq(self.table_write.valid),
+                self._stage.write.payload.eq(self.table_write.payload),
+                self._stage.slot.eq(walker.table_slot),
+                self._stage.i.valid.eq(comes & walker.table & ~walker.residual & on),
+                Cat(self._stage.i.payload).eq(value),
+            ]
+            mapped = Mux(on, Cat(self._stage.o), mapped)
         m.d.comb += [
-            Cat(pool.value).eq(value if tables is None else Mux(
-                walker.table, self._mapped(m, tables, walker, value, comes), value)),
+            Cat(pool.value).eq(value if mapped is None else Mux(walker.table, mapped, value)),
             Cat(pool.old).eq(Cat(buffer.post_data)),
         ]
         if residual is not None:
@@ -269,40 +278,6 @@ class PostUnit(Component):
         """Return what runs must have in common to follow one another without a gap."""
         residual = [run.residual] if self.machine.residual_adder else []
         return residual + ([run.table, run.table_slot] if self.machine.value_tables else [])
-
-    def _set_stage(self, m: Module, stage: ExtensionStage, walking: Value, in_flight: Value) -> None:
-        """Take the instruction of the extension once nothing is on its way."""
-        head = self.commands.payload
-        rs1, rs2 = operands("extension", "set_stage")
-        first, second = rs1(head.rs1), rs2(head.rs2)
-        self._stage_on = Signal()
-        settings = Signal(stage.settings.shape())
-        channel = Signal.like(stage.channel)
-        bits = sum(each.width for each in stage.stage.first)
-        m.d.comb += [stage.settings.eq(settings), stage.channel.eq(channel)]
-        with m.If(is_command(head, "extension")):
-            allowed = ~walking & (in_flight == 0)
-            m.d.comb += self.commands.ready.eq(allowed)
-            with m.If(self.commands.valid & allowed):
-                m.d.sync += [
-                    self._stage_on.eq(first.enable), channel.eq(first.channel),
-                    Value.cast(settings).eq(Cat(first.first[:bits], second.second)),
-                ]
-
-    def _mapped(self, m: Module, tables: ValueTables, walker: OutputWalker, value: Value, comes: Value) -> Value:
-        """Return what becomes of values: by a table, or by the stage of an extension where that is on."""
-        stage = self._stage
-        if stage is None:
-            return Cat(tables.o)
-        m.submodules.extension = stage
-        m.d.comb += [
-            stage.write.valid.eq(self.table_write.valid),
-            stage.write.payload.eq(self.table_write.payload),
-            stage.slot.eq(walker.table_slot),
-            stage.i.valid.eq(comes & walker.table & ~walker.residual & self._stage_on),
-            Cat(stage.i.payload).eq(value),
-        ]
-        return Mux(self._stage_on, Cat(stage.o), Cat(tables.o))
 
     def _issue(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Value:
         """Let steps go, fresh ones when there are sums; return a value that is high when one does."""

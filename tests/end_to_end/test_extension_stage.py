@@ -57,6 +57,23 @@ def test_prelus_by_channel_are_the_stage_s(tmp_path, machine, channels, scales, 
     assert [layer.kind == "core" for layer in own.layers].count(True) == 0
 
 
+@pytest.mark.parametrize("machine", ["base,array=plain,residual_adder=false,max_pooling=false,chaining=false", "nano"])
+@pytest.mark.slow
+def test_rtl_computes_the_same(tmp_path, machine):
+    source = network(tmp_path / "net.onnx", 16, ((0.03, 3), (0.022, -20)))
+    own = run_model(source, design_of(f"{machine},extension={PRELU}").machine, "rtl", None).report
+    assert own.matches_reference
+    assert not any(layer.kind == "core" for layer in own.layers)
+
+
+@pytest.mark.parametrize("units", ["array=plain", "residual_adder=false", "max_pooling=false", "chaining=false"])
+def test_units_left_out_leave_the_stage(tmp_path, units):
+    source = network(tmp_path / "net.onnx", 16, ((0.03, 3), (0.022, -20)))
+    own = run_model(source, design_of(f"nano,{units},extension={PRELU}").machine, "fast", None).report
+    assert own.matches_reference
+    assert not any(layer.kind == "core" for layer in own.layers)
+
+
 def test_more_channels_than_the_stage_holds_are_the_core_s(tmp_path):
     source = network(tmp_path / "net.onnx", 65, ((0.03, 3), (0.022, -20)))
     own = run_model(source, design_of(f"base,extension={PRELU}").machine, "fast", None).report

@@ -2,14 +2,16 @@
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tilewright.isa.assembler import command
 from tilewright.isa.emit_c import header
-from tilewright.isa.encoding import Field
+from tilewright.isa.encoding import EXTENSION, Field
 from tilewright.isa.extension import ExtensionError, PostStage, extended, extension_of, load_extension
+from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import PRESETS
 from tilewright.isa.semantics.command_errors import UnitMissingError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
@@ -57,6 +59,19 @@ def test_an_extended_machine_is_a_value():
     assert hash(one) == hash(other)
     assert one != BASE
     assert extension_of(BASE) is None
+
+
+def test_a_stage_needs_the_table_slots():
+    with pytest.raises(ExtensionError):
+        extended(replace(BASE, value_tables=False), load_extension(PRELU))
+
+
+def test_an_extended_machine_keeps_the_units_left_out():
+    machine = replace(BASE, array="plain", residual_adder=False, max_pooling=False)
+    own = extended(machine, load_extension(PRELU))
+    assert extension_of(own) is not None
+    assert variants_of(own)[:-1] == variants_of(machine)
+    assert variants_of(own)[-1][0] is EXTENSION
 
 
 def test_its_content_tells_extensions_apart(tmp_path):
