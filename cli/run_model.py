@@ -18,12 +18,13 @@ from tilewright.cli.options.arguments import (
     RangeOptions,
     TimingOptions,
     ViewOptions,
+    command_line,
     with_groups,
     write_json,
 )
 from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
-from tilewright.tools.files import require_place, write_arrays
+from tilewright.tools.files import require_place, write_arrays, write_file
 
 if TYPE_CHECKING:
     from tilewright.energy.imported_power import ImportedPower
@@ -51,7 +52,7 @@ def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptio
     if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
     design = energy.priced(target.design())
-    require_place(files.json_file)
+    require_place(files.json_file, files.html_file)
     power = energy.power()
     source = quantise.model(model)
     from tilewright.runtime.compared_run import run_model
@@ -71,7 +72,7 @@ def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptio
         how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
         compared = run_model(source, design.machine, target.engine.with_values, files.input_file, options=options,
                              run=how)
-    _show(compared, files.json_file, view, power)
+    _show(compared, files, view, power)
 
 
 @with_groups
@@ -93,7 +94,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
-    require_place(output, files.json_file, wave)
+    require_place(output, files.json_file, files.html_file, wave)
     from tilewright.compiler.emit.artefact import load_artefact
     from tilewright.isa.extension import load_extension
     from tilewright.runtime.compared_run import require_folder, run_artefact
@@ -114,10 +115,10 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
         compared = run_artefact(directory, values, files.input_file, wave=wave, run=replace(how, extension=own))
     if output is not None:
         write_arrays(output, compared.outputs)
-    _show(compared, files.json_file, ViewOptions(), power)
+    _show(compared, files, ViewOptions(), power)
 
 
-def _show(compared: "ComparedRun", json_file: Path | None, view: ViewOptions, power: "ImportedPower | None") -> None:
+def _show(compared: "ComparedRun", files: FileOptions, view: ViewOptions, power: "ImportedPower | None") -> None:
     """Print a report, with plan and values if asked for, and write it; exit with 1 if it is not the reference's."""
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.report_tables import print_report, statistics_table
@@ -132,7 +133,11 @@ def _show(compared: "ComparedRun", json_file: Path | None, view: ViewOptions, po
         console().print(statistics_table(compared.statistics))
         content["statistics"] = [asdict(each) for each in compared.statistics]
     print_report(report, console())
-    if json_file is not None:
-        write_json(json_file, content)
+    if files.json_file is not None:
+        write_json(files.json_file, content)
+    if files.html_file is not None:
+        from tilewright.runtime.views.run_page import run_page
+
+        write_file(files.html_file, run_page(replace(compared, report=report), command_line()).encode())
     if report.matches_reference is False:
         raise typer.Exit(FAILED)

@@ -13,6 +13,7 @@ from tilewright.compiler.plan.cost import mac_cycles, post_cycles, slots_of
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.roofline import layer_roofline
 from tilewright.compiler.schedule.chaining import needed_in_memory
+from tilewright.compiler.tensor_lives import TensorLife, tensor_lives
 from tilewright.isa.machine import Machine
 
 __all__ = ["Explanation", "LayerExplanation", "explain", "explain_layers", "fused"]
@@ -114,6 +115,8 @@ class Explanation:
     layers : tuple of LayerExplanation
     memory_bytes : int
         Of main memory that the program needs, places of tensors being used again.
+    lives : tuple of TensorLife
+        Those places, from layer to layer.
     """
 
     model: str
@@ -121,6 +124,7 @@ class Explanation:
     options: Options
     layers: tuple[LayerExplanation, ...]
     memory_bytes: int
+    lives: tuple[TensorLife, ...] = ()
 
     @property
     def predicted_cycles(self) -> int:
@@ -148,10 +152,12 @@ class Explanation:
 def explain(compiled: Compiled) -> Explanation:
     """Return how a network is computed."""
     constants = sum(len(content) for _, content in compiled.images)
+    plan = plan_memory(compiled.network, constants, on_chip=_stay_on_chip(compiled))
     return Explanation(
         model=compiled.network.name, machine=compiled.machine, options=compiled.options,
         layers=explain_layers(compiled.plans, compiled.machine),
-        memory_bytes=plan_memory(compiled.network, constants, on_chip=_stay_on_chip(compiled)).memory_bytes)
+        memory_bytes=plan.memory_bytes,
+        lives=tensor_lives(compiled.network, (plan.weights, constants), plan.tensors))
 
 
 def _stay_on_chip(compiled: Compiled) -> frozenset[str]:

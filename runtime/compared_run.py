@@ -15,6 +15,7 @@ from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
 from tilewright.runtime.execution.engines import EngineName, show_rate
+from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import Comparison, compare
@@ -25,6 +26,7 @@ from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Referenc
 from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.runtime.session import InferenceSession
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
@@ -39,7 +41,8 @@ __all__ = [
 class ComparedRun:
     """A run's report, its comparison with the reference, its outputs by name, the values of its tensors, and a plan.
 
-    The plan is there if the model was compiled now.
+    The plan is there if the model was compiled now. ``job`` is what was run, if it was run as a whole, and ``times``
+    are those of its commands, if engine ``fast`` or ``cycles`` has predicted them.
     """
 
     report: Report
@@ -47,6 +50,8 @@ class ComparedRun:
     outputs: dict[str, np.ndarray]
     statistics: tuple[TensorStatistics, ...]
     explanation: Explanation | None = None
+    job: Job | None = None
+    times: CommandTimes | None = None
 
 
 def run_session(session: InferenceSession, source: ModelSource, input_file: Path | None, steps: Steps,
@@ -69,7 +74,8 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     report = replace(session.report, matches_reference=comparison.matches,
                      notes=(*source.notes, f"input: {inputs.origin}", str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
-                       statistics=tensor_statistics(session.layers, session.tensors, session.zero_points))
+                       statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
+                       job=session.job, times=session.times)
 
 
 def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray], expected: "Expected") -> Comparison:

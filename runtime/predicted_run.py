@@ -8,7 +8,7 @@ from tilewright.compiler.network.options import Options
 from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.job import job_of_compiled
-from tilewright.runtime.execution.prediction import predict_report
+from tilewright.runtime.execution.prediction import predict_with_times
 from tilewright.runtime.model_source import ModelSource
 from tilewright.runtime.oracle.comparison import Comparison
 from tilewright.tools.progress import Steps
@@ -30,8 +30,8 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
         compiled = compile_file(source.path, design.machine, keep_tensors=True, options=options)
     job = job_of_compiled(compiled, source.path.stem)
     with steps.step(f"Predicting the cycles of {source.path.stem}"):
-        report = predict_report(job, design.timing, design.pricing)
+        report, times = predict_with_times(job, design.timing, design.pricing)
     note = "no values were computed, and none compared; toggles of operands are those of typical data"
     return ComparedRun(report=replace(report, notes=(*source.notes, note)), outputs={}, statistics=(),
                        comparison=Comparison(compared=0, layers=len(job.layers), difference=None),
-                       explanation=explain(compiled))
+                       explanation=explain(compiled), job=job, times=times)

@@ -30,6 +30,7 @@ from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quan
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, node_args
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.tools.progress import Silence, Steps
 
@@ -89,6 +90,7 @@ class InferenceSession:
         self._run_options = run_options
         self._operands: tuple[OperandToggles, ...] = ()
         self._explanation: Explanation | None = None
+        self._times: CommandTimes | None = None
         self._job = self._load(_file(Path(model), calibrate, run_options.steps), design, keep_tensors, options)
         self._memory = memory or run_options.memory or (design and design.memory) \
             or MemoryTiming.default(self._job.machine)
@@ -168,6 +170,16 @@ class InferenceSession:
         return self._operands
 
     @property
+    def job(self) -> Job:
+        """The compiled model as the engines take it."""
+        return self._job
+
+    @property
+    def times(self) -> CommandTimes | None:
+        """Times of the commands of the last run, as engine ``fast`` predicts them; None if it was not asked."""
+        return self._times
+
+    @property
     def tensors(self) -> dict[str, np.ndarray]:
         """Tensors of the last run, int8 of shape (channels, height, width): the outputs, and all that were kept."""
         return dict(self._tensors)
@@ -206,6 +218,7 @@ class InferenceSession:
                             count_toggles=self._run_options.count_toggles, steps=self._run_options.steps)
         self._tensors = execution.tensors
         self._operands = execution.operands
+        self._times = execution.times
         self._report = account(job, self._engine, self._memory, execution, self._run_options.pricing)
         outputs = {node_arg(info).name: dequantise_output(info, execution.tensors[info.name]) for info in job.outputs}
         return [outputs[name] for name in names]

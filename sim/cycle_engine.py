@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.program import Call, Program
 from tilewright.sim.host_commands import END_CYCLES, HostCommands
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.timing.model import CycleModel
 
 __all__ = ["PredictedRun", "predict_run"]
@@ -26,6 +27,8 @@ class PredictedRun:
     records : dict of int to bytes
         Status records by address, as ``sta.status`` stores them.
     wall_seconds : float
+    times : CommandTimes
+        Of each command.
     """
 
     cycles: int
@@ -33,6 +36,7 @@ class PredictedRun:
     commands: int
     records: dict[int, bytes]
     wall_seconds: float
+    times: CommandTimes
 
 
 def predict_run(machine: Machine, program: Program, timing: MemoryTiming,
@@ -54,5 +58,7 @@ def predict_run(machine: Machine, program: Program, timing: MemoryTiming,
         records[address] = record.astype("<u4").tobytes()
 
     host = HostCommands(program, lambda call: call_cycles(call, timing), lambda _function, _command: True)
-    cycles = CycleModel(machine, timing, host.send(), store).run() + END_CYCLES
-    return PredictedRun(cycles, host.instructions, host.commands, records, time.perf_counter() - began)
+    model = CycleModel(machine, timing, host.send(), store)
+    cycles = model.run() + END_CYCLES
+    return PredictedRun(cycles, host.instructions, host.commands, records, time.perf_counter() - began,
+                        host.complete(model.times))

@@ -74,6 +74,7 @@ def run_fast(
         words_read=memory.words_read,
         words_written=run.model.words_written,
         commands=run.host.commands,
+        times=run.host.complete(run.model.times),
         operands=run.operands.means(len(program.functions)),
         wall_seconds=time.perf_counter() - began,
     )

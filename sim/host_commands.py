@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.program import Call, Program
+from tilewright.sim.timing.command_times import CallTime, CommandTimes
 from tilewright.sim.values.core_calls import instructions_of
 
 __all__ = ["END_CYCLES", "OPERAND_REGISTERS", "START_INSTRUCTIONS", "HostCommands", "HostRegisters"]
@@ -44,6 +45,8 @@ class HostCommands:
         self._program, self._call, self._execute = program, call, execute
         self.commands = 0
         self.instructions = START_INSTRUCTIONS
+        self._functions: list[int] = []             # of each command sent
+        self._calls: list[CallTime] = []            # as if the core had begun with them all in cycle 0
 
     def send(self) -> Iterator[tuple[int, EncodedCommand]]:
         """Yield the host's cycles before each command, and the command."""
@@ -51,6 +54,7 @@ class HostCommands:
         for function, command in self._program.actions():
             if isinstance(command, Call):
                 cycles = self._call(command)
+                self._calls.append(CallTime(function, command.kernel, gap, gap + cycles, self.commands))
                 gap += cycles
                 self.instructions += instructions_of(command, cycles)
                 continue
@@ -59,8 +63,19 @@ class HostCommands:
             instructions = host.instructions(command)
             self.commands += 1
             self.instructions += instructions
+            self._functions.append(function)
             yield gap + instructions, command
             gap = 0
+
+    def complete(self, times: CommandTimes) -> CommandTimes:
+        """Return ``times``, which lack what the core alone knows, with the functions of commands, and its own work."""
+        times.functions = self._functions
+        for each in self._calls:
+            # It begins when the command before has left the core.
+            last = each.before - 1
+            left = times.sent[last] if last >= 0 else 0
+            times.calls.append(CallTime(each.function, each.kernel, left + each.begin, left + each.end, each.before))
+        return times
 
 
 class HostRegisters:

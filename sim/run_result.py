@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tilewright.errors import SimulationError
 from tilewright.isa.memory import Fault
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 
 __all__ = ["RunResult", "StopReason"]
@@ -52,6 +53,8 @@ class RunResult:
         Commands that the host has sent; counted by the fast engine only.
     operands : tuple of OperandToggles
         What the array's operands were like in each function of the program; sampled by the fast engine only.
+    times : CommandTimes or None
+        When each command was sent, begun and ended; predicted, by the fast engine only.
     activity : str
         What coprocessor, queues and semaphores were at in the last cycle; empty without a coprocessor.
     toggles : tuple of dict of str to int
@@ -74,6 +77,7 @@ class RunResult:
     wall_seconds: float
     commands: int = 0
     operands: tuple[OperandToggles, ...] = ()
+    times: CommandTimes | None = None
     pc: int = 0
     address: int = 0
     trap_cause: int = 0

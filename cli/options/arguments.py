@@ -16,6 +16,8 @@ Nothing heavy is imported here, so that ``--help`` and wrong arguments are answe
 import inspect
 import json
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
@@ -48,6 +50,7 @@ __all__ = [
     "Explain",
     "ExtensionFile",
     "FileOptions",
+    "HtmlFile",
     "InputFile",
     "JsonFile",
     "MachineName",
@@ -58,6 +61,7 @@ __all__ = [
     "TechnologyName",
     "TimingOptions",
     "ViewOptions",
+    "command_line",
     "design_named",
     "designs_listed",
     "machine_named",
@@ -147,6 +151,8 @@ InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
                                                help="Also write the report as JSON.")]
+HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", show_default=False,
+                                               help="Also write a page to look at: one file, works offline.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
 TechnologyName = Annotated[str | None, typer.Option(
     "--technology", metavar="NAME", show_default=f"the design's, or {TECHNOLOGY}",
@@ -203,6 +209,7 @@ class FileOptions:
 
     input_file: InputFile = None
     json_file: JsonFile = None
+    html_file: HtmlFile = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,6 +387,11 @@ def priced(technology: str | None, clock: str | None = None) -> "Pricing":
     pricing = Pricing(technology=technology or TECHNOLOGY, clock_mhz=None if clock is None else clock_of(clock))
     pricing.clock(pricing.load())
     return pricing
+
+
+def command_line() -> str:
+    """Return the command that is running, as one types it in a shell."""
+    return shlex.join(["tilewright", *sys.argv[1:]])
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

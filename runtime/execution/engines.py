@@ -23,6 +23,7 @@ from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_reco
 from tilewright.sim.fast_engine import run_fast
 from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
 from tilewright.sim.run_result import RunResult
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
@@ -52,6 +53,8 @@ class Execution:
         layer, and up to the end of the run; empty unless they were counted.
     operands : tuple of OperandToggles
         What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
+    times : CommandTimes or None
+        When each command was sent, begun and ended, as engine ``fast`` predicts; None if that has not run.
     """
 
     cycles: int
@@ -62,6 +65,7 @@ class Execution:
     cycles_per_second: float
     toggles: tuple[dict[str, int], ...] = ()
     operands: tuple[OperandToggles, ...] = ()
+    times: CommandTimes | None = None
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
@@ -90,10 +94,9 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     dumps += [(job.tensors[name][1], tensor_bytes(job.tensors[name][0])) for name in wanted]
     if engine == "rtl":
         result = _run_rtl(job, images, dumps, timing, wave, count_toggles, steps)
-        operands = () if count_toggles else _run_fast(job, images, [], timing, steps).operands
+        predicted = None if count_toggles else _run_fast(job, images, [], timing, steps)
     else:
-        result = _run_fast(job, images, dumps, timing, steps)
-        operands = result.operands
+        result = predicted = _run_fast(job, images, dumps, timing, steps)
     records, contents = result.dumps[:len(job.layers)], result.dumps[len(job.layers):]
     return Execution(
         cycles=result.cycles, instructions=result.instructions,
@@ -101,7 +104,8 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
                  for name, content in zip(wanted, contents, strict=True)},
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
-        toggles=tuple(map(dict, result.toggles)), operands=operands)
+        toggles=tuple(map(dict, result.toggles)), operands=predicted.operands if predicted else (),
+        times=predicted.times if predicted else None)
 
 
 _Images = list[tuple[int, bytes | Path]]

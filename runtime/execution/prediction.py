@@ -16,8 +16,9 @@ from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.records import differences, read_record
 from tilewright.runtime.execution.report import Report
 from tilewright.sim.cycle_engine import predict_run
+from tilewright.sim.timing.command_times import CommandTimes
 
-__all__ = ["CYCLES_ENGINE", "predict_layer_cycles", "predict_report"]
+__all__ = ["CYCLES_ENGINE", "predict_layer_cycles", "predict_report", "predict_with_times"]
 
 CYCLES_ENGINE = "cycles"
 """Name of the engine in such a report."""
@@ -33,6 +34,12 @@ def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricin
     ExecutionError
         If the program waits for what nobody signals.
     """
+    return predict_with_times(job, memory, pricing)[0]
+
+
+def predict_with_times(job: Job, memory: MemoryTiming | None = None,
+                       pricing: Pricing = DEFAULT) -> tuple[Report, CommandTimes]:
+    """Return the same report, and the times of the commands; raise what :func:`predict_report` raises."""
     timing = memory or MemoryTiming.default(job.machine)
     job = replace(job, program=EncodedProgram.of(job.program))
     run = predict_run(job.machine, job.program, timing, call_cycles)
@@ -41,7 +48,7 @@ def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricin
         cycles=run.cycles, instructions=run.instructions, tensors={},
         records=tuple(read_record(run.records[layer.record]) for layer in job.layers),
         wall_seconds=seconds, cycles_per_second=run.cycles / seconds)
-    return account(job, CYCLES_ENGINE, timing, execution, pricing)
+    return account(job, CYCLES_ENGINE, timing, execution, pricing), run.times
 
 
 def predict_layer_cycles(job: Job, memory: MemoryTiming) -> list[int]:

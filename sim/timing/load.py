@@ -47,7 +47,7 @@ class LoadTiming:
                 yield from shared.configure(taken)
                 continue
             yield from shared.wait(taken, "act_free", "res_free", "wgt_free", "par_free", "mem_ready")
-            shared.begin("load")
+            shared.begin("load", taken)
             start, move = shared.now, self._move(taken)
             self._ahead += move.segments
             yield from self._asked.put(RequestedLoad(taken, move, start + FRONT_TO_BUS))
@@ -93,7 +93,7 @@ class LoadTiming:
             shared.ledger.count(share, 1, 1)
             done = shared.now - 1 + WORD_TO_SIGNAL
             shared.signal(done, taken, "act_ready", "wgt_ready", "res_ready")
-            shared.end("load", done)
+            shared.end("load", done, taken, move.words * shared.machine.bus_bytes)
 
     def _least_cycles(self, move: TransferWork) -> int:
         """Return the cycles of a command's data if the bus were free.

@@ -59,6 +59,7 @@ class MacTiming:
     def _issue(self, taken: DecodedCommand, work: MacWork) -> None:
         shared = self.shared
         self._pending = IDLE
+        shared.times.begin(taken.number, shared.now)
         shared.ledger.begin(work.total, {name: getattr(work, name) for name in _EVENTS})
         if taken.operands["hold"]:
             self._end = shared.coupling.hold(shared.now, work.total)
@@ -70,6 +71,7 @@ class MacTiming:
         yield end
         shared = self.shared
         shared.ledger.end(self._pending)
+        shared.times.end(taken.number, shared.now)
         shared.signal(shared.now - 1 + READS_MADE, taken, "act_free", "wgt_free")
         shared.finished()
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.timing.event_queue import Process
 from tilewright.sim.timing.latencies import QUIET_CYCLES
 from tilewright.sim.timing.load import LoadTiming
@@ -54,6 +55,11 @@ class CycleModel:
         """Bus words written to memory."""
         return self._store.words_written
 
+    @property
+    def times(self) -> CommandTimes:
+        """Times of the commands; functions and calls are the host's to fill in."""
+        return self._shared.times
+
     def run(self) -> int:
         """Run to the end; return the cycle in which the last command was taken.
 
@@ -74,11 +80,15 @@ class CycleModel:
         for gap, command in commands:
             yield shared.now + gap
             unit = command.variant.unit
+            number = shared.times.ask(shared.now)
             if unit == "host":
                 yield from self._fence()
+                shared.times.send(number, shared.now)
+                shared.times.end(number, shared.now)
             else:
                 shared.working += 1
-                yield from shared.queues[unit].put(DecodedCommand.of(command))
+                yield from shared.queues[unit].put(DecodedCommand.of(command, number))
+                shared.times.send(number, shared.now)
             shared.ledger.counts["commands"] += 1
         self._cycles = shared.now
 

@@ -48,8 +48,8 @@ class PostTiming:
             if kind != before:
                 yield self._drained
                 before = kind
-            shared.begin("post")
             shared.take("post")
+            shared.begin("post", taken)
             yield from self._run(taken)
 
     def _run(self, taken: DecodedCommand) -> Process:
@@ -71,7 +71,7 @@ class PostTiming:
         latency -= 0 if shared.machine.winograd else PLAIN_SUMS_SAVED
         self._drained = shared.now - 1 + latency + TABLE_LATENCY * table
         shared.signal(self._drained, taken, "out_ready", "par_free")
-        shared.end("post", self._drained)
+        shared.end("post", self._drained, taken)
 
     def _windows(self) -> tuple[Windows, Windows]:
         pool = self.shared.config["pool"]

@@ -9,6 +9,7 @@ from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.array import Coupling
 from tilewright.sim.timing.bus import Bus
+from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.timing.command_work import PostWork
 from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQueue, Fifo, Process
 from tilewright.sim.timing.latencies import MAC_LATENCY, PLAIN_MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
@@ -24,20 +25,21 @@ _LEAST_SHARE = 1 / 64
 
 @dataclass(frozen=True, slots=True)
 class DecodedCommand:
-    """A command by its names."""
+    """A command by its names; ``number`` is its place in the order in which the core sends commands."""
 
     mnemonic: str
     variant: str
     operands: dict[str, int]
     flags: tuple[str, ...]
+    number: int = -1
 
     @classmethod
-    def of(cls, command: EncodedCommand) -> "DecodedCommand":
+    def of(cls, command: EncodedCommand, number: int = -1) -> "DecodedCommand":
         """Return ``command`` decoded."""
         variant = command.variant
         form = form_of(variant)
         return cls(command.instruction.mnemonic, variant.name, form.values(command.rs1, command.rs2),
-                   form.flags(command.funct7))
+                   form.flags(command.funct7), number)
 
     @property
     def sets(self) -> bool:
@@ -55,12 +57,15 @@ class Shared:
         What the set variants of each mnemonic have set.
     working : int
         Commands that are queued or under way.
+    times : CommandTimes
+        Of the commands so far.
     """
 
     machine: Machine
     timing: MemoryTiming
     scheduler: EventQueue = field(default_factory=EventQueue)
     working: int = 0
+    times: CommandTimes = field(default_factory=CommandTimes)
 
     def __post_init__(self) -> None:
         machine, scheduler = self.machine, self.scheduler
@@ -95,7 +100,9 @@ class Shared:
 
     def take(self, unit: str) -> DecodedCommand:
         """Remove it and return it."""
-        return self.queues[unit].pop()
+        taken = self.queues[unit].pop()
+        self.times.take(taken.number, self.now)
+        return taken
 
     def configure(self, taken: DecodedCommand) -> Process:
         """Carry out a set variant, in one cycle."""
@@ -104,12 +111,14 @@ class Shared:
         self.finished()
         yield self.now + 1
 
-    def begin(self, unit: str) -> None:
+    def begin(self, unit: str, taken: DecodedCommand) -> None:
         """Note that ``unit`` has begun to work on a command."""
         self.ledger.work(unit, 1)
+        self.times.begin(taken.number, self.now)
 
-    def end(self, unit: str, time: int) -> None:
-        """Note that it will have ended at ``time``."""
+    def end(self, unit: str, time: int, taken: DecodedCommand, moved: int = 0) -> None:
+        """Note that it will have ended at ``time``, after ``moved`` bytes have crossed the bus for it."""
+        self.times.end(taken.number, time, moved)
         self.scheduler.at(time, partial(self._end, unit))
 
     def _end(self, unit: str) -> None:

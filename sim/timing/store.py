@@ -48,7 +48,7 @@ class StoreTiming:
                 yield from shared.configure(taken)
                 continue
             yield from shared.wait(taken, "out_ready")
-            shared.begin("store")
+            shared.begin("store", taken)
             if taken.variant == "status":
                 yield from self._status(taken)
                 continue
@@ -83,7 +83,7 @@ class StoreTiming:
         read = max(start + STORE_TO_BUS - READ_TO_BUS + move.words, shared.now - STORE_WORDS)
         shared.signal(read - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
         shared.scheduler.fire(gone, shared.now)
-        self._sent(move, done)
+        self._sent(taken, move, done)
 
     def _to_buffer(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
                    gone: Event) -> Process:
@@ -100,16 +100,16 @@ class StoreTiming:
         shared.signal(written, taken, "act_ready")
         self.settles = max(self.settles, written)
         shared.scheduler.fire(done, written)
-        shared.end("store", written)
+        shared.end("store", written, taken)
 
-    def _sent(self, move: TransferWork, done: Event) -> None:
+    def _sent(self, taken: DecodedCommand, move: TransferWork, done: Event) -> None:
         """Note that the words of a command have crossed the bus."""
         shared = self.shared
         shared.ledger.counts["memory_written"] += move.bytes
         self.words_written += move.words
         self.settles = max(self.settles, shared.now + shared.timing.latency_cycles)
         shared.scheduler.fire(done, shared.now)
-        shared.end("store", shared.now)
+        shared.end("store", shared.now, taken, move.bytes)
 
     def _settled(self) -> Process:
         """Wait until every store is complete and acknowledged."""
@@ -121,7 +121,7 @@ class StoreTiming:
         yield self._walk_begins(self.shared.now + RECORD_TO_WALK)
         self.record(taken.operands["address"])
         self._last = Event()
-        self.shared.scheduler.at(self.shared.now, self._record_words(self.shared.now, self._last))
+        self.shared.scheduler.at(self.shared.now, self._record_words(taken, self.shared.now, self._last))
         yield self.shared.now + 1
 
     def _walk_begins(self, asked: int) -> int:
@@ -130,10 +130,10 @@ class StoreTiming:
         self._walk = asked if since == 0 or since >= WALK_CYCLES else asked - since + WALK_CYCLES
         return self._walk
 
-    def _record_words(self, start: int, done: Event) -> Process:
+    def _record_words(self, taken: DecodedCommand, start: int, done: Event) -> Process:
         size = 4 * RECORD_WORDS
         each = self.shared.machine.bus_bytes // 4       # counters per word; they come one per cycle
         words, counted = size // (4 * each), -(-len(COUNTERS) // each)
         yield start + WALK_TO_BUS + RECORD_MARGIN + each
         yield self.shared.bus.move(self.shared.bus.write, words, each * (counted - 1) + 1 + words - counted)
-        self._sent(TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=size), done)
+        self._sent(taken, TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=size), done)

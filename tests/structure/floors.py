@@ -21,7 +21,7 @@ FLOORS = (
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
-    "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check",
+    "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",

@@ -1,0 +1,177 @@
+"""The figures that a page of a run shows, as dicts, lists and numbers: charts and tables are drawn from them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from tilewright.compiler.explain import Explanation, LayerExplanation
+from tilewright.compiler.tensor_lives import WEIGHTS
+from tilewright.isa.counters import COUNTERS
+from tilewright.isa.machine import Machine
+from tilewright.runtime.compared_run import ComparedRun
+from tilewright.runtime.execution.job import Job, JobLayer
+from tilewright.runtime.execution.report import LayerReport, Report
+from tilewright.runtime.views.command_timeline import BUFFERS, UNITS, Slice, levels, occupancy, slices
+from tilewright.sim.timing.command_times import CommandTimes
+
+__all__ = ["MOST_SLICES", "page_data", "roofs", "table_rows"]
+
+MOST_SLICES = 150_000
+"""More commands than so many are joined, neighbours of a unit and layer, so that the page stays small."""
+
+_STEPS = 800
+"""Points of a curve over time."""
+
+_WINOGRAD_GAIN = 2.25
+"""Products of a 3x3 convolution over those that F(2x2,3x3) multiplies."""
+
+
+def page_data(run: ComparedRun) -> dict[str, Any]:
+    """Return what the page of a run shows."""
+    report, job = run.report, run.job
+    explained = {each.name: each for each in run.explanation.layers} if run.explanation is not None else {}
+    entries = job.layers if job is not None and len(job.layers) == len(report.layers) else ()
+    return {
+        "title": f"{report.model} on {report.machine}, engine {report.engine}",
+        "cycles": report.cycles,
+        "tail": report.tail_cycles,
+        "figures": _figures(report),
+        "notes": list(report.notes),
+        "layers": [_layer(report, layer, entries[index] if entries else None, explained.get(layer.name))
+                   for index, layer in enumerate(report.layers)],
+        "causes": {each.name: each.effect for each in COUNTERS if each.name.startswith("mac_")},
+        "edges": _edges(entries),
+        "roofs": roofs(report, job.machine if job is not None else None),
+        "timeline": _timeline(job, run.times, report) if job is not None and run.times is not None else None,
+        "memory": _memory(run.explanation),
+        "design": report.design,
+    }
+
+
+def _figures(report: Report) -> list[tuple[str, str, str]]:
+    """Return the key figures: what, how much, and a range or remark."""
+    total, power = report.energy.total, report.milliwatts
+    matches = {True: "yes", False: "no", None: "not compared"}[report.matches_reference]
+    scale = power / total.uj if total.uj else 0.0
+    relative = _range(total.relative_low_uj, total.relative_high_uj)
+    absolute = _range(total.absolute_low_uj, total.absolute_high_uj)
+    share = 100 * report.core_cycles / report.cycles if report.cycles else 0.0
+    return [
+        ("cycles", f"{report.cycles:,}", "counted in RTL" if report.engine == "rtl" else
+         "predicted: within 2 % of RTL a network, 5 % a layer"),
+        ("one inference", f"{_digits(report.milliseconds)} ms",
+         f"{_digits(1e3 / report.milliseconds)} a second at {report.clock_mhz:g} MHz"),
+        ("energy", f"{_digits(total.uj)} µJ",
+         f"between designs {relative}; absolute {absolute}"),
+        ("power", f"{_digits(power)} mW",
+         f"absolute {_range(total.absolute_low_uj * scale, total.absolute_high_uj * scale)}; {report.technology}"),
+        ("MAC per multiplier and cycle", f"{report.macs_per_multiplier_cycle:.2f}",
+         f"{report.macs:,} MAC on {report.multipliers} multipliers"),
+        ("on the host core", f"{share:.1f} %", "of the cycles"),
+        ("equal to ONNX Runtime", matches, report.notes[-1] if report.notes else ""),
+    ]
+
+
+def _range(low: float, high: float) -> str:
+    return f"{_digits(low)} … {_digits(high)}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _layer(report: Report, layer: LayerReport, entry: JobLayer | None, plan: LayerExplanation | None) -> dict[str, Any]:
+    return {
+        "name": layer.name, "kind": layer.algorithm if layer.kind == "conv" else layer.kind,
+        "place": "host core" if layer.algorithm == "core" else "coprocessor",
+        "operator": layer.operator, "reason": layer.reason, "nodes": list(layer.onnx_nodes),
+        "exact": _exactness(report, entry), "macs": layer.macs, "cycles": layer.cycles,
+        "busy": {"mac_issue": layer.counts.get("mac_issue", 0), **layer.stalls},
+        "read": layer.bytes_read, "written": layer.bytes_written, "energy": layer.energy.total_uj,
+        "low": layer.energy.low_uj, "high": layer.energy.high_uj,
+        "components": {name: round(value, 6) for name, value in layer.energy.by_component.items()},
+        "plan": plan.to_json() if plan is not None else None,
+    }
+
+
+def _exactness(report: Report, entry: JobLayer | None) -> str:
+    """Say how a layer's result compares with ONNX Runtime's."""
+    if entry is not None and not entry.exact:
+        return "may differ by one level"
+    return "equal" if report.matches_reference else "not compared" if report.matches_reference is None else "see notes"
+
+
+def _edges(layers: Sequence[JobLayer]) -> list[tuple[int, int]]:
+    """Return which layer's result which other layer takes, by index; -1 stands for the model's inputs."""
+    makers: dict[str, int] = {}
+    found = []
+    for index, layer in enumerate(layers):
+        found += [(makers.get(name, -1), index) for name in dict.fromkeys(layer.inputs)]
+        makers |= dict.fromkeys(layer.outputs, index)
+    return list(dict.fromkeys(found))
+
+
+def roofs(report: Report, machine: Machine | None) -> dict[str, float]:
+    """Return the limits of a design: MAC a cycle of the array for ``conv`` and ``conv23``, bytes a cycle of the bus."""
+    found = {"conv": float(report.multipliers), "bus": float(report.memory.bytes_per_cycle)}
+    if machine is not None:
+        found["bus"] = float(min(machine.bus_bytes, report.memory.bytes_per_cycle))
+        if machine.winograd:
+            found["conv23"] = _WINOGRAD_GAIN * report.multipliers
+    return found
+
+
+def _timeline(job: Job, times: CommandTimes, report: Report) -> dict[str, Any]:
+    """Return the slices of each unit as columns, begins as differences, and curves over time."""
+    found = _joined(list(slices(job, times)), report.cycles)
+    names = list(dict.fromkeys(each.name for each in found))
+    numbers = {name: index for index, name in enumerate(names)}
+    tracks = {}
+    for unit in UNITS:
+        mine = [each for each in found if each.unit == unit]
+        tracks[unit] = {
+            "begin": [after - before for before, after in pairwise([0, *(each.begin for each in mine)])],
+            "length": [each.end - each.begin for each in mine], "name": [numbers[each.name] for each in mine],
+            "layer": [each.function for each in mine]}
+    held = occupancy(job, times)
+    capacity = dict(zip(BUFFERS.values(), (job.machine.activation_bytes, job.machine.weight_bytes,
+                                           job.machine.result_bytes), strict=True))
+    return {"names": names, "tracks": tracks, "exact": False, "joined": len(found) < len(times.ended) // 100,
+            "buffers": [{"name": name, "capacity": capacity[name],
+                         "level": levels(changes, report.cycles, _STEPS)} for name, changes in held.items()]}
+
+
+def _joined(found: list[Slice], cycles: int) -> list[Slice]:
+    """Return at most `MOST_SLICES` slices or so: of more, those of a unit and layer that lie closest become one."""
+    gap = 1
+    while len(found) > MOST_SLICES and gap < cycles:
+        last: dict[str, int] = {}
+        kept: list[Slice] = []
+        for each in found:
+            index = last.get(each.unit, -1)
+            before = kept[index] if index >= 0 else None
+            if before is not None and before.function == each.function and each.begin - before.end <= gap:
+                kept[index] = Slice(each.unit, f"several, {before.name.removeprefix('several, ')} first",
+                                    each.function, before.begin, each.end)
+                continue
+            last[each.unit] = len(kept)
+            kept.append(each)
+        found, gap = kept, gap * 4
+    return found
+
+
+def _memory(explanation: Explanation | None) -> dict[str, Any] | None:
+    """Return the places of tensors in main memory from layer to layer."""
+    if explanation is None or not explanation.lives:
+        return None
+    weights = sum(each.size for each in explanation.lives if each.name == WEIGHTS)
+    tensors = [each for each in explanation.lives if each.name != WEIGHTS]
+    base = min((each.address for each in tensors), default=0)
+    return {"bytes": explanation.memory_bytes, "weights": weights,
+            "lives": [[each.name, each.address - base, each.size, each.first, each.last] for each in tensors]}
+
+
+def table_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return rows with equal keys as head and lines."""
+    head = list(dict.fromkeys(key for row in rows for key in row))
+    return {"head": head, "lines": [[row.get(key) for key in head] for row in rows]}

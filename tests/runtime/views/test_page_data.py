@@ -1,0 +1,64 @@
+"""The data of a page agree with the report, and long timelines are joined."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tilewright.compiler.network.options import BEST
+from tilewright.runtime.design.design_flags import design_of
+from tilewright.runtime.model_source import find_model
+from tilewright.runtime.predicted_run import predict_model
+from tilewright.runtime.views import page_data as module
+from tilewright.runtime.views.page_data import page_data, roofs, table_rows
+from tilewright.runtime.views.run_page import run_page
+from tilewright.tools.progress import Silence
+
+
+@pytest.fixture(scope="module")
+def run():
+    return predict_model(find_model("lenet5_accel", Silence()), design_of("base"), BEST, Silence())
+
+
+def test_cycles_of_causes_and_energy_of_components_are_those_of_the_layers(run):
+    found = page_data(run)
+    json.dumps(found, allow_nan=False)
+    for layer, reported in zip(found["layers"], run.report.layers, strict=True):
+        assert sum(layer["busy"].values()) == layer["cycles"] == reported.cycles
+        assert sum(layer["components"].values()) == pytest.approx(layer["energy"], rel=1e-3)
+        assert layer["low"] < layer["energy"] < layer["high"]
+        assert layer["plan"]["name"] == layer["name"]
+    assert found["edges"] == [(index - 1, index) for index in range(len(run.report.layers))]
+
+
+def test_a_run_without_plan_and_times_has_a_page(run):
+    found = page_data(replace(run, explanation=None, job=None, times=None))
+    assert found["timeline"] is found["memory"] is None
+    assert found["edges"] == []
+
+
+def test_roofs_are_those_of_the_design(run):
+    assert roofs(run.report, run.job.machine) == {"conv": 64, "conv23": 144, "bus": 8}
+    assert roofs(run.report, design_of("base,array=plain").machine) == {"conv": 64, "bus": 8}
+
+
+def test_a_long_timeline_is_joined_to_the_limit_and_loses_no_work(run, monkeypatch):
+    full = page_data(run)["timeline"]["tracks"]
+    monkeypatch.setattr(module, "MOST_SLICES", 60)
+    short = page_data(run)["timeline"]["tracks"]
+    before, after = (sum(len(track["begin"]) for track in tracks.values()) for tracks in (full, short))
+    assert after <= 60 < before
+    for unit, track in short.items():
+        assert sum(track["length"]) >= sum(full[unit]["length"])
+
+
+def test_no_name_in_a_model_ends_the_data(run):
+    layers = (replace(run.report.layers[0], name="</script><b>"), *run.report.layers[1:])
+    page = run_page(replace(run, report=replace(run.report, model="<i>&", layers=layers)), "tilewright run '<u>'")
+    assert "</script><b>" not in page
+    assert "<i>" not in page
+    assert "<u>" not in page
+
+
+def test_rows_become_a_head_and_lines():
+    assert table_rows([{"a": 1}, {"b": 2, "a": 3}]) == {"head": ["a", "b"], "lines": [[1, None], [3, 2]]}
