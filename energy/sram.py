@@ -52,7 +52,8 @@ class SramTable:
     def macro(self, size: int, bits: int) -> SramPoint:
         """Return the macro of ``size`` bytes with a port of ``bits``: power laws between neighbouring points.
 
-        Outside the table the power law of the nearest two points goes on, up to ``EXTENSION`` times.
+        Outside the table the power law of the nearest two points goes on, up to ``EXTENSION`` times. Of a macro with
+        fewer bytes still the price is that of the least one so reached: nobody makes a smaller one.
 
         Raises
         ------
@@ -66,6 +67,7 @@ class SramTable:
 
     def _at(self, row: Mapping[int, SramPoint], size: int, bits: int) -> SramPoint:
         sizes = tuple(row)
+        size = max(size, math.ceil(sizes[0] / EXTENSION))
         self._reaches("bytes", size, sizes, size, bits)
         lower, share = _place(sizes, size)
         return _between(row[sizes[lower]], row[sizes[lower + 1]], share)

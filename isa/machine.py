@@ -11,6 +11,8 @@ TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a 
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
+_LEAST_WORDS = 16  # of a cluster's weight memory: two of its ninth weights
+
 BUS_BYTES = 8
 """Width of the memory bus of the default machine."""
 
@@ -21,8 +23,8 @@ DEFAULT_MACHINE = "base"
 """Name of the preset that is taken where nothing else is stated."""
 
 LIMITS = {
-    "lanes": (1, 16), "clusters": (1, 16), "tiles": (1, 4), "post_lanes": (1, 8), "bus_bytes": (4, 16),
-    "activation_bytes": (4096, 1 << 20), "weight_bytes": (4096, 1 << 20), "result_bytes": (1024, 1 << 20),
+    "lanes": (1, 64), "clusters": (1, 64), "tiles": (1, 4), "post_lanes": (1, 32), "bus_bytes": (4, 16),
+    "activation_bytes": (2048, 1 << 20), "weight_bytes": (2048, 1 << 20), "result_bytes": (1024, 1 << 20),
     "parameter_channels": (16, 4096), "queue_depth": (4, 64),
 }
 """Least and greatest value of each size of a `Machine`; all are powers of two.
@@ -117,6 +119,9 @@ class Machine:
         if self.lanes_per_cluster not in range(1, self.tiles + 1):
             raise ValueError(f"Machine lanes per cluster must be in 1..tiles ({self.tiles}), "
                              f"not {self.lanes / self.clusters!r}")
+        if self.weight_words < _LEAST_WORDS:
+            raise ValueError(f"Machine weight_bytes must be at least {_LEAST_WORDS * TILE_BYTES} for each of its "
+                             f"{self.clusters} clusters, not {self.weight_bytes!r}")
         if self.post_lanes > self.lanes:
             raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
                              f"not {self.post_lanes!r}")
@@ -144,6 +149,11 @@ class Machine:
     def multipliers(self) -> int:
         """Multipliers in the array: of 8 by 8 bits in a plain one, of 10 by 12 behind transforms."""
         return TILE_BYTES * self.lanes
+
+    @property
+    def lane_runs(self) -> int:
+        """Runs of 16 bytes that hold a byte for every lane."""
+        return -(-self.lanes // TILE_BYTES)
 
     @property
     def weight_words(self) -> int:

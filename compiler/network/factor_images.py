@@ -98,7 +98,7 @@ class _ProductImages:
     def _weights(self) -> str:
         """Write the words of every lane group, a row each."""
         channels, lanes = self.product.in_shape[0], self.machine.lanes
-        size = TILE_BYTES * self.factor.halves * lanes
+        size = TILE_BYTES * self.factor.halves * self.machine.lane_runs * lanes
         groups, left = divmod(channels, lanes)
         image = self._tensor("weights", (size, groups + (left > 0), 1))
         for first, rows, count in ((0, groups, lanes), (groups, 1, left)):
@@ -118,7 +118,9 @@ class _ProductImages:
         for half in range(halves):
             for lane in range(count):
                 cluster, inner = divmod(lane, per_cluster)
-                byte = ((half * per_cluster + inner) * clusters + cluster) * TILE_BYTES + lane
+                run, place = divmod(lane, TILE_BYTES)
+                step = half * self.machine.lane_runs + run
+                byte = ((step * per_cluster + inner) * clusters + cluster) * TILE_BYTES + place
                 weights[byte, lane] = sign * halves
                 bias[byte] = -sign * zero * halves + (2 * half - 1 if halves > 1 else 0)
         scale = np.full(outputs, 0.25 if halves > 1 else 1.0, np.float32)

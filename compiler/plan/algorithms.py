@@ -141,8 +141,8 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     kernel_y, kernel_x = layer.kernel
     if algorithm is Algorithm.POOL:
-        return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=1, seen=machine.lanes,
-                        group_step=machine.lanes, overread=TILE_BYTES - 1)
+        return LoopNest(algorithm=algorithm, kernel_y=kernel_y, kernel_x=kernel_x, runs=machine.lane_runs,
+                        seen=machine.lanes, group_step=machine.lanes, overread=machine.lane_runs * TILE_BYTES - 1)
     if algorithm is Algorithm.WINOGRAD:
         return _winograd_nest(layer, machine)
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups

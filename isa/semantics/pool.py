@@ -1,6 +1,8 @@
 """pool: sums of windows in the array (average pooling, pass through), maxima of windows behind requantisation.
 
-pool.sum runs as conv does, without weights: lane l, over all clusters, takes byte l of each run with weight 1.
+pool.sum runs as conv does, without weights: lane l, over all clusters, takes byte l of each run with weight 1. On a
+machine of more than 16 lanes it takes byte l of ``Machine.lane_runs`` runs that follow one another; ``runs`` must be a
+multiple of them.
 
 pool.window sets the windows of the act commands that follow. Window (wy, wx) covers rows wy * stride_y - top .. +
 kernel_y - 1 and columns wx * stride_x - left .. + kernel_x - 1 of the output; pixels outside it count for nothing, and
@@ -9,6 +11,7 @@ a window without any keeps what the result buffer has.
 
 import numpy as np
 
+from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.conv import read_runs
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int8, Int32, MemoryPort, Settings
 from tilewright.isa.semantics.tile_sums import leave_sums
@@ -23,9 +26,12 @@ def pool_sums(state: CoprocessorState, memory: MemoryPort, variant: str, operand
 
 
 def _sums(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int32:
-    lanes = state.machine.lanes
-    parts = [read_runs(state, settings, operands, group)[:, :, :lanes].sum(axis=1, dtype=np.int32)
-             for group in range(operands["groups"])]
+    machine = state.machine
+    parts = []
+    for group in range(operands["groups"]):
+        runs = read_runs(state, settings, operands, group)
+        bytes_of_lanes = runs.reshape(len(runs), -1, machine.lane_runs * TILE_BYTES)[:, :, :machine.lanes]
+        parts.append(bytes_of_lanes.sum(axis=1, dtype=np.int32))
     return np.concatenate(parts, axis=1).reshape(operands["tiles_y"], settings["tiles_x"], -1)
 
 

@@ -192,7 +192,7 @@ class Sequencer(Component):
     def _walk(self, m: Module, walker: TileWalker, run: ArrayRun, settings: MacSettings, active: Value,
               begin: Value) -> tuple[KernelLoops, KernelStep]:
         """Walk kernel rows, kernel columns, runs and slots; return the loops, and where in them the slot is."""
-        loops, step = KernelLoops(), KernelStep()
+        loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
         group = walker.group
         full = self._credit(m, step, run)
         m.d.comb += [
@@ -210,10 +210,10 @@ class Sequencer(Component):
         with m.If(step.go):
             m.d.sync += step.slot.eq(Mux(step.ends, 0, step.slot + 1))
         with m.If(begin):
-            m.d.sync += step.first.eq(1)
+            m.d.sync += [step.first.eq(1), step.part.eq(0)]
             loops.load(m, settings)
         with m.Elif(step.ends):
-            m.d.sync += step.first.eq(step.last)
+            m.d.sync += [step.first.eq(step.last), step.part.eq(step.part + 1)]
             loops.step(m)
         return loops, step
 
@@ -283,6 +283,7 @@ class Sequencer(Component):
             m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
             fetches=step.slot < self.machine.lanes_per_cluster, fresh=step.first & (step.slot == 0), pool=run.pool,
             right=run.right, below=run.below,
+            **({"part": step.part} if self.machine.lane_runs > 1 else {}),
             free_activations=step.ends_command & run.free_activations,
             free_weights=step.ends_command & run.free_weights)
         pipe.step()
@@ -337,6 +338,8 @@ class Sequencer(Component):
             fetch.pointer.eq(pipe.pointer),
             fetch.lane.eq(pipe.slot.tile),
         ]
+        if self.machine.lane_runs > 1:
+            m.d.comb += fetch.part.eq(pipe.part)
         if has_patches:
             m.d.comb += [fetch.fresh.eq(pipe.fresh), fetch.winograd.eq(winograd)]
         patch_bytes = Mux(pipe.tile.reuse, TILE_BYTES // 2, TILE_BYTES) if reuses_columns else TILE_BYTES

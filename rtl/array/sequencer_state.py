@@ -73,10 +73,12 @@ class KernelStep:
 
     ``go``: a slot is issued. ``first``, ``last``: of the tile group. ``blocked``: there is no room for its sums.
     ``ends``: with this slot ends the step; ``ends_group``, ``ends_lanes``, ``ends_command``: also the tile group, the
-    lane group, the command. ``slot`` is the number of the slot.
+    lane group, the command. ``slot`` is the number of the slot. ``part`` is that of the run, of the ``lane_runs`` that
+    hold a byte for every lane.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lane_runs: int) -> None:
+        self.part = Signal(range(lane_runs), name="step_part")
         self.go = Signal(name="step_go")
         self.first = Signal(name="step_first")
         self.last = Signal(name="step_last")

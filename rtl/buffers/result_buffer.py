@@ -63,8 +63,8 @@ class ResultBuffer(Component):
             "store_read": In(stream.Signature(ADDRESS_WIDTH)),
             "store_data": Out(flow(8 * bus)),
             "residual_write": In(stream.Signature(residual)),
-            "bytes_read": Out(6),
-            "bytes_written": Out(6),
+            "bytes_read": Out(range(self.banks + 1)),
+            "bytes_written": Out(range(self.banks + 1)),
         })
 
     def elaborate(self, platform: object) -> Module:

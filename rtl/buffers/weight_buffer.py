@@ -17,10 +17,12 @@ def fetch_layout(machine: Machine) -> StructLayout:
 
     ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster.
     ``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
-    array, and zeros, whatever the memory holds. A plain array knows neither ``fresh`` nor ``winograd``.
+    array, and zeros, whatever the memory holds; of more than 16 lanes, those whose byte lies in run ``part`` of
+    ``machine.lane_runs``. A plain array knows neither ``fresh`` nor ``winograd``.
     """
     kernels = {"fresh": 1, "winograd": 1} if machine.winograd else {}
-    return StructLayout({"pointer": 17, "lane": 2, **kernels, "pool": 1})
+    parts = {"part": range(machine.lane_runs)} if machine.lane_runs > 1 else {}
+    return StructLayout({"pointer": 17, "lane": 2, **kernels, "pool": 1, **parts})
 
 
 def weight_write_signature(machine: Machine) -> Signature:
@@ -118,8 +120,11 @@ class WeightBuffer(Component):
 
     def _ones(self, pipe: Pipeline) -> Value:
         """Return the weights of a sum: a one for the byte that the lane takes."""
-        lane = (self.cluster * self.machine.lanes_per_cluster + pipe.lane)[:4]
-        return Const(1, 128) << Cat(Const(0, 3), lane)
+        lane = self.cluster * self.machine.lanes_per_cluster + pipe.lane
+        one: Value = Const(1, 128)
+        if self.machine.lane_runs > 1:
+            one = Cat(lane[4:] == pipe.part, Const(0, 127))
+        return one << Cat(Const(0, 3), lane[:4])
 
     def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory | None) -> None:
         """Keep the bus words of this cluster."""

@@ -121,11 +121,11 @@ class PostUnit(Component):
             "out_ready_signal": Out(1),
             "par_free_signal": Out(1),
             "busy": Out(1),
-            "requantized": Out(4),
-            "residual_added": Out(4),
-            "table_read": Out(4),
-            "result_read_bytes": Out(6),
-            "result_written_bytes": Out(6),
+            "requantized": Out(range(machine.post_lanes + 1)),
+            "residual_added": Out(range(machine.post_lanes + 1)),
+            "table_read": Out(range(machine.post_lanes + 1)),
+            "result_read_bytes": Out(range(self._buffer.banks + 1)),
+            "result_written_bytes": Out(range(self._buffer.banks + 1)),
         })
 
     def elaborate(self, platform: object) -> Module:

@@ -151,7 +151,9 @@ class _SlotSample:
         places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % state.activations.size
         weights = np.zeros((len(step), TILE_BYTES, machine.lanes), np.int64)
         if mnemonic == "pool":
-            weights[:, np.arange(machine.lanes), np.arange(machine.lanes)] = 1
+            lane = np.arange(machine.lanes)
+            runs, mine = np.nonzero(step[:, None] % machine.lane_runs == lane // TILE_BYTES)
+            weights[runs, mine % TILE_BYTES, mine] = 1
         else:
             all_weights = (kernel_weights if winograd else run_weights)(
                 state, op["weight_base"], op["groups"], steps)

@@ -65,29 +65,32 @@ def network(name: str) -> bytes:
     return NETWORKS[name]()
 
 
-def random_design(rng: np.random.Generator, *, most_lanes: int = 16) -> Machine:
-    """Return a machine from the space of `isa.machine`, with at most ``most_lanes`` lanes and no huge buffers."""
+ALL_LANES = LIMITS["lanes"]
+
+
+def random_design(rng: np.random.Generator, *, lanes_range: tuple[int, int] = ALL_LANES) -> Machine:
+    """Return a machine from the space of `isa.machine`, with least to most lanes as given and no huge buffers."""
     def power(name: str, low: int = 0, high: int = 1 << 30) -> int:
         least, greatest = LIMITS[name]
         low, high = max(low, least), min(high, greatest, _LARGEST.get(name, greatest))
         return 1 << int(rng.integers(low.bit_length() - 1, high.bit_length()))
 
-    lanes, tiles = power("lanes", high=most_lanes), power("tiles")
+    lanes, tiles = power("lanes", *lanes_range), power("tiles")
     clusters = power("clusters", low=-(-lanes // tiles), high=lanes)
     units = {unit: bool(rng.random() < 0.7) for unit in UNITS}
     return Machine(
         name="random", lanes=lanes, tiles=tiles, clusters=clusters, post_lanes=power("post_lanes", high=lanes),
-        bus_bytes=power("bus_bytes"), activation_bytes=power("activation_bytes", low=8192),
-        weight_bytes=power("weight_bytes", low=512 * clusters), result_bytes=power("result_bytes", low=2048),
+        bus_bytes=power("bus_bytes"), activation_bytes=power("activation_bytes", low=4096),
+        weight_bytes=power("weight_bytes", low=256 * clusters), result_bytes=power("result_bytes", low=1024),
         parameter_channels=power("parameter_channels", low=lanes), queue_depth=power("queue_depth"),
         array=str(rng.choice(list(ARRAYS))), **units)
 
 
-def fitting_design(seed: int, number: int, *, most_lanes: int = 16) -> Machine:
+def fitting_design(seed: int, number: int, *, lanes_range: tuple[int, int] = ALL_LANES) -> Machine:
     """Return design ``number`` of ``seed``, on which every network can be compiled."""
     rng = np.random.default_rng((seed, number))
     while True:
-        machine = replace(random_design(rng, most_lanes=most_lanes), name=f"design {seed}/{number}")
+        machine = replace(random_design(rng, lanes_range=lanes_range), name=f"design {seed}/{number}")
         try:
             with tempfile.TemporaryDirectory() as folder:
                 for name in NETWORKS:
@@ -155,11 +158,13 @@ def main() -> int:
     parser.add_argument("--designs", type=int, default=30)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--least-lanes", type=int, default=1)
     parser.add_argument("--most-lanes", type=int, default=16)
     options = parser.parse_args()
     failed = 0
     for number in range(options.first, options.first + options.designs):
-        machine = fitting_design(options.seed, number, most_lanes=options.most_lanes)
+        machine = fitting_design(options.seed, number,
+                                 lanes_range=(options.least_lanes, options.most_lanes))
         print(machine, flush=True)
         for name in NETWORKS:
             trial = try_network(name, machine)

@@ -18,14 +18,15 @@ def test_random_designs_compute_what_onnx_runtime_does(number):
 
 @pytest.mark.parametrize("number", range(2))
 def test_small_random_designs_in_rtl(number):
-    machine = fitting_design(SEED, number, most_lanes=1)
+    machine = fitting_design(SEED, number, lanes_range=(1, 1))
     for name in NETWORKS:
         assert try_network(name, machine).faults == ()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(30))
-def test_random_designs_in_rtl(number):
-    machine = fitting_design(SEED, number)
+@pytest.mark.parametrize(("number", "lanes"), [*((number, (1, 16)) for number in range(30)), (30, (32, 32)),
+                                              (31, (64, 64))])
+def test_random_designs_in_rtl(number, lanes):
+    machine = fitting_design(SEED, number, lanes_range=lanes)
     for name in NETWORKS:
         assert try_network(name, replace(machine, name="random")).faults == ()

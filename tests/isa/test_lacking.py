@@ -67,5 +67,11 @@ def test_a_machine_refuses_other_arrays_and_truths(change):
         Machine(**change)
 
 
+def test_every_cluster_has_a_weight_memory():
+    assert Machine(lanes=8, clusters=8, weight_bytes=2048).weight_words == 16
+    with pytest.raises(ValueError, match="weight_bytes"):
+        Machine(lanes=16, clusters=16, weight_bytes=2048)
+
+
 def test_every_kind_of_array_makes_a_machine():
     assert all(Machine(array=name).array == name for name in ARRAYS)
