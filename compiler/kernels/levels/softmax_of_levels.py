@@ -191,7 +191,8 @@ class SoftmaxOfLevels(CheckedKernel):
         rows = numbers.rows
         if rows.length == _PAIR:
             return START + rows.count * (_PAIR_WORK + access_cycles(memory, 2) + access_cycles(memory, 2))
-        load = access_cycles(memory) + (LOOP if rows.length > _UNROLLED else 1)
+        # Short rows are unrolled, so that two loads are under way together.
+        load = LOOP + access_cycles(memory) if rows.length > _UNROLLED else 1 + access_cycles(memory, 2) / 2
         stored = access_cycles(memory, 0, 1)
         product = _DIFFERENCE if self.logarithm else SINGLE["multiply"]
         row = ROW + _RECIPROCAL + self.logarithm * expression_cycles(_LOG)

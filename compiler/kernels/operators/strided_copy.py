@@ -156,7 +156,7 @@ def _move_cycles(move: StridedCopy, call: Call, memory: MemoryTiming) -> int:
     rows = math.prod(small.dims[:-1])
     if move.source is None:
         return rows * ROW + count * (2 + access_cycles(memory, 0, 1))
-    # Short loops are unrolled, so that two accesses are under way together.
+    # Loops are unrolled, short ones wholly, so that two accesses are under way together.
     short = not small.dims or small.dims[-1] <= _UNROLLED
-    element = 2 + access_cycles(memory, 2) if short else -(-LOOP // _STEPS) + access_cycles(memory, 1, 1)
+    element = access_cycles(memory, 2) + (2 if short else -(-LOOP // _STEPS))
     return rows * ROW // 2 + count * element

@@ -74,4 +74,4 @@ def test_page_and_picture_have_every_row(found):
 def test_no_machine_has_more_flip_flops_without_a_unit():
     whole = sum(count_fresh(NANO).values())
     for unit, less in removals(NANO).items():
-        assert sum(count_fresh(less).values()) < whole, unit
+        assert sum(count_fresh(less).values()) <= whole, unit
