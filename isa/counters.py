@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "COUNTERS", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR", "READ_OUTSIDE", "RECORD_WORDS",
-    "SEMAPHORE_OVERFLOW", "WRITE_ERROR", "WRITE_OUTSIDE", "Counter",
+    "SEMAPHORE_OVERFLOW", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR", "WRITE_OUTSIDE", "ZERO_COUNT", "Counter",
 ]
 
 
@@ -55,7 +55,8 @@ RECORD_WORDS = 32
 FAULT_WORD = 30
 FAULT_ADDRESS_WORD = 31
 
-_NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW = range(6)
+(_NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW, WATCHDOG, ZERO_COUNT,
+ STRAY_RESPONSE) = range(9)
 """Codes in the fault word."""
 
 FAULTS = {
@@ -65,9 +66,15 @@ FAULTS = {
     READ_ERROR: "error response to a read",
     WRITE_ERROR: "error response to a write",
     SEMAPHORE_OVERFLOW: "more events than a semaphore counts",
+    WATCHDOG: "nothing moved while the host waited",
+    ZERO_COUNT: "a count of zero",
+    STRAY_RESPONSE: "a response that nobody waits for",
 }
-"""Meanings of the fault word; the fault address is that of the refused request, or of the failed burst, or the index of
-the semaphore."""
+"""Meanings of the fault word.
+
+The fault address is that of the refused request, or of the failed burst; or the index of the semaphore. The watchdog's
+is what the units did (`rtl.coprocessor.Status`), that of a count funct3 x 8 + variant of the instruction.
+"""
 
 assert len(COUNTERS) <= FAULT_WORD
 assert len({counter.name for counter in COUNTERS}) == len(COUNTERS)

@@ -34,7 +34,36 @@ def _pack(fields: tuple[Field, ...]) -> str:
     return f"({' | '.join(parts) or '0u'})"
 
 
+_FENCE = r"""
+/* {effect}.
+ * Returns the fault code, 0 if there is none. CV32E40X 0.6.0 loses what is written back if an older load holds the
+ * fence up after its acceptance: then the register keeps -1, and the fence is issued again. */
+static inline uint32_t {name}(void)
+{{
+    int32_t code;
+    __asm__ volatile("1: li %0, -1\n\t.insn r %1, %2, %3, %0, x0, x0\n\tbltz %0, 1b"
+                     : "=&r"(code) : "i"({opcode:#04x}), "i"({funct3}), "i"({funct7:#x}) : "memory");
+    return (uint32_t)code;
+}}
+
+/* Stop all units, end what the bus has begun, forget commands, semaphores, counters and the fault: as after reset.
+ * Returns 0, or the fault code if the bus does not come to rest. */
+static inline uint32_t {abort}(void)
+{{
+    TW_ISSUE({funct3}, {funct7:#x}, 1u, 0u);
+    return {name}();
+}}"""
+
+
+def _fence(instruction: Instruction, variant: Variant) -> list[str]:
+    return _FENCE.format(effect=variant.effect, name=f"tw_{instruction.mnemonic}_{variant.name}", opcode=CUSTOM_0,
+                         abort=f"tw_{instruction.mnemonic}_abort", funct3=instruction.funct3,
+                         funct7=variant.code << 4).splitlines()
+
+
 def _macro(instruction: Instruction, variant: Variant) -> list[str]:
+    if variant.unit == "host":
+        return _fence(instruction, variant)
     name = f"tw_{instruction.mnemonic}_{variant.name}"
     comment = [f"/* {variant.effect}."]
     comment += [f" *   {field.name}: {field.effect}" for field in variant.fields if field.effect]

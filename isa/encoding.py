@@ -265,7 +265,9 @@ INSTRUCTIONS = (
         Variant("set_target", 6, "store", "strides at the destination",
                 (Field("target_chunk_step", 32, "bytes between runs; blocked: to the next block (16 x channels)"),),
                 (Field("target_row_step", 32, "bytes between rows; blocked: between block rows"),)),
-        Variant("fence", 7, "host", "block the core until every unit is idle and every write acknowledged"),
+        Variant("fence", 7, "host", "block the core until every unit is idle and every write acknowledged; "
+                                    "rd, if not x0, becomes the fault code",
+                (Field("abort", 1, "1: stop all units, end what the bus has begun, and be as after reset"),)),
     )),
 )
 

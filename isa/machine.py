@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields, replace
 
 __all__ = [
-    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "LATENCY_CYCLES", "LIMITS", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS",
-    "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "preset",
+    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "PRESETS",
+    "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -32,6 +32,12 @@ LIMITS = {
 They must be: a channel's number is a lane group and a lane, a byte's address a word and a bank, an index a word and a
 part of the bus, and each pair is told apart by bits, without a division.
 """
+
+INTEGRATION: dict[str, tuple[int, ...]] = {
+    "watchdog_cycles": (0, *(1 << bits for bits in range(8, 25))),
+    "axi_prot": tuple(range(8)),
+}
+"""Values of what suits a machine to the system around it, and is no part of its size."""
 
 ARRAYS = {
     "plain": "products of int8 by int8 and an adder tree; no conv23",
@@ -73,6 +79,10 @@ class Machine:
         Output channels whose bias and scale the parameter buffer holds.
     queue_depth : int
         Commands that each unit's queue holds.
+    watchdog_cycles : int
+        After so many cycles in which the host waits and nothing moves there is a fault; 0: there is no watchdog.
+    axi_prot : int
+        AxPROT of every burst, 0 to 7: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
     array : str
         Kind of array, one of ``ARRAYS``.
     column_reuse, paired_rows, value_tables, residual_adder, max_pooling, chaining : bool
@@ -90,6 +100,8 @@ class Machine:
     result_bytes: int = 32 * 1024
     parameter_channels: int = 1024
     queue_depth: int = 16
+    watchdog_cycles: int = 65536
+    axi_prot: int = 0
     array: str = "winograd"
     column_reuse: bool = True
     paired_rows: bool = True
@@ -110,6 +122,10 @@ class Machine:
             if field.name in UNITS:
                 if type(value) is not bool:
                     raise ValueError(f"Machine {field.name} must be true or false, not {value!r}")
+                continue
+            if field.name in INTEGRATION:
+                if type(value) is not int or value not in INTEGRATION[field.name]:
+                    raise ValueError(f"Machine {field.name} must be one of {INTEGRATION[field.name]}, not {value!r}")
                 continue
             if type(value) is not int or value <= 0 or value & (value - 1):
                 raise ValueError(f"Machine {field.name} must be a positive power of two, not {value!r}")

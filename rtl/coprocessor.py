@@ -1,10 +1,17 @@
 """The coprocessor: four units, their queues, semaphores and counters, one AXI4 master; no host core in sight."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.isa.counters import READ_ERROR, READ_OUTSIDE, SEMAPHORE_OVERFLOW, WRITE_ERROR, WRITE_OUTSIDE
+from tilewright.isa.counters import (
+    READ_ERROR,
+    READ_OUTSIDE,
+    SEMAPHORE_OVERFLOW,
+    STRAY_RESPONSE,
+    WRITE_ERROR,
+    WRITE_OUTSIDE,
+)
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
 from tilewright.rtl.array.sequencer import MacState
@@ -13,6 +20,7 @@ from tilewright.rtl.bus.axi import AxiMaster
 from tilewright.rtl.bus.axi_channels import axi4_signature
 from tilewright.rtl.load.load import LoadUnit
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher
+from tilewright.rtl.port.fault_control import FaultControl
 from tilewright.rtl.port.performance_counters import Counters
 from tilewright.rtl.port.semaphores import NAMES, SIGNALLERS, WAITERS, Semaphores
 from tilewright.rtl.port.window_check import MemoryWindow, WindowCheck
@@ -37,8 +45,9 @@ class Status(data.Struct):
 class Coprocessor(wiring.Component):
     """Carry out commands; semantics in docs/datapath.md.
 
-    One command per cycle is taken while the queues have room. The first fault stops load and store for good;
-    from then on every command is taken and dropped, fences too, so that the host never hangs.
+    One command per cycle is taken while the queues have room. A fault stops all units, ends what the bus has begun, and
+    resets everything but the counters. From then on commands are taken and dropped, so that the host never hangs; but
+    `sta.status` stores fault and counters, a fence waits for that, and an abort forgets the fault.
 
     Parameters
     ----------
@@ -52,10 +61,17 @@ class Coprocessor(wiring.Component):
         What the bus master may reach. Set by the host, not by the program, before the first command.
     m_axi : ``Out(axi4_signature(bus_bytes))``
         The bus.
+    abort_request : ``In(1)``
+        As the instruction: stop, end what the bus has begun, and be as after reset. The way to reset the coprocessor
+        alone: ``rst`` is for when the bus is reset too.
+    waits : ``In(1)``
+        The host cannot go on, though it offers no command: the watchdog shall count.
     idle : ``Out(1)``
-        Nothing is left to do, and memory has acknowledged every write.
+        Nothing is left to do, and memory has acknowledged every write; low after a fault.
+    passes : ``Out(1)``
+        A fence would be taken now.
     fault : ``Out(1)``, fault_code : ``Out(4)``, fault_address : ``Out(32)``
-        The first fault, its code in `isa.counters.FAULTS` and its address; until reset.
+        The first fault, its code in `isa.counters.FAULTS` and its address; until an abort or reset.
     status : ``Out(Status)``
     progress : ``Out(1)``
         Some unit has worked in this cycle.
@@ -67,7 +83,10 @@ class Coprocessor(wiring.Component):
             "commands": In(stream.Signature(Command)),
             "windows": In(MemoryWindow).array(WINDOWS),
             "m_axi": Out(axi4_signature(machine.bus_bytes)),
+            "abort_request": In(1),
+            "waits": In(1),
             "idle": Out(1),
+            "passes": Out(1),
             "fault": Out(1),
             "fault_code": Out(4),
             "fault_address": Out(32),
@@ -78,13 +97,15 @@ class Coprocessor(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         machine = self.machine
-        m.submodules.dispatcher = self._dispatcher = Dispatcher(machine)
-        m.submodules.semaphores = self._semaphores = Semaphores()
-        m.submodules.load = load = LoadUnit(machine)
-        m.submodules.mac = mac = MacUnit(machine)
-        m.submodules.post = post = PostUnit(machine)
-        m.submodules.store = store = StoreUnit(machine)
-        m.submodules.axi = self._axi = AxiMaster(machine.bus_bytes)
+        m.submodules.control = self._control = control = FaultControl(machine.watchdog_cycles)
+        self._cleared = cleared = ResetInserter(control.clear)
+        m.submodules.dispatcher = self._dispatcher = cleared(Dispatcher(machine))
+        m.submodules.semaphores = self._semaphores = cleared(Semaphores())
+        m.submodules.load = load = cleared(LoadUnit(machine))
+        m.submodules.mac = mac = cleared(MacUnit(machine))
+        m.submodules.post = post = cleared(PostUnit(machine))
+        m.submodules.store = store = cleared(StoreUnit(machine))
+        m.submodules.axi = self._axi = cleared(AxiMaster(machine.bus_bytes, prot=machine.axi_prot))
         self._write_idle = Signal()  # no write anywhere behind the store unit
         self._units: dict[str, wiring.Component] = {"load": load, "mac": mac, "post": post, "store": store}
 
@@ -103,7 +124,10 @@ class Coprocessor(wiring.Component):
         m.d.comb += [
             dispatcher.busy.eq(Cat(unit.busy for unit in units.values()).any() | ~self._write_idle),
             dispatcher.drop.eq(self.fault),
-            self.idle.eq(dispatcher.idle),
+            dispatcher.hold.eq(self._control.hold),
+            dispatcher.dead.eq(self._control.dead),
+            self.passes.eq((dispatcher.idle & ~self._control.hold) | self._control.dead),
+            self.idle.eq(dispatcher.idle & ~self._control.hold & ~self.fault),
             self.status.mac_state.eq(units["mac"].state),
             self.status.busy.eq(Cat(units[name].busy for name in QUEUED_UNITS)),
             self.status.queued.eq(Cat(getattr(dispatcher, name).valid for name in QUEUED_UNITS)),
@@ -124,7 +148,7 @@ class Coprocessor(wiring.Component):
     def _connect_buffers(self, m: Module) -> None:
         load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
         if self.machine.chaining:
-            m.submodules.activation_port = port = ActivationPort(self.machine)
+            m.submodules.activation_port = port = self._cleared(ActivationPort(self.machine))
             connect(m, load.activation_write, port.load)
             connect(m, store.activation_write, port.store)
             connect(m, port.o, mac.activation_write)
@@ -147,21 +171,24 @@ class Coprocessor(wiring.Component):
         ]
 
     def _connect_memory(self, m: Module) -> None:
-        axi, load, store = self._axi, self._units["load"], self._units["store"]
-        m.submodules.read_check = read_check = WindowCheck(self.machine.bus_bytes, is_write=False, windows=WINDOWS)
-        m.submodules.write_check = write_check = WindowCheck(self.machine.bus_bytes, is_write=True, windows=WINDOWS)
+        axi, load, store, control = self._axi, self._units["load"], self._units["store"], self._control
+        read_check, write_check = (
+            self._cleared(WindowCheck(self.machine.bus_bytes, is_write=is_write, windows=WINDOWS))
+            for is_write in (False, True))
+        m.submodules.read_check, m.submodules.write_check = read_check, write_check
         for check, request, target in ((read_check, load.read_request, axi.read),
                                        (write_check, store.write_request, axi.write)):
             connect(m, request, check.i)
             connect(m, check.o, target)
             for inner, outer in zip(check.windows, self.windows, strict=True):
                 m.d.comb += inner.eq(outer)
-            m.d.comb += check.halt.eq(self.fault)
+            m.d.comb += check.halt.eq(control.halt)
         connect(m, axi.read_data, load.read_data)
         connect(m, store.write_data, axi.write_data)
         connect(m, axi.m_axi, flipped(self.m_axi))
         m.d.comb += self._write_idle.eq(axi.write_idle & ~write_check.busy)
-        m.d.comb += [load.halt.eq(self.fault), store.halt.eq(self.fault), store.writer_idle.eq(self._write_idle)]
+        m.d.comb += [load.halt.eq(control.halt), store.halt.eq(control.halt), store.writer_idle.eq(self._write_idle)]
+        m.d.comb += control.quiet.eq(axi.read_idle & ~read_check.busy & self._write_idle)
 
         faults = (  # the first in this list wins if two come in one cycle
             (READ_OUTSIDE, read_check.fault, read_check.fault_address),
@@ -169,15 +196,26 @@ class Coprocessor(wiring.Component):
             (READ_ERROR, axi.read_error, axi.read_error_address),
             (WRITE_ERROR, axi.write_error, axi.write_error_address),
             (SEMAPHORE_OVERFLOW, self._semaphores.overflow, self._semaphores.overflow_index),
+            (STRAY_RESPONSE, axi.stray, 0),
         )
-        with m.If(~self.fault):
-            for code, raised, address in reversed(faults):
-                with m.If(raised):
-                    m.d.sync += [self.fault.eq(1), self.fault_code.eq(code), self.fault_address.eq(address)]
+        for code, raised, address in reversed(faults):
+            with m.If(raised):
+                m.d.comb += [control.raised.eq(1), control.code.eq(code), control.address.eq(address)]
+        channels = (self.m_axi.arready, self.m_axi.rvalid, self.m_axi.awready, self.m_axi.wready, self.m_axi.bvalid)
+        asked = (self.m_axi.arvalid, self.m_axi.rready, self.m_axi.awvalid, self.m_axi.wvalid, self.m_axi.bready)
+        m.d.comb += [
+            control.abort_request.eq(self.abort_request | self._dispatcher.abort_taken),
+            control.moves.eq(self.progress | (Cat(channels) & Cat(asked)).any()),
+            control.waits.eq(self.waits | (self.commands.valid & ~self.commands.ready)),
+            control.state.eq(self.status.as_value()),
+            self.fault.eq(control.fault),
+            self.fault_code.eq(control.fault_code),
+            self.fault_address.eq(control.fault_address),
+        ]
 
     def _connect_counters(self, m: Module) -> None:
         load, mac, post, store = (self._units[name] for name in QUEUED_UNITS)
-        m.submodules.counters = counters = Counters(self.machine)
+        m.submodules.counters = counters = ResetInserter(self._control.clear_counters)(Counters(self.machine))
         m.d.comb += [
             counters.state.eq(mac.state),
             counters.load_busy.eq(load.busy),

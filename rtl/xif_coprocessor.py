@@ -20,12 +20,11 @@ class XifCoprocessor(wiring.Component):
 
     Members
     -------
-    All of both, except the stream between them.
+    All of both, except what is between them.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._adapter, self._coprocessor = XifAdapter(machine), Coprocessor(machine)
-        # The adapter's own `idle` is an input, and gives way to the coprocessor's.
         super().__init__(_outside(self._adapter) | _outside(self._coprocessor))
 
     def elaborate(self, platform: object) -> Module:
@@ -33,11 +32,13 @@ class XifCoprocessor(wiring.Component):
         m.submodules.adapter = self._adapter
         m.submodules.coprocessor = self._coprocessor
         connect(m, self._adapter.commands, self._coprocessor.commands)
-        m.d.comb += self._adapter.idle.eq(self._coprocessor.idle | self._coprocessor.fault)
+        m.d.comb += [
+            self._adapter.idle.eq(self._coprocessor.passes),
+            self._adapter.fault_code.eq(self._coprocessor.fault_code),
+            self._coprocessor.waits.eq(self._adapter.waits),
+        ]
         for part in (self._adapter, self._coprocessor):
             for name, member in _outside(part).items():
-                if part is self._adapter and name == "idle":
-                    continue
                 inner, outer = getattr(part, name), getattr(self, name)
                 if member.is_signature:
                     connect(m, inner, flipped(outer))
@@ -49,5 +50,6 @@ class XifCoprocessor(wiring.Component):
 
 
 def _outside(part: wiring.Component) -> dict[str, wiring.Member]:
-    """Return the members of ``part`` without the stream of commands."""
-    return {name: member for name, member in part.signature.members.items() if name != "commands"}
+    """Return the members of ``part`` without those that connect adapter and coprocessor."""
+    inner = {"commands", "passes", "waits"} | ({"idle", "fault_code"} if isinstance(part, XifAdapter) else set())
+    return {name: member for name, member in part.signature.members.items() if name not in inner}

@@ -68,7 +68,7 @@ def run_fast(
         cycles=cycles,
         instructions=run.host.instructions,
         stop_reason=StopReason.FAULT if fault else StopReason.EXIT,
-        exit_code=0,
+        exit_code=fault.code if fault else 0,
         fault=fault,
         dumps=tuple(memory.get(address, size) for address, size in dumps),
         words_read=memory.words_read,

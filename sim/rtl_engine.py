@@ -171,6 +171,8 @@ def _execute(command: list[str], output: Path, progress: Progress | None) -> str
 def _result(shown: dict[str, Any], dumps: tuple[bytes, ...], output: str) -> RunResult:
     stop_reason = StopReason(shown["stop_reason"])
     code = shown.get("fault_code", 0)
+    if code and stop_reason is StopReason.EXIT:
+        stop_reason = StopReason.FAULT
     return RunResult(
         cycles=shown["cycles"],
         instructions=shown["instructions"],

@@ -34,7 +34,7 @@ class RunResult:
     stop_reason : StopReason
         On the fast engine ``EXIT`` or ``FAULT``.
     exit_code : int
-        What ``main`` returned, if it did.
+        What ``main`` returned, if it did: at a fault its code, if the program looks at what its fences return.
     fault : Fault or None
         Of the coprocessor. On the fast engine nothing behind it has been done, and cycles end with it.
     pc : int

@@ -3,7 +3,7 @@
 What the host core computes itself is a function of its own in front of its layer's, with the tensors as parameters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tilewright.compiler.emit.c_core import (
     call_lines,
@@ -14,7 +14,7 @@ from tilewright.compiler.emit.c_core import (
     stage_lines,
 )
 from tilewright.isa.encoding import KNOWN
-from tilewright.isa.program import Affine, Call, Function, Issue, Program, Statement
+from tilewright.isa.program import Affine, Call, Function, Issue, Loop, Program, Statement
 
 __all__ = ["comment_text", "expression", "program_text", "statement_lines"]
 
@@ -31,10 +31,51 @@ def program_text(program: Program, title: str) -> str:
         for core in core_functions(function):
             lines += ["", *core]
         lines += ["", *_function_lines(function)]
-    lines += ["", "int main(void)", "{"]
-    lines += [f"{_INDENT}{function.name}();" for function in program.functions]
-    lines += [f"{_INDENT}return 0;", "}"]
+    lines += ["", *_main_lines(program)]
     return "\n".join(lines) + "\n"
+
+
+def _main_lines(program: Program) -> Iterator[str]:
+    """Yield ``main``, which returns 0, or the code of the fault at which a fence ended the program."""
+    fencing = [function for function in program.functions if _fences(function.body)]
+    if fencing:
+        yield "/* At a fault: have the coprocessor store it in the last layer's record, and return its code. */"
+        yield "static __attribute__((noinline, cold)) int stop(uint32_t fault)"
+        yield "{"
+        if (record := _last_record(program)) is not None:
+            yield from (_INDENT + line for line in _issue_lines(record))
+            yield f"{_INDENT}tw_sta_fence();"
+        yield f"{_INDENT}return (int)fault;"
+        yield "}"
+        yield ""
+    yield "int main(void)"
+    yield "{"
+    if fencing:
+        yield f"{_INDENT}uint32_t fault;"
+    for function in program.functions:
+        if function in fencing:
+            yield f"{_INDENT}if ((fault = {function.name}()) != 0)"
+            yield f"{_INDENT}{_INDENT}return stop(fault);"
+        else:
+            yield f"{_INDENT}{function.name}();"
+    yield f"{_INDENT}return 0;"
+    yield "}"
+
+
+def _is_fence(statement: Statement) -> bool:
+    return isinstance(statement, Issue) and (statement.mnemonic, statement.variant) == ("sta", "fence")
+
+
+def _fences(body: Iterable[Statement]) -> bool:
+    """Return whether there is a fence among the statements, or in their loops."""
+    return any(_fences(each.body) if isinstance(each, Loop) else _is_fence(each) for each in body)
+
+
+def _last_record(program: Program) -> Issue | None:
+    """Return the last issue of a status record at a place of its own, none if there is none."""
+    return next((each for function in reversed(program.functions) for each in reversed(function.body)
+                 if isinstance(each, Issue) and (each.mnemonic, each.variant) == ("sta", "status")
+                 and not any(value.terms for value in each.operands.values())), None)
 
 
 def comment_text(text: str) -> str:
@@ -48,8 +89,11 @@ def _function_lines(function: Function) -> Iterator[str]:
         first, *rest = comment_text(function.comment).splitlines()
         yield f"/* {first}" + ("" if rest else " */")
         yield from (f" * {line}" + (" */" if line is rest[-1] else "") for line in rest)
-    yield f"static void {function.name}(void)"
+    fences = _fences(function.body)
+    yield f"static {'uint32_t' if fences else 'void'} {function.name}(void)"
     yield "{"
+    if fences:
+        yield f"{_INDENT}uint32_t fault;"
     calls = 0
     for statement in function.body:
         if isinstance(statement, Call):
@@ -57,11 +101,17 @@ def _function_lines(function: Function) -> Iterator[str]:
             calls += 1
         else:
             yield from (_INDENT + line for line in statement_lines(statement))
+    if fences:
+        yield f"{_INDENT}return 0;"
     yield "}"
 
 
 def statement_lines(statement: Statement) -> Iterator[str]:
-    """Yield the lines of a loop or of one intrinsic."""
+    """Yield the lines of a loop or of one intrinsic; a fence ends the function at a fault."""
+    if _is_fence(statement):
+        yield "if ((fault = tw_sta_fence()) != 0)"
+        yield f"{_INDENT}return fault;"
+        return
     if isinstance(statement, Issue):
         yield from _issue_lines(statement)
         return

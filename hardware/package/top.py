@@ -29,7 +29,8 @@ _WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))
 
 _MEANINGS = {
     "clk": "clock; every register takes its rising edge",
-    "rst": "reset, synchronous, active high; hold it for one cycle or more",
+    "rst": "reset with the bus, synchronous, active high; hold it for one cycle or more",
+    "abort_request": "reset of the coprocessor alone, once all that the bus has begun has ended; a pulse or longer",
     "issue_valid": "the core offers an instruction in its ID stage",
     "issue_ready": "it is taken (or refused, see xif_issue_accept)",
     "issue_instr": "the instruction word",
@@ -38,16 +39,20 @@ _MEANINGS = {
     "issue_rs2": "value of its second source register",
     "issue_rs_valid": "which of the two values are valid",
     "accept": "it is one of the coprocessor's; the rest of the issue response is zero",
+    "writeback": "it writes its rd: a fence does, the fault code",
     "commit_valid": "the instruction with xif_commit_id is committed or killed",
     "commit_id": "its id",
     "commit_kill": "it is killed",
-    "result_valid": "an accepted instruction is complete; the rest of the result is zero, nothing is written back",
+    "result_valid": "an accepted instruction is complete; the rest of the result is zero",
     "result_ready": "the core takes the result",
     "result_id": "its id",
-    "idle": "nothing is left to do, and memory has acknowledged every write",
-    "fault": "the coprocessor has stopped; until reset",
-    "fault_code": "why: 1 read outside the windows, 2 write outside, 3 read error, 4 write error, 5 semaphore overflow",
-    "fault_address": "address of the request at fault (of a semaphore overflow, its number)",
+    "result_rd": "its destination register",
+    "result_we": "it has one: a fence, whose rd is not x0",
+    "result_data": "what is written there: the fault code",
+    "idle": "nothing is left to do, and memory has acknowledged every write; low after a fault",
+    "fault": "the coprocessor has stopped; until an abort or reset",
+    "fault_code": "why: a code of the fault table in docs/isa.md",
+    "fault_address": "address of the request at fault, or what that table says",
     "status": "for a debugger: state, busy and queued units, semaphores above zero (rtl/coprocessor.py)",
     "progress": "some unit has worked in this cycle",
 }
@@ -180,8 +185,8 @@ def _outer(name: str, bus: Bus) -> str:
         return name.replace(_AXI, "m_axi_") if bus == "axi4" else name
     if window := _window(name):
         return "{" + ", ".join(f"window{window}_{field}" for field, _ in reversed(_WINDOW_FIELDS)) + "}"
-    if name == "accept":
-        return "xif_issue_accept"
+    if name in ("accept", "writeback"):
+        return f"xif_issue_{name}"
     return f"xif_{name}" if re.match("issue_|commit_|result_", name) else name
 
 

@@ -164,6 +164,10 @@ class AxiReader(_BurstMaster):
         What to read.
     o : ``Out(stream.Signature(read_beat(data_bytes)))``
         The words.
+    idle : ``Out(1)``
+        No request that was taken is under way.
+    stray : ``Out(1)``
+        There was a word for no burst; stays high. Such words are taken and go nowhere.
     error : ``Out(1)``
         A response was SLVERR or DECERR; stays high. Words flow on, those of that burst being worthless.
     error_address : ``Out(32)``
@@ -175,7 +179,8 @@ class AxiReader(_BurstMaster):
     LATENCY = BurstSplitter.LATENCY
 
     def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
-        super().__init__(data_bytes, {"o": Out(stream.Signature(read_beat(data_bytes)))},
+        super().__init__(data_bytes, {"o": Out(stream.Signature(read_beat(data_bytes))), "idle": Out(1),
+                                      "stray": Out(1)},
                          axi4_read_signature(data_bytes), max_burst=max_burst, outstanding=outstanding)
 
     def elaborate(self, platform: object) -> Module:
@@ -197,11 +202,14 @@ class AxiReader(_BurstMaster):
         m.d.comb += [
             self.o.payload.data.eq(axi.rdata),
             self.o.payload.last.eq(axi.rlast & last),
-            self.o.valid.eq(axi.rvalid),
-            axi.rready.eq(self.o.ready),
+            self.o.valid.eq(axi.rvalid & pending.r_rdy),
+            axi.rready.eq(self.o.ready | ~pending.r_rdy),
             pending.r_en.eq(axi.rvalid & axi.rready & axi.rlast),
+            self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
-        self._note_error(m, axi.rvalid & axi.rready & axi.rresp[1], address)
+        with m.If(axi.rvalid & ~pending.r_rdy):
+            m.d.sync += self.stray.eq(1)
+        self._note_error(m, axi.rvalid & self.o.ready & pending.r_rdy & axi.rresp[1], address)
         return m
 
 
@@ -227,6 +235,8 @@ class AxiWriter(_BurstMaster):
         The words, as many as the requests have beats.
     idle : ``Out(1)``
         No request that was taken is under way: every word is sent and every response received.
+    stray : ``Out(1)``
+        There was a response to no burst; stays high.
     error : ``Out(1)``
         A response was SLVERR or DECERR; stays high. Writing goes on.
     error_address : ``Out(32)``
@@ -238,7 +248,8 @@ class AxiWriter(_BurstMaster):
     LATENCY = BurstSplitter.LATENCY + 1
 
     def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
-        super().__init__(data_bytes, {"data": In(stream.Signature(write_beat(data_bytes))), "idle": Out(1)},
+        super().__init__(data_bytes, {"data": In(stream.Signature(write_beat(data_bytes))), "idle": Out(1),
+                                      "stray": Out(1)},
                          axi4_write_signature(data_bytes), max_burst=max_burst, outstanding=outstanding)
 
     def elaborate(self, platform: object) -> Module:
@@ -284,30 +295,39 @@ class AxiWriter(_BurstMaster):
             pending.r_en.eq(axi.bvalid),
             self.idle.eq(~splitter.o.valid & ~pending.r_rdy),
         ]
-        self._note_error(m, axi.bvalid & axi.bresp[1], pending.r_data)
+        with m.If(axi.bvalid & ~pending.r_rdy):
+            m.d.sync += self.stray.eq(1)
+        self._note_error(m, axi.bvalid & pending.r_rdy & axi.bresp[1], pending.r_data)
         return m
 
 
 class AxiMaster(wiring.Component):
     """An `AxiReader` and an `AxiWriter` on one AXI4 port; they do not order reads after writes or vice versa.
 
+    Parameters are those of both, and ``prot``, the AxPROT of every burst.
+
     Members
     -------
-    read, read_data, read_error, read_error_address
-        The reader's ``i``, ``o``, ``error``, ``error_address``.
+    read, read_data, read_idle, read_error, read_error_address
+        The reader's ``i``, ``o``, ``idle``, ``error``, ``error_address``.
     write, write_data, write_idle, write_error, write_error_address
         The writer's ``i``, ``data``, ``idle``, ``error``, ``error_address``.
+    stray : ``Out(1)``
+        There was a response that neither of them waited for.
     m_axi : ``Out(axi4_signature(data_bytes))``
         The bus.
     """
 
-    def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING) -> None:
+    def __init__(self, data_bytes: int, *, max_burst: int = MAX_BURST, outstanding: int = OUTSTANDING,
+                 prot: int = 0) -> None:
         _check_burst_bytes(data_bytes, max_burst)
         self.data_bytes = data_bytes
+        self.prot = prot
         self.options = {"max_burst": max_burst, "outstanding": outstanding}
         super().__init__({
             "read":                 In(stream.Signature(BusRequest)),
             "read_data":            Out(stream.Signature(read_beat(data_bytes))),
+            "read_idle":            Out(1),
             "read_error":           Out(1),
             "read_error_address":   Out(32),
             "write":                In(stream.Signature(BusRequest)),
@@ -315,6 +335,7 @@ class AxiMaster(wiring.Component):
             "write_idle":           Out(1),
             "write_error":          Out(1),
             "write_error_address":  Out(32),
+            "stray":                Out(1),
             "m_axi":                Out(axi4_signature(data_bytes)),
         })
 
@@ -327,6 +348,8 @@ class AxiMaster(wiring.Component):
         connect(m, wiring.flipped(self.write), writer.i)
         connect(m, wiring.flipped(self.write_data), writer.data)
         m.d.comb += [
+            self.read_idle.eq(reader.idle),
+            self.stray.eq(reader.stray | writer.stray),
             self.read_error.eq(reader.error),
             self.read_error_address.eq(reader.error_address),
             self.write_idle.eq(writer.idle),
@@ -337,6 +360,7 @@ class AxiMaster(wiring.Component):
             for name, member in part.m_axi.signature.members.items():
                 inner, outer = getattr(part.m_axi, name), getattr(self.m_axi, name)
                 m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.comb += [self.m_axi.arprot.eq(self.prot), self.m_axi.awprot.eq(self.prot)]
         return m
 
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from tilewright.isa.encoding import Variant
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import Machine
-from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command
+from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command, views
 
 __all__ = ["QUEUED_UNITS", "Dispatcher", "belongs_to", "legal"]
 
@@ -44,7 +44,8 @@ class Dispatcher(wiring.Component):
 
     One command per cycle while the queues have room; a full queue holds up everything behind it. Commands
     must be legal ones: others are taken and go nowhere. The fence is taken ``QUIET_CYCLES`` cycles after the
-    last sign of life, because a command shows nowhere between its queue and its unit's ``busy``.
+    last sign of life, because a command shows nowhere between its queue and its unit's ``busy``. An abort, that is a
+    fence with ``abort``, waits for nothing.
 
     Parameters
     ----------
@@ -60,7 +61,13 @@ class Dispatcher(wiring.Component):
     busy : ``In(1)``
         A unit works, or memory has yet to acknowledge a write.
     drop : ``In(1)``
-        After a fault: every command is taken and forgotten, fences included.
+        After a fault: commands are taken and forgotten, but for `sta.status`, fences and aborts.
+    hold : ``In(1)``
+        While units stop and are reset: none of those is taken.
+    dead : ``In(1)``
+        Every command is taken and forgotten.
+    abort_taken : ``Out(1)``
+        An abort is taken in this cycle.
     idle : ``Out(1)``
         Queues empty and nothing busy, now and for ``QUIET_CYCLES`` cycles.
     taken : ``Out(1)``
@@ -79,6 +86,9 @@ class Dispatcher(wiring.Component):
             **{unit: Out(stream.Signature(Command)) for unit in QUEUED_UNITS},
             "busy": In(1),
             "drop": In(1),
+            "hold": In(1),
+            "dead": In(1),
+            "abort_taken": Out(1),
             "idle": Out(1),
             "taken": Out(1),
         })
@@ -87,24 +97,29 @@ class Dispatcher(wiring.Component):
         m = Module()
         command = self.commands.payload
         free, waiting = [], []
+        drops, fence, aborts = Signal(), Signal(), Signal()
+        m.d.comb += [
+            fence.eq(is_command(command, "sta", "fence")),
+            aborts.eq(fence & views(command, "sta", "fence")[0].abort),
+            drops.eq(self.dead | (self.drop & ~is_command(command, "sta", "status", "fence"))),
+        ]
         for unit in QUEUED_UNITS:
             m.submodules[unit] = queue = CommandQueue(self.depth)
             chosen = Signal(name=f"for_{unit}")
             m.d.comb += [
                 chosen.eq(belongs_to(command, unit, self.machine)),
                 queue.i.payload.eq(command),
-                queue.i.valid.eq(self.commands.valid & chosen & ~self.drop),
+                queue.i.valid.eq(self.commands.valid & chosen & ~drops & ~self.hold),
             ]
             connect(m, queue.o, flipped(getattr(self, unit)))
             free.append(~chosen | queue.i.ready)
             waiting.append(~queue.empty)
 
-        fence = Signal()
         quiet = Signal(range(self.QUIET_CYCLES + 1))
         m.d.comb += [
-            fence.eq(is_command(command, "sta", "fence")),
             self.idle.eq(quiet == self.QUIET_CYCLES),
-            self.commands.ready.eq(self.drop | (Cat(free).all() & (~fence | self.idle))),
+            self.commands.ready.eq(drops | (~self.hold & Cat(free).all() & (~fence | aborts | self.idle))),
+            self.abort_taken.eq(self.commands.valid & aborts & ~drops & ~self.hold),
             self.taken.eq(self.commands.valid & self.commands.ready),
         ]
         with m.If(Cat(waiting).any() | self.busy | (self.taken & ~fence)):

@@ -11,14 +11,15 @@ from amaranth.lib.wiring import In, Out
 from tilewright.isa.encoding import CUSTOM_0
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.rtl.port.dispatcher import legal
-from tilewright.rtl.stream.commands import Command, is_command
+from tilewright.rtl.stream.commands import Command, is_command, views
 from tilewright.rtl.stream.queues import dequeue
 
 __all__ = ["ID_WIDTH", "XifAdapter"]
 
 ID_WIDTH = 4
 
-_Entry = data.StructLayout({"id": ID_WIDTH, "ours": 1, "command": Command})
+_Entry = data.StructLayout({"id": ID_WIDTH, "ours": 1, "rd": 5, "command": Command})
+_Answer = data.StructLayout({"id": ID_WIDTH, "rd": 5, "code": 4})
 
 
 class _Uncommitted:
@@ -37,7 +38,7 @@ class XifAdapter(wiring.Component):
 
     The core offers every instruction it does not know, and every CSR access; ``accept`` is low for all that are not
     legal rows of `isa.encoding` with rd = x0, and for those that the machine lacks, and the core takes its illegal
-    instruction exception. Nothing is written back to the core.
+    instruction exception. Only a fence may have another rd, and writes the fault code there.
 
     An instruction is issued in the core's ID stage, committed or killed in EX, and answered in WB. A committed
     command enters a queue towards the command port and is answered at once. One instruction per cycle is
@@ -57,12 +58,18 @@ class XifAdapter(wiring.Component):
         The issue interface; ``accept`` is ``issue_resp.accept``, the rest of the response being zero.
     commit_valid, commit_id, commit_kill
         The commit interface.
-    result_valid, result_ready, result_id
-        The result interface; data and the rest of it are zero.
+    writeback
+        ``issue_resp.writeback``: the instruction offered has an rd.
+    result_valid, result_ready, result_id, result_rd, result_we, result_data
+        The result interface; the rest of it is zero.
     commands : ``Out(stream.Signature(Command))``
         To the coprocessor's command port.
     idle : ``In(1)``
         A fence would be taken now; falls in the cycle after a command has been taken.
+    fault_code : ``In(4)``
+        What a fence returns.
+    waits : ``Out(1)``
+        The core is held up in ID.
     """
 
     DEPTH = 8
@@ -75,14 +82,20 @@ class XifAdapter(wiring.Component):
     issue_rs2: In(32)
     issue_rs_valid: In(2)
     accept: Out(1)
+    writeback: Out(1)
     commit_valid: In(1)
     commit_id: In(ID_WIDTH)
     commit_kill: In(1)
     result_valid: Out(1)
     result_ready: In(1)
     result_id: Out(ID_WIDTH)
+    result_rd: Out(5)
+    result_we: Out(1)
+    result_data: Out(32)
     commands: Out(stream.Signature(Command))
     idle: In(1)
+    fault_code: In(4)
+    waits: Out(1)
 
     def __init__(self, machine: Machine = PRESETS[DEFAULT_MACHINE]) -> None:
         self.machine = machine
@@ -91,13 +104,17 @@ class XifAdapter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.committed = committed = SyncFIFO(width=Command.as_shape().size, depth=self.DEPTH)
-        m.submodules.answers = answers = SyncFIFO(width=ID_WIDTH, depth=self.DEPTH)
+        m.submodules.answers = answers = SyncFIFO(width=_Answer.size, depth=self.DEPTH)
         uncommitted = _Uncommitted()
         offered, issue = self._issue(m, uncommitted, committed, answers)
         self._commit(m, uncommitted, offered, issue, committed, answers)
         dequeue(m, committed, self.commands)
+        answer = _Answer(answers.r_data)
         m.d.comb += [
-            self.result_id.eq(answers.r_data),
+            self.result_id.eq(answer.id),
+            self.result_rd.eq(answer.rd),
+            self.result_we.eq(answer.rd != 0),
+            self.result_data.eq(answer.code),
             self.result_valid.eq(answers.r_rdy),
             answers.r_en.eq(self.result_ready),
         ]
@@ -108,21 +125,25 @@ class XifAdapter(wiring.Component):
         """Answer the core's offer; return the command that is offered, and whether an instruction is issued."""
         instr = self.issue_instr
         offered, issue = Signal(Command), Signal()
-        room, nothing_before = Signal(), Signal()
+        room, nothing_before, fence, waits_for_all = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             offered.funct3.eq(instr[12:15]),
             offered.variant.eq(instr[29:32]),
             offered.flags.eq(instr[25:29]),
             offered.rs1.eq(self.issue_rs1),
             offered.rs2.eq(self.issue_rs2),
-            self.accept.eq((instr[0:7] == CUSTOM_0) & (instr[7:12] == 0)
+            fence.eq(is_command(offered, "sta", "fence")),
+            waits_for_all.eq(fence & ~views(offered, "sta", "fence")[0].abort),
+            self.writeback.eq(self.accept & (instr[7:12] != 0)),
+            self.waits.eq(self.issue_valid & ~self.issue_ready),
+            self.accept.eq((instr[0:7] == CUSTOM_0) & ((instr[7:12] == 0) | fence)
                            & legal(instr[12:15], instr[25:32], self.machine)),
             # Three instructions may follow a full level into the queues: two uncommitted and this one.
             room.eq((committed.w_level <= self.DEPTH - 3) & (answers.w_level <= self.DEPTH - 3)),
             uncommitted.newer_lives.eq(uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)),
             nothing_before.eq(~committed.r_rdy & ~uncommitted.newer_lives & ~uncommitted.older_valid & self.idle),
             self.issue_ready.eq(~self.accept | (self.issue_rs_valid.all() & room
-                                                & (nothing_before | ~is_command(offered, "sta", "fence")))),
+                                                & (nothing_before | ~waits_for_all))),
             issue.eq(self.issue_valid & self.issue_ready),
         ]
         return offered, issue
@@ -132,14 +153,17 @@ class XifAdapter(wiring.Component):
         """Keep what is issued until it is committed; then queue it, and its answer."""
         newer, older = uncommitted.newer, uncommitted.older
         newer_valid, older_valid = uncommitted.newer_valid, uncommitted.older_valid
-        commits_newer, commits_older = Signal(), Signal()
+        commits_newer, commits_older, answer = Signal(), Signal(), Signal(_Answer)
         m.d.comb += [
             commits_newer.eq(self.commit_valid & newer_valid & (newer.id == self.commit_id)),
             commits_older.eq(self.commit_valid & older_valid & (older.id == self.commit_id) & ~commits_newer),
             committed.w_en.eq((commits_newer & newer.ours | commits_older & older.ours) & ~self.commit_kill),
             committed.w_data.eq(Mux(commits_newer, newer.command, older.command)),
             answers.w_en.eq(committed.w_en),
-            answers.w_data.eq(self.commit_id),
+            answer.id.eq(self.commit_id),
+            answer.rd.eq(Mux(commits_newer, newer.rd, older.rd)),
+            answer.code.eq(self.fault_code),
+            answers.w_data.eq(answer),
         ]
         with m.If(commits_newer | commits_older):
             m.d.sync += older_valid.eq(0)
@@ -149,6 +173,7 @@ class XifAdapter(wiring.Component):
             m.d.sync += [
                 newer.id.eq(self.issue_id),
                 newer.ours.eq(self.accept),
+                newer.rd.eq(self.issue_instr[7:12]),
                 newer.command.eq(offered),
                 newer_valid.eq(1),
             ]

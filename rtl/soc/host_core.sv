@@ -1,7 +1,7 @@
 // The host core, an unmodified CV32E40X, with its unused inputs tied off and what a simulator wants to see brought out.
 //
-// X_EXT = 1 offers custom instructions on CV-X-IF, of which a coprocessor needs these signals: it accepts, and writes
-// nothing back. With X_EXT = 0, the scalar baseline, the core looks at none of their inputs.
+// X_EXT = 1 offers custom instructions on CV-X-IF, of which a coprocessor needs these signals: it accepts, and its
+// fence writes the fault code back. With X_EXT = 0, the scalar baseline, the core looks at none of their inputs.
 module host_core import cv32e40x_pkg::*; #(
   parameter bit X_EXT = 1'b0
 ) (
@@ -39,12 +39,16 @@ module host_core import cv32e40x_pkg::*; #(
   output logic [31:0] issue_rs2,
   output logic [1:0]  issue_rs_valid,
   input  logic        accept,
+  input  logic        writeback,
   output logic        commit_valid,
   output logic [3:0]  commit_id,
   output logic        commit_kill,
   input  logic        result_valid,
   output logic        result_ready,
-  input  logic [3:0]  result_id
+  input  logic [3:0]  result_id,
+  input  logic [4:0]  result_rd,
+  input  logic        result_we,
+  input  logic [31:0] result_data
 );
   if_xif #(.X_NUM_RS(2), .X_ID_WIDTH(4)) xif ();
 
@@ -56,10 +60,11 @@ module host_core import cv32e40x_pkg::*; #(
   assign issue_rs_valid  = xif.issue_req.rs_valid;
   assign xif.issue_ready = issue_ready;
 
-  // The answer is `accept` alone: no write-back, no memory access, no exception.
+  // No memory access, no exception.
   always_comb begin
-    xif.issue_resp        = '0;
-    xif.issue_resp.accept = accept;
+    xif.issue_resp           = '0;
+    xif.issue_resp.accept    = accept;
+    xif.issue_resp.writeback = writeback;
   end
 
   assign commit_valid = xif.commit_valid;
@@ -69,8 +74,11 @@ module host_core import cv32e40x_pkg::*; #(
   assign xif.result_valid = result_valid;
   assign result_ready     = xif.result_ready;
   always_comb begin
-    xif.result    = '0;
-    xif.result.id = result_id;
+    xif.result      = '0;
+    xif.result.id   = result_id;
+    xif.result.rd   = result_rd;
+    xif.result.we   = result_we;
+    xif.result.data = result_data;
   end
 
   assign xif.compressed_ready = 1'b1;

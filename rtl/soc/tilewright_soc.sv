@@ -64,6 +64,9 @@ module tilewright_soc #(
   input  logic [3:0]       window_readable,
   input  logic [3:0]       window_writable,
 
+  // Resets the coprocessor alone, once what the bus has begun has ended; tie it low where nobody needs it
+  input  logic        abort_request,
+
   output logic        fault,
   output logic [3:0]  fault_code,
   output logic [31:0] fault_address,
@@ -77,6 +80,9 @@ module tilewright_soc #(
 );
   logic        issue_valid, issue_ready, accept, commit_valid, commit_kill, result_valid, result_ready;
   logic [31:0] issue_instr, issue_rs1, issue_rs2;
+  logic        writeback, result_we;
+  logic [31:0] result_data;
+  logic [4:0]  result_rd;
   logic [3:0]  issue_id, commit_id, result_id;
   logic [1:0]  issue_rs_valid;
 
@@ -95,6 +101,8 @@ module tilewright_soc #(
     .issue_rs1(issue_rs1), .issue_rs2(issue_rs2), .issue_rs_valid(issue_rs_valid), .accept(accept),
     .commit_valid(commit_valid), .commit_id(commit_id), .commit_kill(commit_kill),
     .result_valid(result_valid), .result_ready(result_ready), .result_id(result_id),
+    .writeback(writeback), .result_rd(result_rd), .result_we(result_we), .result_data(result_data),
+    .abort_request(abort_request),
     .windows__0({window_writable[0], window_readable[0], window_limit[0], window_base[0]}),
     .windows__1({window_writable[1], window_readable[1], window_limit[1], window_base[1]}),
     .windows__2({window_writable[2], window_readable[2], window_limit[2], window_base[2]}),

@@ -19,6 +19,7 @@ from tilewright.isa.encoding import INSTRUCTIONS
 
 CSRRW, OTHER_CUSTOM = 0x30001073, 0x0000002B
 FENCE = encode_word(make("sta", "fence"), 0, 0)
+FAULT_CODE = 3
 VARIANTS = [(i, v) for i in INSTRUCTIONS for v in i.variants if v.unit != "host"]
 NOT_OURS = [
     CSRRW, OTHER_CUSTOM, 0xFFFFFFFF, 0x0000000B | 7 << 12,   # a CSR access, another space, nothing, funct3 7
@@ -41,6 +42,10 @@ class Instruction:
     committed: bool = False
 
     @property
+    def rd(self):
+        return self.word >> 7 & 31 if self.ours else 0
+
+    @property
     def command(self):
         return (self.word >> 12 & 7, self.word >> 29, self.word >> 25 & 15, self.rs1, self.rs2)
 
@@ -53,7 +58,9 @@ def draw(rng):
     if kind < 0.25:
         return Instruction(rng.choice(NOT_OURS), rs1, rs2, ours=False)
     if kind < 0.28:
-        return Instruction(FENCE, rs1, rs2, ours=True)
+        return Instruction(FENCE | rng.choice((0, 10)) << 7, rs1 & ~1, rs2, ours=True)
+    if kind < 0.30:
+        return Instruction(FENCE, 1, 0, ours=True)   # an abort
     instruction, variant = rng.choice(VARIANTS)
     flags = sum(1 << i for i, flag in enumerate(variant.flags) if flag is not None and rng.random() < 0.5)
     word = (variant.code << 4 | flags) << 25 | rng.getrandbits(10) << 15 | instruction.funct3 << 12 | 0x0B
@@ -112,6 +119,7 @@ class Core:
         dut = self.dut
         if self.offered:
             assert bool(dut.accept.value) == self.decode.ours, hex(self.decode.word)
+            assert bool(dut.writeback.value) == (self.decode.rd != 0)
             self.decode.issued = bool(dut.issue_ready.value)
         if self.commits:
             self.execute.committed = True
@@ -121,6 +129,9 @@ class Core:
             # Withholding a result hangs this core if a load comes next.
             assert dut.result_valid.value
             assert int(dut.result_id.value) == self.write.id
+            assert int(dut.result_rd.value) == self.write.rd
+            assert bool(dut.result_we.value) == (self.write.rd != 0)
+            assert int(dut.result_data.value) == FAULT_CODE
             self.write = None
         if self.flushes_execute:
             self.execute = None
@@ -139,7 +150,7 @@ class Core:
 
 async def start(dut):
     Clock(dut.clk, 2, unit="ns").start()
-    for name in ("issue_valid", "commit_valid", "result_ready", "commands__ready", "idle"):
+    for name in ("issue_valid", "commit_valid", "result_ready", "commands__ready", "idle", "fault_code"):
         getattr(dut, name).value = 0
     dut.rst.value = 1
     await RisingEdge(dut.clk)
@@ -162,6 +173,7 @@ async def commands_are_those_committed_and_no_result_waits(dut):
     stall, flush = float(os.environ["STALL"]), float(os.environ["FLUSH"])
     core = Core(dut, rng, int(os.environ["COUNT"]), stall, flush)
     await start(dut)
+    dut.fault_code.value = FAULT_CODE
     received, cycles, working = [], 0, 0
     fence = (6, 7, 0)
     while not (core.done and len(received) == len(core.expected)):
@@ -176,7 +188,7 @@ async def commands_are_those_committed_and_no_result_waits(dut):
         if ready and dut.commands__valid.value:
             received.append(taken_command(dut))
             assert received == core.expected[:len(received)]
-            if received[-1][:3] == fence:
+            if received[-1][:3] == fence and not received[-1][3] & 1:
                 assert working == 0, "a fence left while the coprocessor was at work"
             else:
                 working = rng.randrange(1, 12)

@@ -6,13 +6,13 @@ import pytest
 
 from tilewright.isa.encoding import INSTRUCTIONS
 from tilewright.isa.lacking import WINOGRAD, has_unit, lacking, lacks, variants_of
-from tilewright.isa.machine import ARRAYS, LIMITS, PRESETS, UNITS, Machine
+from tilewright.isa.machine import ARRAYS, INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 
 EVERY = tuple((instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants)
 
 
 def test_every_parameter_has_limits_or_is_a_unit():
-    assert {field.name for field in fields(Machine)} == {"name", "array", *LIMITS, *UNITS}
+    assert {field.name for field in fields(Machine)} == {"name", "array", *LIMITS, *UNITS, *INTEGRATION}
 
 
 @pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)

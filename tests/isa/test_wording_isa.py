@@ -8,7 +8,7 @@ from tilewright.isa.encoding import INSTRUCTIONS, check_table
 
 SENTENCES = {
     "EncodingError: Operand rows must be in 0..1023, not 1024": lambda: command("lda", "linear", rows=1024),
-    "EncodingError: sta.fence has the operands none, not 'rows'": lambda: command("sta", "fence", rows=1),
+    "EncodingError: sta.fence has the operands abort, not 'rows'": lambda: command("sta", "fence", rows=1),
     "EncodingError: Variant set_row has the flags none, not 'wait_act_ready'":
         lambda: command("lda", "set_row", ["wait_act_ready"]),
     "EncodingError: Every instruction must have a funct3 of its own, not [0, 0]":

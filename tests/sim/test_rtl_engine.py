@@ -1,6 +1,7 @@
 """Programs on the RTL: what they see of coprocessor and memory, and how a run that goes wrong is reported."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_a_full_queue_blocks_the_core_and_loses_nothing(program):
     ((AddressWindow(0xC000_0000, 0xC001_0000),), 0xC000_0000, "error response to a read"),
 ])
 def test_a_forbidden_read_stops_the_run_and_names_the_address(program, windows, address, said):
-    elf = program(LOAD_TWO_ROWS.format(address=f"{address:#x}u") + "tw_sta_fence(); for (;;) ;")
+    elf = program(LOAD_TWO_ROWS.format(address=f"{address:#x}u") + "return tw_sta_fence();")
     result = run_rtl(NANO, elf, windows=windows)
     assert result.stop_reason == "fault"
     assert result.fault is not None
@@ -121,8 +122,7 @@ def test_a_signal_too_many_stops_the_run_and_names_the_semaphore(program):
     elf = program("""
         tw_sta_set_row(1, 1, 1);
         for (int i = 0; i < 64; ++i) tw_sta_linear(TW_STA_LINEAR_SIGNAL_RES_FREE, 0, 0, 1);
-        tw_sta_fence();
-        for (;;) ;
+        return tw_sta_fence();
     """)
     result = run_rtl(NANO, elf)
     index = [semaphore.name for semaphore in SEMAPHORES].index("res_free")
@@ -131,7 +131,7 @@ def test_a_signal_too_many_stops_the_run_and_names_the_semaphore(program):
 
 def test_a_program_that_waits_for_ever_is_told_on(program):
     elf = program("tw_conv_run(TW_CONV_RUN_WAIT_ACT_READY, 0, 1, 0, 0, 1, 0, 0); tw_sta_fence(); return 0;")
-    result = run_rtl(NANO, elf, Simulation(no_progress_cycles=5000))
+    result = run_rtl(replace(NANO, watchdog_cycles=0), elf, Simulation(no_progress_cycles=5000))
     assert result.stop_reason == "no progress"
     assert "mac waits for activations" in result.activity
     assert "semaphores above zero: none" in result.explanation

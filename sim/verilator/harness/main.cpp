@@ -124,7 +124,6 @@ class Simulation {
 #if BUS_BYTES
     progress |= axi_.sample(top_, cycle_);
     progress |= top_.progress;
-    if (top_.fault) stop_ = "fault";
 #endif
     progress |= top_.retired;
     instructions_ += top_.retired;

@@ -106,6 +106,7 @@ module simulated_soc #(
     .window_readable(window_readable_q), .window_writable(window_writable_q),
     .m_axi_arid(), .m_axi_arsize(), .m_axi_arburst(), .m_axi_arcache(), .m_axi_arprot(),
     .m_axi_awid(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_wlast(), .idle(),
+    .abort_request(1'b0),
     .*
   );
 `endif

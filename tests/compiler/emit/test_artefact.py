@@ -79,15 +79,26 @@ static void layer0(void)
     }
 }
 
-static void finish(void)
+static uint32_t finish(void)
 {
-    tw_sta_fence();
+    uint32_t fault;
+    if ((fault = tw_sta_fence()) != 0)
+        return fault;
+    return 0;
+}
+
+/* At a fault: have the coprocessor store it in the last layer's record, and return its code. */
+static __attribute__((noinline, cold)) int stop(uint32_t fault)
+{
+    return (int)fault;
 }
 
 int main(void)
 {
+    uint32_t fault;
     layer0();
-    finish();
+    if ((fault = finish()) != 0)
+        return stop(fault);
     return 0;
 }
 """
@@ -268,7 +279,7 @@ def test_loops_that_would_run_for_ever_are_refused(copy):
 
 
 def test_generated_c_uses_what_the_header_defines(artefact):
-    defined = set(re.findall(r"#define (\w+)", (artefact.folder / "tilewright.h").read_text()))
+    defined = set(re.findall(r"(?:#define|inline uint32_t) (\w+)", (artefact.folder / "tilewright.h").read_text()))
     used = set(re.findall(r"\b(tw_\w+|TW_\w+)", (artefact.folder / "model.c").read_text()))
     assert used <= defined
     assert "tw_conv_run" in used

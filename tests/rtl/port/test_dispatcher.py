@@ -134,20 +134,47 @@ def test_fence_waits_for_queues_and_busy():
     simulate(dut, check)
 
 
-def test_after_a_fault_everything_is_taken_and_nothing_passed_on():
+def test_after_a_fault_only_status_commands_and_fences_are_not_dropped():
     dut = Dispatcher(NANO)
 
     async def check(ctx):
         ctx.set(dut.drop, 1)
         ctx.set(dut.busy, 1)
-        for payload in [FENCE] + [hardware(make("lda", "linear"))] * (2 * NANO.queue_depth):
+        for payload in [hardware(make("lda", "linear"))] * (2 * NANO.queue_depth):
             ctx.set(dut.commands.payload, payload)
             ctx.set(dut.commands.valid, 1)
             assert ctx.get(dut.commands.ready)
             await ctx.tick()
+        ctx.set(dut.commands.payload, FENCE)
+        await ctx.tick().repeat(10)
+        assert not ctx.get(dut.commands.ready)
+        ctx.set(dut.commands.payload, hardware(make("sta", "status")))
+        await ctx.tick()
         ctx.set(dut.commands.valid, 0)
         await ctx.tick().repeat(5)
         assert not ctx.get(dut.load.valid)
+        assert ctx.get(dut.store.valid)
+
+    simulate(dut, check)
+
+
+def test_an_abort_waits_for_nothing_but_the_end_of_another():
+    dut = Dispatcher(NANO)
+
+    async def check(ctx):
+        ctx.set(dut.busy, 1)
+        ctx.set(dut.hold, 1)
+        ctx.set(dut.commands.payload, hardware(make("sta", "fence", abort=1)))
+        ctx.set(dut.commands.valid, 1)
+        assert not ctx.get(dut.commands.ready)
+        assert not ctx.get(dut.abort_taken)
+        ctx.set(dut.hold, 0)
+        assert ctx.get(dut.commands.ready)
+        assert ctx.get(dut.abort_taken)
+        ctx.set(dut.hold, 1)
+        ctx.set(dut.dead, 1)
+        assert ctx.get(dut.commands.ready)
+        assert not ctx.get(dut.abort_taken)
 
     simulate(dut, check)
 

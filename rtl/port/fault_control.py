@@ -1,0 +1,119 @@
+"""Faults, abort and watchdog: when the units stop, when the bus has come to rest, and when all begins anew."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.enum import Enum
+from amaranth.lib.wiring import In, Out
+
+from tilewright.isa.counters import FAULTS, WATCHDOG
+
+__all__ = ["FaultControl", "Phase"]
+
+_CODE = range(max(FAULTS) + 1)
+
+
+class Phase(Enum, shape=2):  # type: ignore[call-arg]
+    """RUN: units work. STOP: they are halted, and what the bus has begun ends. CLEAR: one cycle of reset."""
+
+    RUN = 0
+    STOP = 1
+    CLEAR = 2
+    DEAD = 3
+
+
+class FaultControl(wiring.Component):
+    """Take the machine from a fault or an abort back to where it takes commands.
+
+    A fault halts the units; those of its bursts that the bus has begun end; then everything is reset but the
+    counters and the fault. From there on the units work again, but the dispatcher passes only `sta.status`, until an
+    abort or reset. A further fault does the same again, and the first one stays on record. An abort goes the
+    same way, resets the counters too, and forgets the fault.
+
+    The watchdog counts cycles in which the host waits and nothing moves; ``watchdog_cycles`` of them are a fault. If
+    the bus does not come to rest in that time, the machine is dead: only reset helps.
+
+    Parameters
+    ----------
+    watchdog_cycles
+        A power of two, or 0: no watchdog.
+
+    Members
+    -------
+    raised : ``In(1)``, code : ``In(...)``, address : ``In(32)``
+        Somebody reports a fault; it may stay until ``clear``.
+    abort_request : ``In(1)``
+        Abort; a pulse or longer.
+    quiet : ``In(1)``
+        The bus master has no burst under way and no request before it.
+    moves : ``In(1)``
+        Something moved on in this cycle or just before.
+    waits : ``In(1)``
+        The host cannot go on.
+    fault : ``Out(1)``, fault_code : ``Out(...)``, fault_address : ``Out(32)``
+        The first fault since reset or abort. Of the watchdog the address is ``state``.
+    state : ``In(32)``
+        What the units do.
+    halt : ``Out(1)``
+        Units stop.
+    hold : ``Out(1)``
+        No command is passed on.
+    clear : ``Out(1)``
+        Everything is reset in this cycle but the counters.
+    clear_counters : ``Out(1)``
+        The counters are too.
+    dead : ``Out(1)``
+        The bus does not answer.
+    """
+
+    def __init__(self, watchdog_cycles: int) -> None:
+        self.watchdog_cycles = watchdog_cycles
+        super().__init__({
+            "raised": In(1), "code": In(_CODE), "address": In(32),
+            "abort_request": In(1), "quiet": In(1), "moves": In(1), "waits": In(1), "state": In(32),
+            "fault": Out(1), "fault_code": Out(_CODE), "fault_address": Out(32),
+            "halt": Out(1), "hold": Out(1), "clear": Out(1), "clear_counters": Out(1), "dead": Out(1),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        phase, aborting, expired = Signal(Phase), Signal(), self._watchdog(m)
+        m.d.comb += [
+            self.halt.eq(self.hold),
+            self.clear_counters.eq(self.clear & aborting),
+        ]
+        with m.If(self.abort_request):
+            m.d.sync += aborting.eq(1)
+        with m.If((phase == Phase.RUN) & ~self.fault):
+            with m.If(self.raised):
+                m.d.sync += [self.fault.eq(1), self.fault_code.eq(self.code), self.fault_address.eq(self.address)]
+            with m.Elif(expired):
+                m.d.sync += [self.fault.eq(1), self.fault_code.eq(WATCHDOG), self.fault_address.eq(self.state)]
+        # Registers of their own: they go everywhere.
+        with m.Switch(phase):
+            with m.Case(Phase.RUN):
+                with m.If(self.raised | expired | self.abort_request):
+                    m.d.sync += [phase.eq(Phase.STOP), self.hold.eq(1)]
+            with m.Case(Phase.STOP):
+                with m.If(self.quiet):
+                    m.d.sync += [phase.eq(Phase.CLEAR), self.clear.eq(1)]
+                with m.Elif(expired):
+                    m.d.sync += [phase.eq(Phase.DEAD), self.dead.eq(1), self.fault.eq(1)]
+                    with m.If(~self.fault):  # while aborting
+                        m.d.sync += [self.fault_code.eq(WATCHDOG), self.fault_address.eq(self.state)]
+            with m.Case(Phase.CLEAR):
+                m.d.sync += [phase.eq(Phase.RUN), self.hold.eq(0), self.clear.eq(0)]
+                with m.If(aborting):
+                    m.d.sync += [aborting.eq(0), self.fault.eq(0), self.fault_code.eq(0), self.fault_address.eq(0)]
+        return m
+
+    def _watchdog(self, m: Module) -> Signal:
+        """Return whether nothing has moved for too long, while the host waits or the units stop."""
+        expired = Signal()
+        if self.watchdog_cycles:
+            still = Signal(range(self.watchdog_cycles + 1))
+            m.d.comb += expired.eq(still[-1])
+            with m.If(self.moves | self.clear | expired | ~(self.waits | self.hold)):
+                m.d.sync += still.eq(0)
+            with m.Else():
+                m.d.sync += still.eq(still + 1)
+        return expired
