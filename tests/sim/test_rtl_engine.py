@@ -1,7 +1,6 @@
 """Programs on the RTL: what they see of coprocessor and memory, and how a run that goes wrong is reported."""
 
 import struct
-from dataclasses import replace
 
 import pytest
 
@@ -131,7 +130,7 @@ def test_a_signal_too_many_stops_the_run_and_names_the_semaphore(program):
 
 def test_a_program_that_waits_for_ever_is_told_on(program):
     elf = program("tw_conv_run(TW_CONV_RUN_WAIT_ACT_READY, 0, 1, 0, 0, 1, 0, 0); tw_sta_fence(); return 0;")
-    result = run_rtl(replace(NANO, watchdog_cycles=0), elf, Simulation(no_progress_cycles=5000))
+    result = run_rtl(NANO, elf, Simulation(no_progress_cycles=5000))
     assert result.stop_reason == "no progress"
     assert "mac waits for activations" in result.activity
     assert "semaphores above zero: none" in result.explanation
