@@ -96,8 +96,9 @@ class Sram:
         return self.energy.price(macro.read_pj if event == "read" else macro.write_pj)
 
     def area_um2(self, size: int, bits: int) -> float:
-        """Return the area of a macro in square micrometres."""
-        return self.table.macro(size, bits).area_um2 * self.area.value
+        """Return the area of a memory in square micrometres: of several macros where no one has so wide a port."""
+        macros = -(-bits // self.table.bits[-1])
+        return macros * self.table.macro(-(-size // macros), -(-bits // macros)).area_um2 * self.area.value
 
 
 def read_sram(data: Mapping[str, Any]) -> Sram:

@@ -217,6 +217,9 @@ def test_sram_is_priced_by_its_table_times_the_scale(event, field):
     assert price.picojoules == pytest.approx(2.0 * getattr(technology.sram.table.macro(8192, 64), field))
     assert (price.relative.low, price.relative.high) == (pytest.approx(0.5), pytest.approx(2.0))
     assert technology.sram.area_um2(8192, 64) == pytest.approx(3.0 * technology.sram.table.macro(8192, 64).area_um2)
+    widest = technology.sram.table.bits[-1]
+    side_by_side = technology.sram.area_um2(4 * 8192, 4 * widest)
+    assert side_by_side == pytest.approx(4 * technology.sram.area_um2(8192, widest))
 
 
 def test_main_memory_is_the_part_that_was_chosen():

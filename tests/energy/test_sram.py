@@ -29,12 +29,17 @@ def test_power_laws_in_size_and_width(size, bits, read):
 
 
 @pytest.mark.parametrize(("size", "bits", "message"), [
-    (128, 8, "must have 256 to 16384 bytes"), (20000, 16, "must have 256 to 16384 bytes"),
+    (20000, 16, "must have 256 to 16384 bytes"),
     (1024, 1, "must have 2 to 128 bits"), (1024, 256, "must have 2 to 128 bits"),
 ])
 def test_far_outside_the_table_there_is_no_price(size, bits, message):
     with pytest.raises(TechnologyError, match=rf"{size} bytes .* {bits} bits {message}: .*toy"):
         parse_tables(TOY)["toy"].macro(size, bits)
+
+
+def test_smaller_macros_than_the_table_reaches_cost_what_the_least_one_does():
+    table = parse_tables(TOY)["toy"]
+    assert table.macro(128, 8) == table.macro(16, 8) == table.macro(256, 8) != table.macro(512, 8)
 
 
 @pytest.mark.parametrize("name", sram_tables())
