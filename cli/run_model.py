@@ -1,5 +1,6 @@
 """The commands ``run`` and ``simulate``: a model, or a compiled one, on an engine, held to ONNX Runtime."""
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,11 +49,13 @@ def register_simulate(app: typer.Typer) -> None:
 def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptions, compiler: CompilerOptions,
         ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
-    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity})
+    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity,
+                                             "--trace": files.trace_file is not None})
     if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
+    _require_times(files, energy)
     design = energy.priced(target.design())
-    require_place(files.json_file, files.html_file)
+    require_place(*files.written)
     power = energy.power()
     source = quantise.model(model)
     from tilewright.runtime.compared_run import run_model
@@ -91,10 +94,12 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     compared.
     """
     values = engine.with_values
-    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
+    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity,
+                                      "--trace": files.trace_file is not None})
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
-    require_place(output, files.json_file, files.html_file, wave)
+    _require_times(files, energy)
+    require_place(output, *files.written, wave)
     from tilewright.compiler.emit.artefact import load_artefact
     from tilewright.isa.extension import load_extension
     from tilewright.runtime.compared_run import require_folder, run_artefact
@@ -118,6 +123,13 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _show(compared, files, ViewOptions(), power)
 
 
+def _require_times(files: FileOptions, energy: EnergyOptions) -> None:
+    """Refuse a trace of a run that leaves out the fast engine, which predicts the times of commands."""
+    if files.trace_file is not None and energy.activity:
+        raise InputError("Option --trace goes without --activity: the times of commands are the fast engine's, which "
+                         "does not run beside an RTL simulation that counts toggles")
+
+
 def _show(compared: "ComparedRun", files: FileOptions, view: ViewOptions, power: "ImportedPower | None") -> None:
     """Print a report, with plan and values if asked for, and write it; exit with 1 if it is not the reference's."""
     from tilewright.cli.tables.plan_tables import print_plan
@@ -139,5 +151,9 @@ def _show(compared: "ComparedRun", files: FileOptions, view: ViewOptions, power:
         from tilewright.runtime.views.run_page import run_page
 
         write_file(files.html_file, run_page(replace(compared, report=report), command_line()).encode())
+    if files.trace_file is not None:
+        from tilewright.runtime.views.perfetto_trace import perfetto_trace
+
+        write_file(files.trace_file, json.dumps(perfetto_trace(compared), separators=(",", ":")).encode())
     if report.matches_reference is False:
         raise typer.Exit(FAILED)

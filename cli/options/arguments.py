@@ -60,6 +60,7 @@ __all__ = [
     "RangeOptions",
     "TechnologyName",
     "TimingOptions",
+    "TraceFile",
     "ViewOptions",
     "command_line",
     "design_named",
@@ -153,6 +154,9 @@ JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_de
                                                help="Also write the report as JSON.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", show_default=False,
                                                help="Also write a page to look at: one file, works offline.")]
+TraceFile = Annotated[Path | None, typer.Option(
+    "--trace", metavar="FILE", show_default=False,
+    help="Also write when each unit did what, as JSON that ui.perfetto.dev opens; predicted on every engine.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
 TechnologyName = Annotated[str | None, typer.Option(
     "--technology", metavar="NAME", show_default=f"the design's, or {TECHNOLOGY}",
@@ -210,6 +214,12 @@ class FileOptions:
     input_file: InputFile = None
     json_file: JsonFile = None
     html_file: HtmlFile = None
+    trace_file: TraceFile = None
+
+    @property
+    def written(self) -> tuple[Path | None, ...]:
+        """The files to write."""
+        return self.json_file, self.html_file, self.trace_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
