@@ -13,11 +13,13 @@ from tilewright.cli.options.arguments import (
     ClockText,
     Engine,
     EngineName,
-    FileOptions,
+    HtmlFile,
     MemoryText,
     Model,
+    PageFileOptions,
     QuantiseOptions,
     TechnologyName,
+    command_line,
     designs_listed,
     priced,
     say_ranges,
@@ -26,7 +28,7 @@ from tilewright.cli.options.arguments import (
 )
 from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
-from tilewright.tools.files import require_place
+from tilewright.tools.files import require_place, write_file
 
 __all__ = ["BaselineCore", "CaseOptions", "baseline", "bench", "register_baseline", "register_bench"]
 
@@ -51,6 +53,7 @@ class CaseOptions:
         help="Designs to run on, such as nano,base,lanes=8,mine.toml: changes follow their design. Without it all "
              "presets, and images of 224x224 in RTL on base alone.")] = None
     memory: MemoryText = None
+    html_file: HtmlFile = None
 
 
 def register_baseline(app: typer.Typer) -> None:
@@ -66,13 +69,13 @@ def register_bench(app: typer.Typer) -> None:
 @with_groups
 def baseline(model: Model,
              core: Annotated[BaselineCore, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
-             = BaselineCore.cv32e40x, *, files: FileOptions, technology: TechnologyName = None,
+             = BaselineCore.cv32e40x, *, files: PageFileOptions, technology: TechnologyName = None,
              clock: ClockText = None, quantise: QuantiseOptions) -> None:
     """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
 
     Large models are run in parts, and their cycles scaled.
     """
-    require_place(files.json_file)
+    require_place(files.json_file, files.html_file)
     pricing = priced(technology, clock)
     source = quantise.model(model)
     from tilewright.cli.tables.baseline_table import baseline_table
@@ -101,6 +104,17 @@ def baseline(model: Model,
             "macs": sum(layer.macs for layer in result.layers), "matches_reference": result.matches,
             "energy": energy_json(energy) | {"technology": pricing.load().name},
             "layers": [asdict(layer) for layer in result.layers]})
+    if files.html_file is not None:
+        from tilewright.runtime.views.tables_page import TablesPage, rows_table
+
+        page = TablesPage(
+            title=f"{name} as C on {result.core} alone", command=command_line(),
+            figures=[("cycles", f"{result.cycles:,}", f"{milliseconds:,.3f} ms at {mhz:g} MHz"),
+                     ("energy", f"{energy.total_uj:,.3g} µJ",
+                      f"absolute {energy.low_uj:,.3g} … {energy.high_uj:,.3g}; {pricing.load().name}"),
+                     ("equal to the integer reference", "yes" if result.matches else "no", "every layer")],
+            tables=[rows_table("Layers", [asdict(layer) for layer in result.layers], bars="cycles")])
+        write_file(files.html_file, page.html().encode())
     if not result.matches:
         raise typer.Exit(FAILED)
 
@@ -127,7 +141,7 @@ def bench(cases: CaseOptions,
     if peers:
         _print_peers(cases, fresh=fresh)
         return
-    require_place(output, energy)
+    require_place(output, energy, cases.html_file)
     from tilewright.bench.bench import bench as run_bench
     from tilewright.bench.cases import FULL, QUICK, matrix
     from tilewright.bench.figure_store import FigureStore
@@ -143,8 +157,15 @@ def bench(cases: CaseOptions,
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     flags = [flag for flag, wanted in (("--quick", cases.quick), ("--all-baselines", all_baselines)) if wanted]
     command = shlex.join(["tilewright", "bench", *flags, *words])
-    if not run_bench(chosen, output, Steps(), store=FigureStore.open(fresh=fresh), command=command, energy=energy,
-                     all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles):
+    matches = run_bench(chosen, output, Steps(), store=FigureStore.open(fresh=fresh), command=command, energy=energy,
+                     all_baselines=all_baselines, rtl_cycles=math.inf if rtl_cycles is None else rtl_cycles)
+    if cases.html_file is not None:
+        from tilewright.runtime.views.tables_page import TablesPage, markdown_tables
+
+        page = TablesPage(title="Benchmarks", command=command,
+                          tables=list(markdown_tables(output.read_text(encoding="utf-8"))))
+        write_file(cases.html_file, page.html().encode())
+    if not matches:
         raise typer.Exit(FAILED)
 
 

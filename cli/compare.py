@@ -5,18 +5,19 @@ import typer
 from tilewright.cli.options.arguments import (
     Engine,
     EngineName,
-    FileOptions,
     MachineName,
     MemoryText,
     Model,
+    PageFileOptions,
     QuantiseOptions,
+    command_line,
     design_named,
     with_groups,
     write_json,
 )
 from tilewright.cli.options.refusals import FAILED
 from tilewright.isa.machine import DEFAULT_MACHINE
-from tilewright.tools.files import require_place
+from tilewright.tools.files import require_place, write_file
 
 __all__ = ["compare", "register"]
 
@@ -28,14 +29,14 @@ def register(app: typer.Typer) -> None:
 
 @with_groups
 def compare(model: Model, machine: MachineName = DEFAULT_MACHINE, memory: MemoryText = None,
-            engine: EngineName = Engine.fast, *, files: FileOptions, quantise: QuantiseOptions) -> None:
+            engine: EngineName = Engine.fast, *, files: PageFileOptions, quantise: QuantiseOptions) -> None:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first that differs.
 
     There it names the element, its address, and the instruction that wrote it. For a float model it also shows how far
     each int8 tensor is from its float original, and how often the answers agree.
     """
     design, values = design_named(machine, memory=memory), engine.with_values
-    require_place(files.json_file)
+    require_place(files.json_file, files.html_file)
     source = quantise.model(model)
     from tilewright.cli.tables.comparison_tables import print_comparison
     from tilewright.cli.tables.text import console
@@ -46,5 +47,16 @@ def compare(model: Model, machine: MachineName = DEFAULT_MACHINE, memory: Memory
     print_comparison(comparison, console())
     if files.json_file is not None:
         write_json(files.json_file, comparison.to_json())
+    if files.html_file is not None:
+        from tilewright.runtime.views.tables_page import TablesPage, rows_table
+
+        found = comparison.to_json()
+        answer = "equal up to what is declared" if comparison.matches else "a layer differs"
+        page = TablesPage(
+            title=f"{comparison.model} on {comparison.machine}, engine {comparison.engine}: layers compared",
+            command=command_line(),
+            figures=[("result", answer, f"{len(found['layers'])} of {found['layers_in_all']} layers")],
+            tables=[rows_table("Layers", found["layers"])], notes=[f"input: {comparison.origin}"])
+        write_file(files.html_file, page.html().encode())
     if not comparison.matches:
         raise typer.Exit(FAILED)

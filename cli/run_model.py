@@ -13,10 +13,10 @@ from tilewright.cli.options.arguments import (
     Engine,
     EngineName,
     EngineOptions,
-    FileOptions,
     Model,
     QuantiseOptions,
     RangeOptions,
+    RunFileOptions,
     TimingOptions,
     ViewOptions,
     command_line,
@@ -46,14 +46,13 @@ def register_simulate(app: typer.Typer) -> None:
 
 
 @with_groups
-def run(model: Model, target: EngineOptions, files: FileOptions, view: ViewOptions, compiler: CompilerOptions,
+def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOptions, compiler: CompilerOptions,
         ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
-    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity,
-                                             "--trace": files.trace_file is not None})
+    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity})
     if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
-    _require_times(files, energy)
+    _require_times(files, energy, by_ranges=by_ranges)
     design = energy.priced(target.design())
     require_place(*files.written)
     power = energy.power()
@@ -86,7 +85,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
                                                          help="Write the outputs as .npz.")] = None,
              wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
                                                        help="Write all signals as VCD; engine rtl only.")] = None,
-             *, files: FileOptions, timing: TimingOptions,
+             *, files: RunFileOptions, timing: TimingOptions,
              ranges: RangeOptions, energy: EnergyOptions) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
@@ -94,11 +93,10 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     compared.
     """
     values = engine.with_values
-    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity,
-                                      "--trace": files.trace_file is not None})
+    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
-    _require_times(files, energy)
+    _require_times(files, energy, by_ranges=by_ranges)
     require_place(output, *files.written, wave)
     from tilewright.compiler.emit.artefact import load_artefact
     from tilewright.isa.extension import load_extension
@@ -123,14 +121,14 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _show(compared, files, ViewOptions(), power)
 
 
-def _require_times(files: FileOptions, energy: EnergyOptions) -> None:
+def _require_times(files: RunFileOptions, energy: EnergyOptions, *, by_ranges: bool) -> None:
     """Refuse a trace of a run that leaves out the fast engine, which predicts the times of commands."""
-    if files.trace_file is not None and energy.activity:
-        raise InputError("Option --trace goes without --activity: the times of commands are the fast engine's, which "
-                         "does not run beside an RTL simulation that counts toggles")
+    if files.trace_file is not None and (energy.activity or by_ranges):
+        raise InputError("Option --trace goes without --activity, --layers and --jobs: the times of commands are the "
+                         "fast engine's, which does not run then")
 
 
-def _show(compared: "ComparedRun", files: FileOptions, view: ViewOptions, power: "ImportedPower | None") -> None:
+def _show(compared: "ComparedRun", files: RunFileOptions, view: ViewOptions, power: "ImportedPower | None") -> None:
     """Print a report, with plan and values if asked for, and write it; exit with 1 if it is not the reference's."""
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.report_tables import print_report, statistics_table

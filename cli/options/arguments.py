@@ -56,8 +56,10 @@ __all__ = [
     "MachineName",
     "MachineOptions",
     "Model",
+    "PageFileOptions",
     "QuantiseOptions",
     "RangeOptions",
+    "RunFileOptions",
     "TechnologyName",
     "TimingOptions",
     "TraceFile",
@@ -213,7 +215,19 @@ class FileOptions:
 
     input_file: InputFile = None
     json_file: JsonFile = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFileOptions(FileOptions):
+    """The same, and where a page to look at goes."""
+
     html_file: HtmlFile = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFileOptions(PageFileOptions):
+    """The same, and where the trace of a run goes."""
+
     trace_file: TraceFile = None
 
     @property

@@ -39,6 +39,16 @@ const tip = {
   hide() { document.getElementById("tip").hidden = true; },
 };
 
+// The button that changes between light and dark; what has colours of its own is drawn again.
+function themeButton(again = () => {}) {
+  document.getElementById("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    again();
+  });
+}
+
 function tipped(made, text) {
   made.addEventListener("mousemove", event => tip.show(event, text));
   made.addEventListener("mouseleave", () => tip.hide());

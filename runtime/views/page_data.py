@@ -14,7 +14,7 @@ from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.views.command_timeline import BUFFERS, UNITS, Slice, levels, occupancy, slices
 from tilewright.sim.timing.command_times import CommandTimes
 
-__all__ = ["MOST_SLICES", "page_data", "roofs", "table_rows"]
+__all__ = ["MOST_SLICES", "page_data", "roofs"]
 
 MOST_SLICES = 150_000
 """More commands than so many are joined, neighbours of a unit and layer, so that the page stays small."""
@@ -169,9 +169,3 @@ def _memory(explanation: Explanation | None) -> dict[str, Any] | None:
     base = min((each.address for each in tensors), default=0)
     return {"bytes": explanation.memory_bytes, "weights": weights,
             "lives": [[each.name, each.address - base, each.size, each.first, each.last] for each in tensors]}
-
-
-def table_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return rows with equal keys as head and lines."""
-    head = list(dict.fromkeys(key for row in rows for key in row))
-    return {"head": head, "lines": [[row.get(key) for key in head] for row in rows]}

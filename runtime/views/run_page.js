@@ -147,11 +147,6 @@ function draw() {
   at("notes").append(...data.notes.map(note => element("li", {}, note)));
 }
 
-at("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  draw();
-});
+themeButton(draw);
 draw();
 document.documentElement.dataset.ready = "yes";

@@ -13,18 +13,18 @@ from tilewright.tools.templates import render
 __all__ = ["page_of", "run_page"]
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("drawing.js", "timeline.js", "run_page.js")
 
 
 def run_page(run: ComparedRun, command: str) -> str:
     """Return the page of a run; ``command`` is the one that gives it again."""
-    return page_of("run_page.html.j2", page_data(run) | {"command": command})
+    return page_of("run_page.html.j2", page_data(run) | {"command": command}, script="run_page.js")
 
 
-def page_of(template: str, data: Mapping[str, Any]) -> str:
-    """Return a page whose scripts find ``data``, of which ``title`` is the page's."""
+def page_of(template: str, data: Mapping[str, Any], *, script: str) -> str:
+    """Return a page that ``script`` draws from ``data``, of which ``title`` is the page's."""
     # Names in a model are a stranger's: no text of theirs may end the element it stands in.
     content = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return render(_FOLDER / template, title=escape(data["title"]), data=content,
                   style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
-                  script="\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS))
+                  script="\n".join((_FOLDER / name).read_text(encoding="utf-8")
+                                   for name in ("drawing.js", "timeline.js", script)))

@@ -10,7 +10,7 @@ from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.predicted_run import predict_model
 from tilewright.runtime.views import page_data as module
-from tilewright.runtime.views.page_data import page_data, roofs, table_rows
+from tilewright.runtime.views.page_data import page_data, roofs
 from tilewright.runtime.views.run_page import run_page
 from tilewright.tools.progress import Silence
 
@@ -58,7 +58,3 @@ def test_no_name_in_a_model_ends_the_data(run):
     assert "</script><b>" not in page
     assert "<i>" not in page
     assert "<u>" not in page
-
-
-def test_rows_become_a_head_and_lines():
-    assert table_rows([{"a": 1}, {"b": 2, "a": 3}]) == {"head": ["a", "b"], "lines": [[1, None], [3, 2]]}
