@@ -5,18 +5,16 @@ import typer
 from tilewright.cli.options.arguments import (
     Engine,
     EngineName,
-    MachineName,
+    MachineOptions,
     MemoryText,
     Model,
     PageFileOptions,
     QuantiseOptions,
     command_line,
-    design_named,
     with_groups,
     write_json,
 )
 from tilewright.cli.options.refusals import FAILED
-from tilewright.isa.machine import DEFAULT_MACHINE
 from tilewright.tools.files import require_place, write_file
 
 __all__ = ["compare", "register"]
@@ -28,14 +26,14 @@ def register(app: typer.Typer) -> None:
 
 
 @with_groups
-def compare(model: Model, machine: MachineName = DEFAULT_MACHINE, memory: MemoryText = None,
-            engine: EngineName = Engine.fast, *, files: PageFileOptions, quantise: QuantiseOptions) -> None:
+def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine.fast, *, chosen: MachineOptions,
+            files: PageFileOptions, quantise: QuantiseOptions) -> None:
     """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first that differs.
 
     There it names the element, its address, and the instruction that wrote it. For a float model it also shows how far
     each int8 tensor is from its float original, and how often the answers agree.
     """
-    design, values = design_named(machine, memory=memory), engine.with_values
+    design, values = chosen.design(memory=memory), engine.with_values
     require_place(files.json_file, files.html_file)
     source = quantise.model(model)
     from tilewright.cli.tables.comparison_tables import print_comparison

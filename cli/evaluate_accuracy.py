@@ -10,6 +10,7 @@ import typer
 from tilewright.cli.options.arguments import (
     ClockText,
     CompilerOptions,
+    ExtensionFile,
     JsonFile,
     MachineName,
     MemoryText,
@@ -85,6 +86,7 @@ class WorkOptions:
         "--engine", help="What computes the hardware's scores: their values alone, or the program, with cycles.",
     )] = Answering.values
     machine: MachineName = DEFAULT_MACHINE
+    extension: ExtensionFile = None
     memory: MemoryText = None
     clock: ClockText = None
     float_model: Annotated[Path | None, typer.Option(
@@ -110,7 +112,7 @@ def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: Compi
     Answers are kept as they come, so an interrupted evaluation goes on where it was. The exit status is 1 if the
     hardware's scores are not ONNX Runtime's.
     """
-    design = design_named(work.machine, memory=work.memory, clock=work.clock)
+    design = design_named(work.machine, memory=work.memory, clock=work.clock, extension=work.extension)
     require_place(json_file)
     source = quantise.model(model)
     from tilewright.cli.tables.accuracy_tables import print_accuracy

@@ -242,7 +242,9 @@ def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
         If the C compiler fails.
     """
     source, elf = folder / "model.c", folder / "model.elf"
-    source.write_text(program_text(compiled.program, f"{title} for machine {compiled.machine.name}"), encoding="utf-8")
+    text = program_text(compiled.program, f"{title} for machine {compiled.machine.name}",
+                        extension_of(compiled.machine))
+    source.write_text(text, encoding="utf-8")
     (folder / "tilewright.h").write_text(header(extension_of(compiled.machine)), encoding="utf-8")
     compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
     return elf

@@ -5,14 +5,15 @@ the hardware. The cores' are those of ``read_slang``, ``proc``, ``flatten`` and 
 """
 
 import tomllib
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
 from tilewright.energy.register_fit import predicted_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
+from tilewright.isa.extension import ExtendedMachine
 from tilewright.isa.machine import PRESETS, UNITS, Machine
-from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers, modules
 
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
 
@@ -30,8 +31,12 @@ def registers_of(machine: Machine) -> dict[str, int]:
     """Return the flip-flops of each block of `sim.verilog.energy_blocks.ENERGY_BLOCKS`, in bits.
 
     Those of a machine like no preset are predicted, as counting them takes an elaboration of up to two minutes. If it
-    leaves out units, they are counted: the fit has seen whole machines only.
+    leaves out units, they are counted: the fit has seen whole machines only. Those of an extension are counted too:
+    they belong to post-processing.
     """
+    if isinstance(machine, ExtendedMachine):
+        found = registers_of(Machine(**{each.name: getattr(machine, each.name) for each in fields(Machine)}))
+        return found | {"post_processing": found["post_processing"] + _counted_extension(machine)}
     for name, each in PRESETS.items():
         if replace(machine, name=name) == each:
             return dict(_table()[name])
@@ -53,6 +58,13 @@ def _whole(machine: Machine) -> bool:
 @lru_cache(maxsize=256)
 def _counted(machine: Machine) -> dict[str, int]:
     return count_fresh(machine)
+
+
+@lru_cache(maxsize=256)
+def _counted_extension(machine: ExtendedMachine) -> int:
+    from tilewright.sim.verilog.elaborate import extension_rtlil
+
+    return sum(register.width for module in modules(extension_rtlil(machine)) for register in module.registers)
 
 
 @cache

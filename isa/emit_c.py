@@ -6,7 +6,7 @@ Instructions are written with the assembler's ``.insn r`` directive.
 """
 
 from tilewright.isa.encoding import CUSTOM_0, EXTENSION, INSTRUCTIONS, Field, Instruction, Variant
-from tilewright.isa.extension import PostStage
+from tilewright.isa.extension import Extension
 
 __all__ = ["header"]
 
@@ -76,7 +76,7 @@ def _macro(instruction: Instruction, variant: Variant) -> list[str]:
             f"    TW_ISSUE({instruction.funct3}, {funct7}, {_pack(variant.rs1)}, {_pack(variant.rs2)})"]
 
 
-def header(extension: PostStage | None = None) -> str:
+def header(extension: Extension | None = None) -> str:
     """Return the header's text, instructions in table order; behind them that of ``extension``, raw and by fields."""
     lines = [_HEADER.replace("{opcode:#04x}", f"{CUSTOM_0:#04x}").rstrip()]
     added = () if extension is None else (EXTENSION, extension.instruction)

@@ -1,9 +1,8 @@
-"""An instruction of a user's own, from one file: a stage on the post-processing stream, and a machine that has it.
+"""An instruction of a user's own, from one file, and a machine that has it; docs/extensions.md is the contract.
 
-The file makes one `PostStage` and calls it ``EXTENSION``. Its instruction, funct3 7 of custom-0, turns the stage on and
-sets its fields; ``act`` commands with ``table`` then pass their values through it instead of a value table, and the 256
-bytes of their table slot are its parameters, those of each channel one after the other. docs/extensions.md is the
-contract.
+The file makes one `PostStage` and calls it ``EXTENSION``. The instruction of a stage, funct3 7 of
+custom-0, turns it on and sets its fields; ``act`` commands with ``table`` then pass their values through it instead of
+a value table, and the 256 bytes of their table slot are its parameters, those of each channel one after the other.
 """
 
 import hashlib
@@ -11,21 +10,35 @@ import importlib.util
 import keyword
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright.errors import InputError
 from tilewright.isa.assembler import pack, unpack
-from tilewright.isa.encoding import EXTENSION, EXTENSION_FIELD_BITS, KNOWN, Field, Instruction, Variant
+from tilewright.isa.encoding import (
+    EXTENSION,
+    EXTENSION_FIELD_BITS,
+    KNOWN,
+    Field,
+    Instruction,
+    Variant,
+)
 from tilewright.isa.machine import TABLE_BYTES, Machine
 
 __all__ = [
-    "MAX_STAGE_LATENCY", "ExtendedMachine", "ExtensionError", "PostStage", "StageInForce", "StageVector", "extended",
-    "extension_of", "load_extension",
+    "ENTRY_POINTS", "MAX_STAGE_LATENCY", "OPAQUE", "ExtendedMachine", "Extension",
+    "ExtensionError", "PostStage", "StageInForce", "StageVector", "extended", "extension_of", "load_extension",
 ]
+
+ENTRY_POINTS = "tilewright.extensions"
+"""Group of entry points by which installed packages offer extensions; each names a module."""
 
 MAX_STAGE_LATENCY = 2
 """Cycles that a stage's component may take: with the register behind it, those of a value table."""
+
+OPAQUE = ("first", "second")
+"""Operands of the table that stand for the extension's own fields."""
 
 _PARAMETER_BYTES = (1, 2, 4, 8)
 
@@ -34,7 +47,109 @@ class ExtensionError(InputError):
     """A file holds no extension that can be used."""
 
 
-class PostStage:
+class Extension:
+    """What a file adds to a machine: a `PostStage`; equal if mnemonic and content of the file are.
+
+    Attributes
+    ----------
+    mnemonic, effect, operators, fields
+        As given; ``fields`` are those of rs1 and those of rs2.
+    latency : int
+        The component's.
+    path, digest
+        The file, and the SHA-256 of its content; empty as long as it is none's.
+    """
+
+    KIND: ClassVar[str]
+    VARIANT: ClassVar[str]
+
+    def __init__(self, mnemonic: str, effect: str, operators: tuple[str, ...], component: Callable[..., Any],
+                 fields: tuple[tuple[Field, ...], tuple[Field, ...]]) -> None:
+        self.mnemonic, self.effect, self.operators, self.component = mnemonic, effect, operators, component
+        self.latency: int = getattr(component, "LATENCY", -1)
+        self.fields = fields
+        self.functions: dict[str, Callable[..., Any]] = {}
+        self.path, self.digest = Path(), ""
+
+    def _check(self, bits: tuple[int, int], reserved: set[str], most_latency: int) -> None:
+        name = f"{self.KIND} {self.mnemonic!r}"
+        if not isinstance(self.mnemonic, str) or not self.mnemonic.isidentifier() or keyword.iskeyword(self.mnemonic) \
+                or self.mnemonic != self.mnemonic.lower() or not self.mnemonic.isascii():
+            raise ExtensionError(f"{name} must have a mnemonic of lower-case letters, digits and underscores")
+        if self.mnemonic in KNOWN:
+            raise ExtensionError(f"{name} must have a mnemonic of its own, not one of {', '.join(KNOWN)}")
+        if type(self.latency) is not int or self.latency not in range(most_latency + 1):
+            raise ExtensionError(f"{name} must have a component with a LATENCY of 0..{most_latency}, "
+                                 f"not {self.latency!r}")
+        for register, own, most in zip(("rs1", "rs2"), self.fields, bits, strict=True):
+            if (width := sum(each.width for each in own)) > most:
+                raise ExtensionError(f"{name} must have fields of at most {most} bits in {register}, not {width}")
+        names = [each.name for own in self.fields for each in own]
+        if len(set(names)) != len(names) or reserved & set(names):
+            raise ExtensionError(f"{name} must have fields of different names, none of them "
+                                 f"{' or '.join(sorted(reserved))}, not {', '.join(names)}")
+        if not self.operators:
+            raise ExtensionError(f"{name} must name at least one ONNX operator")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.mnemonic!r}, {self.digest!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extension) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __deepcopy__(self, memo: object) -> "Extension":
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[Path], "Extension"], tuple[Path]]:
+        return load_extension, (self.path,)
+
+    @property
+    def instruction(self) -> Instruction:
+        """The row of the table, with the extension's own fields."""
+        given = EXTENSION.variant(self.VARIANT)
+        own = Variant(given.name, given.code, given.unit, given.effect,
+                      tuple(each for each in given.rs1 if each.name not in OPAQUE) + self.fields[0],
+                      tuple(each for each in given.rs2 if each.name not in OPAQUE) + self.fields[1], given.flags)
+        return Instruction(self.mnemonic, EXTENSION.funct3, self.effect, (own,))
+
+    def named(self, operands: Mapping[str, int]) -> dict[str, int]:
+        """Return ``operands`` of the table by the names of ``instruction``."""
+        found = {name: value for name, value in operands.items() if name not in OPAQUE}
+        for name, own in zip(OPAQUE, self.fields, strict=True):
+            if name in operands:
+                found |= unpack(own, operands[name])
+        return found
+
+    def called(self, name: str, *arguments: Any) -> Any:
+        """Return what the file's function ``name`` returns; :exc:`ExtensionError` if it raises anything."""
+        try:
+            return self.functions[name](*arguments)
+        except Exception as error:  # whatever a user's file raises
+            raise ExtensionError(f"Extension {self.path}: {name} fails: {type(error).__name__}: {error}") from error
+
+    def values(self, found: Any) -> dict[str, int]:
+        """Return field values that ``fit`` has returned; :exc:`ExtensionError` if they are none of this instruction."""
+        known = {each.name: each.range for own in self.fields for each in own}
+        if not isinstance(found, Mapping) or found.keys() != known.keys() \
+                or any(int(value) not in known[name] for name, value in found.items()):
+            raise ExtensionError(f"Extension {self.path}: fit must return a value of each of the fields "
+                                 f"{', '.join(known) or '(there are none)'} that fits it, not {found!r:.200}")
+        return {name: int(value) for name, value in found.items()}
+
+    def computed(self, shape: tuple[int, ...], *arguments: Any) -> Any:
+        """Return what the file's ``compute`` returns, if it is int8 of ``shape``."""
+        found = self.called("compute", *arguments)
+        if getattr(found, "shape", None) != shape or str(found.dtype) != "int8":
+            raise ExtensionError(f"Extension {self.path}: compute must return int8 of shape {shape}, "
+                                 f"not {getattr(found, 'dtype', type(found).__name__)} of "
+                                 f"{getattr(found, 'shape', 'no shape')}")
+        return found
+
+
+class PostStage(Extension):
     """A stage on the post-processing stream: vectors of int8 in and out, one per cycle, parameters per channel.
 
     Parameters
@@ -67,67 +182,25 @@ class PostStage:
         If the parts do not fit together.
     """
 
+    KIND, VARIANT = "Stage", "set_stage"
+
     def __init__(self, *, mnemonic: str, effect: str, operators: tuple[str, ...], parameter_bytes: int,
                  fit: Callable[[Any, int, int], tuple[Mapping[str, int], Any] | None],
                  compute: Callable[[Any, Any, Mapping[str, int]], Any], component: Callable[[int], Any],
                  fields: tuple[tuple[Field, ...], tuple[Field, ...]] = ((), ())) -> None:
-        self.mnemonic, self.effect, self.operators = mnemonic, effect, operators
+        super().__init__(mnemonic, effect, operators, component, fields)
         self.parameter_bytes = parameter_bytes
-        self.latency: int = getattr(component, "LATENCY", -1)
-        self.fit, self.computation, self.component = fit, compute, component
+        self.functions = {"fit": fit, "compute": compute}
         self.first, self.second = fields
-        self.path, self.digest = Path(), ""
-        self._check()
-
-    def _check(self) -> None:
-        name = f"Stage {self.mnemonic!r}"
-        if not self.mnemonic.isidentifier() or keyword.iskeyword(self.mnemonic) \
-                or self.mnemonic != self.mnemonic.lower() or not self.mnemonic.isascii():
-            raise ExtensionError(f"{name} must have a mnemonic of lower-case letters, digits and underscores")
-        if self.mnemonic in KNOWN:
-            raise ExtensionError(f"{name} must have a mnemonic of its own, not one of {', '.join(KNOWN)}")
-        if self.parameter_bytes not in _PARAMETER_BYTES:
-            raise ExtensionError(f"{name} must have parameter_bytes of 1, 2, 4 or 8, not {self.parameter_bytes!r}")
-        if self.latency not in range(MAX_STAGE_LATENCY + 1):
-            raise ExtensionError(f"{name} must have a component with LATENCY of 0..{MAX_STAGE_LATENCY}, "
-                                 f"not {self.latency!r}")
-        for register, own, most in zip(("first", "second"), (self.first, self.second), EXTENSION_FIELD_BITS,
-                                       strict=True):
-            if (width := sum(each.width for each in own)) > most:
-                raise ExtensionError(f"{name} must have fields of at most {most} bits in {register}, not {width}")
-        names = [each.name for each in (*self.first, *self.second)]
-        if len(set(names)) != len(names) or {"enable", "channel"} & set(names):
-            raise ExtensionError(f"{name} must have fields of different names, none of them enable or channel, "
-                                 f"not {', '.join(names)}")
-        if not self.operators:
-            raise ExtensionError(f"{name} must name at least one ONNX operator")
-
-    def __repr__(self) -> str:
-        return f"PostStage({self.mnemonic!r}, {self.digest!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PostStage) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __deepcopy__(self, memo: object) -> "PostStage":
-        return self
-
-    def __reduce__(self) -> tuple[Callable[[Path], "PostStage"], tuple[Path]]:
-        return load_extension, (self.path,)
+        if parameter_bytes not in _PARAMETER_BYTES:
+            raise ExtensionError(f"Stage {mnemonic!r} must have parameter_bytes of 1, 2, 4 or 8, "
+                                 f"not {parameter_bytes!r}")
+        self._check(EXTENSION_FIELD_BITS, {"enable", "channel"}, MAX_STAGE_LATENCY)
 
     @property
     def channels(self) -> int:
         """How many channels' parameters a table slot holds."""
         return TABLE_BYTES // self.parameter_bytes
-
-    @property
-    def instruction(self) -> Instruction:
-        """The row of the table, with the stage's own fields."""
-        (given,) = EXTENSION.variants
-        own = Variant(given.name, given.code, given.unit, given.effect, (*given.rs1[:2], *self.first), self.second)
-        return Instruction(self.mnemonic, EXTENSION.funct3, self.effect, (own,))
 
     def operands(self, settings: Mapping[str, int]) -> dict[str, int]:
         """Return the operands ``first`` and ``second`` that hold ``settings``.
@@ -153,14 +226,9 @@ class PostStage:
         Raises
         ------
         ExtensionError
-            If the file's function returns something else.
+            If the file's function returns something else, or raises.
         """
-        found = self.computation(values, parameters, settings)
-        if getattr(found, "shape", None) != values.shape or str(found.dtype) != "int8":
-            raise ExtensionError(f"{self.path}: compute must return int8 of shape {values.shape}, "
-                                 f"not {getattr(found, 'dtype', type(found).__name__)} of "
-                                 f"{getattr(found, 'shape', 'no shape')}")
-        return found
+        return self.computed(values.shape, values, parameters, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +284,35 @@ def extension_of(machine: Machine) -> PostStage | None:
     return machine.extension if isinstance(machine, ExtendedMachine) else None
 
 
+def _file_of(path: Path) -> Path:
+    """Return the file of an extension: of that name, or of a package's entry point ``tilewright.extensions``."""
+    if path.suffix == ".py" or path.exists() or path.name != str(path):
+        return path
+    known = {each.name: each for each in entry_points(group=ENTRY_POINTS)}
+    if path.name not in known:
+        raise ExtensionError(f"Extension must be a Python file (.py) or one of the entry points {ENTRY_POINTS}, "
+                             f"{', '.join(sorted(known)) or 'of which there are none'}, not {str(path)!r}")
+    spec = importlib.util.find_spec(known[path.name].module)
+    if spec is None or spec.origin is None:
+        raise ExtensionError(f"Extension {path.name!r} must be a module with a file, as its entry point says: "
+                             f"{known[path.name].value!r}")
+    return Path(spec.origin)
+
+
 def load_extension(path: Path | str) -> PostStage:
     """Execute a file and return its ``EXTENSION``.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file, or the name of an entry point ``tilewright.extensions``, which names a module.
 
     Raises
     ------
     ExtensionError
         If there is no such file, it fails, or holds no extension; the message names the file.
     """
-    path = Path(path).resolve()
+    path = _file_of(Path(path)).resolve()
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -242,7 +330,7 @@ def load_extension(path: Path | str) -> PostStage:
         raise ExtensionError(f"Extension {path} fails when it is executed: {type(error).__name__}: {error}") from error
     found = getattr(module, "EXTENSION", None)
     if not isinstance(found, PostStage):
-        raise ExtensionError(f"Extension {path} must define EXTENSION, a tilewright.isa.extension.PostStage, "
-                             f"not {type(found).__name__}")
+        raise ExtensionError(f"Extension {path} must define EXTENSION, a PostStage of "
+                             f"tilewright.isa.extension, not {'nothing' if found is None else type(found).__name__}")
     found.path, found.digest = path, digest
     return found

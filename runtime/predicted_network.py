@@ -9,6 +9,7 @@ from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.isa.extension import extension_of
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.execution.prediction import predict_report
@@ -77,7 +78,10 @@ class PredictedNetwork:
         CompileError
             If a layer does not fit the machine.
         """
-        return compile_layers(self.network, design.machine, keep_tensors=True, options=self.options, loops=False)
+        own, network = extension_of(design.machine), self.network
+        if own is not None:  # the passes have an operator more
+            network = replace(compile_network(self.source.path, self.options, own), name=self.name)
+        return compile_layers(network, design.machine, keep_tensors=True, options=self.options, loops=False)
 
     def predict(self, design: Design) -> Report:
         """Return the report of one inference on a design: the cycles and counters that engine ``fast`` gives.

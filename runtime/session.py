@@ -17,6 +17,7 @@ from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.energy.pricing import DEFAULT
 from tilewright.errors import FloatOnCoreWarning, InputError, SimulationError
+from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_flags import design_of
@@ -45,7 +46,8 @@ class InferenceSession:
     model : path
         An ONNX file (int8, QDQ or QOperator, or float), or a folder that ``tilewright compile`` wrote.
     machine : str, Machine or Design, optional
-        Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes. ``base`` if None.
+        Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes, such as
+        ``base,extension=prelu.py`` (docs/extensions.md; the file is executed). ``base`` if None.
         A compiled model has its own machine. A design brings its memory, clock and prices too: see
         `runtime.design.design_flags.design_of`.
     engine : {"fast", "rtl"}
@@ -226,7 +228,8 @@ class InferenceSession:
     def _load(self, model: Path, design: Design | None, keep_tensors: bool, options: Options) -> Job:
         """Return what to run: of a compiled model, or of an ONNX file compiled now."""
         if model.is_dir():
-            job = job_of_artefact(load_artefact(model, self._run_options.extension))
+            own = self._run_options.extension or (extension_of(design.machine) if design is not None else None)
+            job = job_of_artefact(load_artefact(model, own))
             if design is not None and not design.machine.same_as(job.machine):
                 raise InputError(f"Machine of the compiled model {str(model)!r} must be its own, {job.machine.name}, "
                                  f"not another: compile the model again for that one")

@@ -8,7 +8,7 @@ from tilewright.isa.extension import ExtendedMachine, ExtensionError, PostStage,
 from tilewright.isa.machine import PRESETS, TABLE_BYTES, TABLE_SLOTS
 from tilewright.sim.verilog.elaborate import stage_outputs
 
-__all__ = ["StageDifference", "StageTest", "check_extension"]
+__all__ = ["StageDifference", "StageTest", "check_stage"]
 
 _MACHINES = ("nano", "base", "large")
 
@@ -26,7 +26,7 @@ class StageTest:
     lanes: tuple[int, ...]
 
 
-def check_extension(stage: PostStage, *, seed: int = 0, settings: int = 4, vectors: int = 500) -> StageTest:
+def check_stage(stage: PostStage, *, seed: int = 0, settings: int = 4, vectors: int = 500) -> StageTest:
     """Compare RTL and NumPy on random parameters, fields and values, on the machines nano, base and large.
 
     Vectors come back to back and after random gaps. Nothing holds them up, for no stage of post-processing is ever

@@ -21,14 +21,17 @@ def register(app: typer.Typer) -> None:
 
 def hold(file: FileArgument,
          seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random vectors.")] = 0,
-         vectors: Annotated[int, typer.Option("--vectors", min=1, help="Vectors for each draw of fields.")] = 500,
-         ) -> None:
-    """Hold the component of FILE.py, in simulation, to its NumPy function; the first difference is shown."""
+         vectors: Annotated[int, typer.Option("--vectors", min=1, help="Vectors for each draw of a stage's fields.")]
+         = 500) -> None:
+    """Hold the component of FILE.py, in simulation, to its NumPy function; the first difference is shown.
+
+    Vectors come back to back and after gaps: nothing holds up post-processing.
+    """
     from tilewright.isa.extension import load_extension
-    from tilewright.sim.extension_test import check_extension
+    from tilewright.sim.extension_test import check_stage
 
     stage = load_extension(file)
-    found = check_extension(stage, seed=seed, vectors=vectors)
+    found = check_stage(stage, seed=seed, vectors=vectors)
     typer.echo(f"{stage.mnemonic}: {found.vectors} vectors, {found.values} values, equal in RTL and NumPy at "
                f"{', '.join(map(str, found.lanes))} values per cycle")
 
@@ -38,13 +41,13 @@ def manual(file: FileArgument) -> None:
     from tilewright.isa.emit_c import header
     from tilewright.isa.extension import load_extension
 
-    stage = load_extension(file)
-    (variant,) = stage.instruction.variants
-    typer.echo(f"{stage.mnemonic}.{variant.name}: {stage.effect}. funct3 {stage.instruction.funct3}, "
-               f"unit {variant.unit}, latency {stage.latency}, one vector per cycle, up to {stage.channels} "
-               f"channels of {stage.parameter_bytes} bytes; for {', '.join(stage.operators)}")
+    extension = load_extension(file)
+    (variant,) = extension.instruction.variants
+    size = f"one vector per cycle, up to {extension.channels} channels of {extension.parameter_bytes} bytes"
+    typer.echo(f"{extension.mnemonic}.{variant.name}: {extension.effect}. funct3 {extension.instruction.funct3}, "
+               f"unit {variant.unit}, latency {extension.latency}, {size}; for {', '.join(extension.operators)}")
     for register, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):
         for field in fields:
             typer.echo(f"  {register}  {field.name}, {field.width} bits: {field.effect}")
-    text = header(stage)
-    typer.echo(text[text.index(f"/* ---- {stage.mnemonic}:"):])
+    text = header(extension)
+    typer.echo(text[text.index(f"/* ---- {extension.mnemonic}:"):])

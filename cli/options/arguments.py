@@ -382,9 +382,9 @@ def say_ranges(source: "ModelSource") -> None:
 def design_named(text: str, *, memory: str | None = None, clock: str | None = None,
                  extension: Path | None = None) -> "Design":
     """Return the design that ``--machine`` states: a preset, a file, or either with changes; and its other flags."""
-    from tilewright.runtime.design.design_flags import design_of, with_extension
+    from tilewright.runtime.design.design_flags import design_of
 
-    return with_extension(design_of(text, memory=memory, clock=clock), extension)
+    return design_of(text, memory=memory, clock=clock, extension=extension)
 
 
 def designs_listed(text: str) -> tuple[str, ...]:

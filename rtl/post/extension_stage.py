@@ -6,49 +6,21 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, PureInterface
 from amaranth.utils import exact_log2
 
-from tilewright.isa.encoding import Field
-from tilewright.isa.extension import ExtensionError, PostStage
+from tilewright.isa.extension import PostStage
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, Machine
 from tilewright.rtl.stream.commands import is_command, views
+from tilewright.rtl.stream.extension_component import checked_component, fields_layout
 from tilewright.rtl.stream.stages import flow
 
-__all__ = ["ExtensionStage", "component_of", "fields_layout", "take_settings"]
-
-
-def fields_layout(fields: tuple[Field, ...]) -> StructLayout:
-    """Return the layout of the instruction's own fields."""
-    return StructLayout({each.name: signed(each.width) if each.signed else each.width for each in fields})
+__all__ = ["ExtensionStage", "component_of", "take_settings"]
 
 
 def component_of(stage: PostStage, lanes: int) -> Component:
-    """Return the component of ``stage`` for ``lanes`` values a cycle.
-
-    Raises
-    ------
-    ExtensionError
-        If it cannot be made, or its members are not those of the contract; the message names the file.
-    """
-    try:
-        component = stage.component(lanes)
-    except Exception as error:  # whatever a user's file raises
-        raise ExtensionError(f"Extension {stage.path}: component({lanes}) fails: {type(error).__name__}: "
-                             f"{error}") from error
-    wanted = {
+    """Return the component of ``stage`` for ``lanes`` values a cycle, if it keeps to the contract."""
+    return checked_component(stage, (lanes,), {
         "valid": In(1), "values": In(ArrayLayout(signed(8), lanes)),
         "parameters": In(ArrayLayout(8 * stage.parameter_bytes, lanes)),
-        "settings": In(fields_layout((*stage.first, *stage.second))), "o": Out(ArrayLayout(signed(8), lanes))}
-    if not isinstance(component, Component):
-        raise ExtensionError(f"Extension {stage.path}: component({lanes}) must return an "
-                             f"amaranth.lib.wiring.Component, not {type(component).__name__}")
-    found = dict(component.signature.members.items())
-    for name, member in wanted.items():
-        if found.get(name) != member:
-            raise ExtensionError(f"Extension {stage.path}: member {name} of the component must be {member!r}, "
-                                 f"not {found.get(name)!r}")
-    if more := sorted(found.keys() - wanted.keys()):
-        raise ExtensionError(f"Extension {stage.path}: the component must have the members {', '.join(wanted)} alone, "
-                             f"not {more[0]} too")
-    return component
+        "settings": In(fields_layout((*stage.first, *stage.second))), "o": Out(ArrayLayout(signed(8), lanes))})
 
 
 class ExtensionStage(Component):

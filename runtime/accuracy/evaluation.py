@@ -15,6 +15,7 @@ from pathlib import Path
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InputError, SimulationError
+from tilewright.isa.extension import extension_of
 from tilewright.models import data
 from tilewright.runtime.accuracy.accuracy_report import AccuracyReport
 from tilewright.runtime.accuracy.answers import (
@@ -113,7 +114,7 @@ def evaluate(source: ModelSource, request: EvaluationRequest, steps: Steps) -> A
     """
     began = time.monotonic()
     with steps.step(f"Compiling {source.path.name}"):
-        network = compile_network(source.path, request.options)
+        network = compile_network(source.path, request.options, extension_of(request.design.machine))
     output, classes = scores_of(network, request.output)
     images = read_data_set(request.files, node_args(network.inputs), classes)
     float_model = request.float_model or (source.quantised.float_model if source.quantised is not None else None)

@@ -34,8 +34,8 @@ _TRUTH = {"true": True, "on": True, "yes": True, "false": False, "off": False, "
 _MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle"}
 
 
-def design_of(text: str, *, memory: str | None = None, clock: str | None = None,
-              technology: str | None = None) -> Design:
+def design_of(text: str, *, memory: str | None = None, clock: str | None = None, technology: str | None = None,
+              extension: Path | str | None = None) -> Design:
     """Return the design that the values of the options of the same names stand for.
 
     Parameters
@@ -44,6 +44,8 @@ def design_of(text: str, *, memory: str | None = None, clock: str | None = None,
         The value of ``--machine``.
     memory, clock, technology : str, optional
         They beat what a design file says.
+    extension : Path or str, optional
+        A file that adds an instruction, or the name of an entry point that does; it is executed.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def design_of(text: str, *, memory: str | None = None, clock: str | None = None,
     pricing = replace(own, technology=own.technology if technology is None else technology,
                       clock_mhz=own.clock_mhz if clock is None else clock_of(clock))
     timing = design.memory if memory is None else memory_of(memory, design.machine)
-    return replace(design, memory=timing, pricing=pricing)
+    return with_extension(replace(design, memory=timing, pricing=pricing), extension)
 
 
 def _stated(text: str) -> Design:
@@ -84,7 +86,7 @@ def _with_extension(text: str, files: list[str]) -> Design:
     return with_extension(_stated(text), Path(files[0]))
 
 
-def with_extension(design: Design, file: Path | None) -> Design:
+def with_extension(design: Design, file: Path | str | None) -> Design:
     """Return ``design`` with the instruction of a file, which is executed; as it is where None is given.
 
     Raises

@@ -17,8 +17,8 @@ from tilewright.tools.files import write_if_changed
 from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 __all__ = [
-    "ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "stage_outputs", "verilog", "verilog_of",
-    "wishbone_rtlil",
+    "ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "extension_rtlil", "stage_outputs",
+    "verilog", "verilog_of", "wishbone_rtlil",
 ]
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -85,6 +85,13 @@ def coprocessor_verilog(machine: Machine, *, probes: bool = False) -> str:
     """Return the same as Verilog (see `verilog_of`); ``probes`` adds those of sim/verilog/toggle_probes.py."""
     design = coprocessor_rtlil(machine)
     return verilog_of(with_probes(design) if probes else design, "coprocessor")
+
+
+def extension_rtlil(machine: ExtendedMachine) -> str:
+    """Return the stage of ``machine``, with what Tilewright puts around its component, as RTLIL."""
+    from tilewright.rtl.post.extension_stage import ExtensionStage
+
+    return rtlil.convert(ExtensionStage(machine, machine.extension), name="extension", emit_src=False)
 
 
 def stage_outputs(machine: ExtendedMachine, slots: bytes, settings: Mapping[str, int], channel: int,

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,26 @@ def stage(**changes):
 def test_a_stage_that_does_not_fit_the_table_is_refused(changes):
     with pytest.raises(ExtensionError):
         stage(**changes)
+
+
+def test_an_entry_point_is_an_extension_by_name(tmp_path, monkeypatch):
+    package = tmp_path / "their_prelu.py"
+    package.write_text(PRELU.read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("tilewright.isa.extension.entry_points", lambda group: [
+        EntryPoint("mine", "their_prelu", group), EntryPoint("lost", "their_lost_module", group)])
+    found = load_extension("mine")
+    assert found.mnemonic == "prelu"
+    assert pickle.loads(pickle.dumps(found)) == found
+    for name in ("another", "lost"):
+        with pytest.raises(ExtensionError, match=name):
+            load_extension(name)
+
+
+def test_operands_have_the_names_of_the_instruction_s_own():
+    own = load_extension(PRELU)
+    settings = {"zero_in": -3, "zero_out": 127, "slope": 12345}
+    assert own.named({"enable": 1, "channel": 4, **own.operands(settings)}) == {"enable": 1, "channel": 4, **settings}
 
 
 @pytest.mark.parametrize("text", ["", "1 / 0", "EXTENSION = 3", "syntax error"])

@@ -82,14 +82,16 @@ class RecogniseStage(Pass):
             If the extension's functions return what they must not.
         """
         stage, count = self.stage, len(tables)
-        found = stage.fit(tables, zero_in, zero_out)
+        found = stage.called("fit", tables, zero_in, zero_out)
         if found is None:
             return None
-        settings, parameters = dict(found[0]), np.asarray(found[1])
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise ExtensionError(f"Extension {stage.path}: fit must return field values and parameters, or None, "
+                                 f"not {found!r:.200}")
+        settings, parameters = stage.values(found[0]), np.asarray(found[1])
         if parameters.dtype != np.uint8 or parameters.shape != (count, stage.parameter_bytes):
-            raise ExtensionError(f"{stage.path}: fit must return uint8 of shape {(count, stage.parameter_bytes)}, "
+            raise ExtensionError(f"Extension {stage.path}: fit must return uint8 of {(count, stage.parameter_bytes)}, "
                                  f"not {parameters.dtype} of {parameters.shape}")
-        stage.operands(settings)
         values = np.repeat(np.arange(-128, 128).astype(np.int8)[:, None], count, axis=1)
         if not np.array_equal(stage.compute(values, parameters, settings), tables.T):
             return None
