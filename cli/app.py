@@ -7,12 +7,15 @@ What a command needs is imported when it runs, so that ``--help`` and ``isa`` an
 import io
 import signal
 import sys
+from typing import Annotated
 
 import typer
 
+from tilewright._version import __version__
 from tilewright.cli import (
     benchmarks,
     board,
+    cache,
     calibrate,
     check,
     compare,
@@ -33,13 +36,26 @@ __all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
 app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
 
+def _print_version(wanted: bool) -> None:
+    """Print the version, if asked for it, and exit."""
+    if wanted:
+        typer.echo(f"tilewright {__version__}")
+        raise typer.Exit
+
+
 # In the order in which --help lists them.
 for _register in (run_model.register_run, compile_model.register, run_model.register_simulate, check.register,
                   compare.register, evaluate_accuracy.register, synth.register, verilog.register, board.register,
                   calibrate.register, benchmarks.register_baseline, isa.register, show_machine.register,
                   diff.register, ablate.register, explore.register, own_instruction.register, doctor.register,
-                  benchmarks.register_bench, demo.register):
+                  cache.register, benchmarks.register_bench, demo.register):
     _register(app)
+
+
+@app.callback()
+def _start(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True,
+                                                 callback=_print_version)] = False) -> None:
+    """Do nothing: a command follows."""
 
 
 def main() -> None:
