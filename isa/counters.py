@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "COUNTERS", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR", "READ_OUTSIDE", "RECORD_WORDS",
-    "SEMAPHORE_OVERFLOW", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR", "WRITE_OUTSIDE", "ZERO_COUNT", "Counter",
+    "SEMAPHORE_OVERFLOW", "STOPPED", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR", "WRITE_OUTSIDE", "ZERO_COUNT", "Counter",
 ]
 
 
@@ -56,7 +56,7 @@ FAULT_WORD = 30
 FAULT_ADDRESS_WORD = 31
 
 (_NO_FAULT, READ_OUTSIDE, WRITE_OUTSIDE, READ_ERROR, WRITE_ERROR, SEMAPHORE_OVERFLOW, WATCHDOG, ZERO_COUNT,
- STRAY_RESPONSE) = range(9)
+ STRAY_RESPONSE, STOPPED) = range(10)
 """Codes in the fault word."""
 
 FAULTS = {
@@ -69,6 +69,7 @@ FAULTS = {
     WATCHDOG: "nothing moved while the host waited",
     ZERO_COUNT: "a count of zero",
     STRAY_RESPONSE: "a response that nobody waits for",
+    STOPPED: "stopped from outside",
 }
 """Meanings of the fault word.
 

@@ -8,9 +8,11 @@ from tilewright.isa.counters import (
     READ_ERROR,
     READ_OUTSIDE,
     SEMAPHORE_OVERFLOW,
+    STOPPED,
     STRAY_RESPONSE,
     WRITE_ERROR,
     WRITE_OUTSIDE,
+    ZERO_COUNT,
 )
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
@@ -61,9 +63,8 @@ class Coprocessor(wiring.Component):
         What the bus master may reach. Set by the host, not by the program, before the first command.
     m_axi : ``Out(axi4_signature(bus_bytes))``
         The bus.
-    abort_request : ``In(1)``
-        As the instruction: stop, end what the bus has begun, and be as after reset. The way to reset the coprocessor
-        alone: ``rst`` is for when the bus is reset too.
+    stop_request : ``In(1)``
+        A fault from outside: for whoever must stop the coprocessor alone. ``rst`` is for when the bus is reset too.
     waits : ``In(1)``
         The host cannot go on, though it offers no command: the watchdog shall count.
     idle : ``Out(1)``
@@ -83,7 +84,7 @@ class Coprocessor(wiring.Component):
             "commands": In(stream.Signature(Command)),
             "windows": In(MemoryWindow).array(WINDOWS),
             "m_axi": Out(axi4_signature(machine.bus_bytes)),
-            "abort_request": In(1),
+            "stop_request": In(1),
             "waits": In(1),
             "idle": Out(1),
             "passes": Out(1),
@@ -197,6 +198,8 @@ class Coprocessor(wiring.Component):
             (WRITE_ERROR, axi.write_error, axi.write_error_address),
             (SEMAPHORE_OVERFLOW, self._semaphores.overflow, self._semaphores.overflow_index),
             (STRAY_RESPONSE, axi.stray, 0),
+            (ZERO_COUNT, self._dispatcher.zero_count, self._dispatcher.zero_code),
+            (STOPPED, self.stop_request, 0),
         )
         for code, raised, address in reversed(faults):
             with m.If(raised):
@@ -204,7 +207,7 @@ class Coprocessor(wiring.Component):
         channels = (self.m_axi.arready, self.m_axi.rvalid, self.m_axi.awready, self.m_axi.wready, self.m_axi.bvalid)
         asked = (self.m_axi.arvalid, self.m_axi.rready, self.m_axi.awvalid, self.m_axi.wvalid, self.m_axi.bready)
         m.d.comb += [
-            control.abort_request.eq(self.abort_request | self._dispatcher.abort_taken),
+            control.abort_request.eq(self._dispatcher.abort_taken),
             control.moves.eq(self.progress | (Cat(channels) & Cat(asked)).any()),
             control.waits.eq(self.waits | (self.commands.valid & ~self.commands.ready)),
             control.state.eq(self.status.as_value()),

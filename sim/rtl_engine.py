@@ -17,7 +17,7 @@ from tilewright.sim.run_result import RunResult, StopReason
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
-__all__ = ["Progress", "Simulation", "run_bare", "run_rtl"]
+__all__ = ["Progress", "Provoked", "Simulation", "run_bare", "run_rtl"]
 
 _MAIN_BYTES = 1 << 30
 """Default size of main memory; pages nobody writes cost nothing."""
@@ -27,6 +27,20 @@ Progress = Callable[[int, int | None], None]
 
 _MAC_STATES = ("idle", "setup", "waits for activations", "waits for weights", "waits for post-processing", "issues")
 _UNITS = ("load", "mac", "post", "store")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provoked:
+    """Faults that the simulator provokes: SLVERR for a burst, by number from 1 on, and ``stop_request`` in a cycle."""
+
+    fail_read: int = 0
+    fail_write: int = 0
+    stop_at: int | None = None
+
+    def options(self) -> list[str]:
+        """Return the simulator's options."""
+        found = ["--fail-read", str(self.fail_read), "--fail-write", str(self.fail_write)]
+        return found if self.stop_at is None else [*found, "--stop-at", str(self.stop_at)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,8 @@ class Simulation:
         The cycles that the waveform shows; all if there are none.
     progress
         See `Progress`.
+    provoked
+        Faults to provoke in the coprocessor.
     """
 
     images: Iterable[tuple[int, bytes | Path]] = ()
@@ -61,6 +77,7 @@ class Simulation:
     wave: Path | str | None = None
     wave_cycles: Sequence[range] = ()
     progress: Progress | None = None
+    provoked: Provoked | None = None
 
 
 _DEFAULT = Simulation()
@@ -98,6 +115,8 @@ def run_rtl(
     for window in windows:
         options += ["--window", *(str(int(value)) for value in
                                   (window.base, window.limit, window.readable, window.writable))]
+    if simulation.provoked is not None:
+        options += simulation.provoked.options()
     simulator = build_simulator(machine, tracing=simulation.wave is not None, activity=count_toggles)
     return _run(simulator, elf_path, options, simulation)
 
@@ -186,6 +205,7 @@ def _result(shown: dict[str, Any], dumps: tuple[bytes, ...], output: str) -> Run
         marks=tuple((number, cycle) for number, cycle in shown["marks"]),
         words_read=shown.get("words_read", 0),
         words_written=shown.get("words_written", 0),
+        bursts=(shown.get("read_bursts", 0), shown.get("write_bursts", 0)),
         activity=_activity(shown["status"]) if "status" in shown else "",
         toggles=tuple(dict(zip(ENERGY_BLOCKS, row, strict=True)) for row in shown["toggles"]),
         output=output,

@@ -49,6 +49,8 @@ class RunResult:
         Numbers that the program stored to the mark device.
     words_read, words_written : int
         Bus words that the coprocessor moved.
+    bursts : (int, int)
+        Bursts that it has read and written; counted by the RTL engine only.
     commands : int
         Commands that the host has sent; counted by the fast engine only.
     operands : tuple of OperandToggles
@@ -82,6 +84,7 @@ class RunResult:
     address: int = 0
     trap_cause: int = 0
     marks: tuple[tuple[int, int], ...] = ()
+    bursts: tuple[int, int] = (0, 0)
     activity: str = ""
     toggles: tuple[Mapping[str, int], ...] = ()
     output: str = ""

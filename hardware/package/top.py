@@ -30,7 +30,7 @@ _WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))
 _MEANINGS = {
     "clk": "clock; every register takes its rising edge",
     "rst": "reset with the bus, synchronous, active high; hold it for one cycle or more",
-    "abort_request": "reset of the coprocessor alone, once all that the bus has begun has ended; a pulse or longer",
+    "stop_request": "stops the coprocessor alone, as a fault does, until the abort instruction; a pulse or longer",
     "issue_valid": "the core offers an instruction in its ID stage",
     "issue_ready": "it is taken (or refused, see xif_issue_accept)",
     "issue_instr": "the instruction word",

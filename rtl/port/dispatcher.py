@@ -4,12 +4,13 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.isa.counts import COUNTS
 from tilewright.isa.encoding import Variant
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import Machine
 from tilewright.rtl.stream.commands import Command, CommandQueue, codes_of, is_command, views
 
-__all__ = ["QUEUED_UNITS", "Dispatcher", "belongs_to", "legal"]
+__all__ = ["QUEUED_UNITS", "Dispatcher", "belongs_to", "counts_zero", "legal"]
 
 QUEUED_UNITS = ("load", "mac", "post", "store")
 
@@ -37,6 +38,18 @@ def belongs_to(command: Command, unit: str, machine: Machine) -> Value:
     """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command`` and ``machine`` has it."""
     code = Cat(command.variant, command.funct3)
     return code.matches(*(funct3 << 3 | variant for funct3, variant in codes_of(unit, machine)))
+
+
+def counts_zero(command: Command, machine: Machine) -> Value:
+    """Return a value that is high if one of the counts of ``command`` is zero."""
+    zeros = []
+    for instruction, variant in variants_of(machine):
+        operands = dict.fromkeys(COUNTS.get((instruction.mnemonic, variant.name), ()))
+        rs1, rs2 = views(command, instruction.mnemonic, variant.name) if operands else (None, None)
+        for name in operands:
+            value = getattr(rs1 if name in {field.name for field in variant.rs1} else rs2, name)
+            zeros.append(is_command(command, instruction.mnemonic, variant.name) & (value == 0))
+    return Cat(zeros).any()
 
 
 class Dispatcher(wiring.Component):
@@ -72,6 +85,8 @@ class Dispatcher(wiring.Component):
         Queues empty and nothing busy, now and for ``QUIET_CYCLES`` cycles.
     taken : ``Out(1)``
         A command is taken in this cycle.
+    zero_count : ``Out(1)``, zero_code : ``Out(6)``
+        The command taken in the cycle before has a count of zero; its funct3 and variant.
     """
 
     QUIET_CYCLES = 4
@@ -91,6 +106,8 @@ class Dispatcher(wiring.Component):
             "abort_taken": Out(1),
             "idle": Out(1),
             "taken": Out(1),
+            "zero_count": Out(1),
+            "zero_code": Out(6),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -121,6 +138,10 @@ class Dispatcher(wiring.Component):
             self.commands.ready.eq(drops | (~self.hold & Cat(free).all() & (~fence | aborts | self.idle))),
             self.abort_taken.eq(self.commands.valid & aborts & ~drops & ~self.hold),
             self.taken.eq(self.commands.valid & self.commands.ready),
+        ]
+        m.d.sync += [
+            self.zero_count.eq(self.taken & ~drops & counts_zero(command, self.machine)),
+            self.zero_code.eq(Cat(command.variant, command.funct3)),
         ]
         with m.If(Cat(waiting).any() | self.busy | (self.taken & ~fence)):
             m.d.sync += quiet.eq(0)

@@ -64,8 +64,8 @@ module tilewright_soc #(
   input  logic [3:0]       window_readable,
   input  logic [3:0]       window_writable,
 
-  // Resets the coprocessor alone, once what the bus has begun has ended; tie it low where nobody needs it
-  input  logic        abort_request,
+  // Stops the coprocessor alone, as a fault does; tie it low where nobody needs it
+  input  logic        stop_request,
 
   output logic        fault,
   output logic [3:0]  fault_code,
@@ -102,7 +102,7 @@ module tilewright_soc #(
     .commit_valid(commit_valid), .commit_id(commit_id), .commit_kill(commit_kill),
     .result_valid(result_valid), .result_ready(result_ready), .result_id(result_id),
     .writeback(writeback), .result_rd(result_rd), .result_we(result_we), .result_data(result_data),
-    .abort_request(abort_request),
+    .stop_request(stop_request),
     .windows__0({window_writable[0], window_readable[0], window_limit[0], window_base[0]}),
     .windows__1({window_writable[1], window_readable[1], window_limit[1], window_base[1]}),
     .windows__2({window_writable[2], window_readable[2], window_limit[2], window_base[2]}),

@@ -77,7 +77,7 @@ async def start(dut, compiled: Compiled, contents: dict[int, bytes], size: int) 
     """Set the windows, fill the memory and reset."""
     Clock(dut.clk, 2, unit="ns").start()
     dut.commands__valid.value = 0
-    dut.abort_request.value = dut.waits.value = 0
+    dut.stop_request.value = dut.waits.value = 0
     for index in range(4):
         window = compiled.windows[index] if index < len(compiled.windows) else None
         value = window and window.base | window.limit << 32 | window.readable << 64 | window.writable << 65

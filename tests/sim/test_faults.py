@@ -62,12 +62,17 @@ STORES_TO = "tw_sta_set_row(4, 1, 4); tw_sta_set_source(4); tw_sta_set_target(4,
 OVERFLOWS = ("tw_sta_set_row(1, 1, 1); "
              "for (int i = 0; i < 64; ++i) tw_sta_linear(TW_STA_LINEAR_SIGNAL_RES_FREE, 0, 0, 1);")
 
+LOADS_NO_ROWS = "tw_lda_set_row(16, 4, 16); tw_lda_linear(0, 0x80000000u, 0, 0, 0);"
+LOADS_NO_BYTES = "tw_lda_set_row(0, 4, 16);"
+
 CAUSES = {
     "read outside": (LOADS_FROM.format(CLOSED), 1, CLOSED),
     "write outside": (STORES_TO.format(CLOSED), 2, CLOSED),
     "read error": (LOADS_FROM.format(ABSENT), 3, ABSENT),
     "write error": (STORES_TO.format(ABSENT), 4, ABSENT),
     "overflow": (OVERFLOWS, 5, RES_FREE),
+    "no rows": (LOADS_NO_ROWS, 7, 0),
+    "no bytes": (LOADS_NO_BYTES, 7, 5),
 }
 
 IMAGES = [(MAIN_BASE, bytes(range(64))), (MAIN_BASE + 0x800, struct.pack("<iI", 0, 1 << 23 | 23 << 24) * 2)]

@@ -45,7 +45,7 @@ module board_soc #(
     .m_axi_bid(1'b0), .m_axi_bresp(2'b00), .m_axi_bvalid(bvalid), .m_axi_bready(bready),
     .window_base(window_base), .window_limit(window_limit),
     .window_readable(window_readable), .window_writable(window_writable),
-    .abort_request(1'b0), .fault(fault), .fault_code(fault_code), .fault_address(fault_address),
+    .stop_request(1'b0), .fault(fault), .fault_code(fault_code), .fault_address(fault_address),
     .retired(), .pc(), .idle(), .progress(), .status()
   );
 

@@ -44,7 +44,7 @@ module testbench;
     .xif_issue_accept(issue_accept),
     .xif_commit_valid(state == COMMIT), .xif_commit_id(id), .xif_commit_kill(1'b0),
     .xif_result_valid(result_valid), .xif_result_ready(1'b1), .xif_result_id(result_id),
-    .xif_issue_writeback(), .xif_result_rd(), .xif_result_we(), .xif_result_data(), .abort_request(1'b0),
+    .xif_issue_writeback(), .xif_result_rd(), .xif_result_we(), .xif_result_data(), .stop_request(1'b0),
 {{WINDOWS}}
 {{BUS_PORTS}}
     .idle(idle), .fault(fault), .fault_code(fault_code), .fault_address(fault_address), .status(status),

@@ -14,11 +14,15 @@
 template <class Top, unsigned kBusBytes>
 class AxiMemory {
  public:
-  AxiMemory(Memory& memory, uint64_t latency_cycles, uint64_t bytes_per_cycle)
-      : memory_(memory), latency_(latency_cycles), rate_(bytes_per_cycle) {}
+  // SLVERR answers the read burst number `fail_read` and the write burst number `fail_write`, from 1 on.
+  AxiMemory(Memory& memory, uint64_t latency_cycles, uint64_t bytes_per_cycle, uint64_t fail_read, uint64_t fail_write)
+      : memory_(memory), latency_(latency_cycles), rate_(bytes_per_cycle), fail_read_(fail_read),
+        fail_write_(fail_write) {}
 
   uint64_t words_read() const { return words_read_; }
   uint64_t words_written() const { return words_written_; }
+  uint64_t read_bursts() const { return read_bursts_; }
+  uint64_t write_bursts() const { return write_bursts_; }
 
   // Sets the inputs of this cycle; they depend on earlier cycles only.
   void drive(Top& top, uint64_t cycle) {
@@ -38,7 +42,7 @@ class AxiMemory {
     top.m_axi_wready = !writes_.empty() && budget_ >= kBusBytes;
 
     top.m_axi_bvalid = !responses_.empty() && responses_.front().due <= cycle;
-    if (top.m_axi_bvalid) top.m_axi_bresp = responses_.front().error ? kDecodeError : 0;
+    if (top.m_axi_bvalid) top.m_axi_bresp = responses_.front().error;
   }
 
   // Takes what the outputs of this cycle say; returns whether a word or response moved.
@@ -62,31 +66,33 @@ class AxiMemory {
       moved = true;
       responses_.pop_front();
     }
-    if (top.m_axi_arvalid && top.m_axi_arready) reads_.push_back(burst(top.m_axi_araddr, top.m_axi_arlen, cycle));
-    if (top.m_axi_awvalid && top.m_axi_awready) writes_.push_back(burst(top.m_axi_awaddr, top.m_axi_awlen, cycle));
+    if (top.m_axi_arvalid && top.m_axi_arready)
+      reads_.push_back(burst(top.m_axi_araddr, top.m_axi_arlen, cycle, ++read_bursts_ == fail_read_));
+    if (top.m_axi_awvalid && top.m_axi_awready)
+      writes_.push_back(burst(top.m_axi_awaddr, top.m_axi_awlen, cycle, ++write_bursts_ == fail_write_));
     return moved;
   }
 
  private:
   static constexpr size_t kOutstanding = 32;
-  static constexpr unsigned kDecodeError = 3;
+  static constexpr unsigned kSlaveError = 2, kDecodeError = 3;
   struct Burst {
     uint32_t address;
     uint32_t beats;
     uint64_t due;
-    bool error;
+    unsigned error;  // the response
   };
 
-  Burst burst(uint32_t address, unsigned length, uint64_t cycle) {
+  Burst burst(uint32_t address, unsigned length, uint64_t cycle, bool fails) {
     const uint32_t beats = length + 1;
     const bool exists = in_main(address) && memory_.find(address, uint64_t{beats} * kBusBytes) != nullptr;
-    return {address, beats, cycle + latency_, !exists};
+    return {address, beats, cycle + latency_, !exists ? kDecodeError : fails ? kSlaveError : 0};
   }
 
   void offer_read(Top& top) {
     const Burst& burst = reads_.front();
     if (!burst.error) std::memcpy(&top.m_axi_rdata, memory_.find(burst.address, kBusBytes), kBusBytes);
-    top.m_axi_rresp = burst.error ? kDecodeError : 0;
+    top.m_axi_rresp = burst.error;
     top.m_axi_rlast = burst.beats == 1;
   }
 
@@ -111,5 +117,5 @@ class AxiMemory {
   uint64_t latency_, rate_, budget_ = 0;
   std::deque<Burst> reads_, writes_, responses_;
   bool read_offered_ = false, write_waits_ = false, last_was_read_ = false;
-  uint64_t words_read_ = 0, words_written_ = 0;
+  uint64_t words_read_ = 0, words_written_ = 0, read_bursts_ = 0, write_bursts_ = 0, fail_read_, fail_write_;
 };

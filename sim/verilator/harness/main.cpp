@@ -39,7 +39,7 @@ class Simulation {
         data_(memory_, options.zero_wait ? 1 : options.latency_cycles)
 #if BUS_BYTES
         ,
-        axi_(memory_, options.latency_cycles, options.bytes_per_cycle)
+        axi_(memory_, options.latency_cycles, options.bytes_per_cycle, options.fail_read, options.fail_write)
 #endif
   {
     memory_.load_elf(options.elf);
@@ -91,6 +91,8 @@ class Simulation {
                  top_.fault_address, unsigned{top_.status});
     std::fprintf(file.get(), ", \"words_read\": %" PRIu64 ", \"words_written\": %" PRIu64, axi_.words_read(),
                  axi_.words_written());
+    std::fprintf(file.get(), ", \"read_bursts\": %" PRIu64 ", \"write_bursts\": %" PRIu64, axi_.read_bursts(),
+                 axi_.write_bursts());
 #endif
     std::fprintf(file.get(), ", \"toggles\": [");
     const char* separator = "";
@@ -117,6 +119,7 @@ class Simulation {
     data_.drive(top_, cycle_);
 #if BUS_BYTES
     axi_.drive(top_, cycle_);
+    top_.stop_request = cycle_ == options_.stop_at;
 #endif
     step_clock();
     code_.sample(top_);

@@ -54,6 +54,9 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--latency-cycles") options.latency_cycles = arguments.number();
     else if (name == "--bytes-per-cycle") options.bytes_per_cycle = arguments.number();
     else if (name == "--zero-wait") options.zero_wait = true;
+    else if (name == "--fail-read") options.fail_read = arguments.number();
+    else if (name == "--fail-write") options.fail_write = arguments.number();
+    else if (name == "--stop-at") options.stop_at = arguments.number();
     else if (name == "--max-cycles") options.max_cycles = arguments.number();
     else if (name == "--no-progress-cycles") options.no_progress_cycles = arguments.number();
     else throw std::runtime_error("Option is not known: " + name);

@@ -40,6 +40,9 @@ struct Options {
   uint64_t latency_cycles = 20;                // --latency-cycles N
   uint64_t bytes_per_cycle = 8;                // --bytes-per-cycle N
   bool zero_wait = false;                      // --zero-wait: main memory is as fast as RAM to the core
+  uint64_t fail_read = 0;                      // --fail-read N: SLVERR for the Nth read burst, from 1 on
+  uint64_t fail_write = 0;                     // --fail-write N: for the Nth write burst
+  uint64_t stop_at = UINT64_MAX;               // --stop-at N: stop_request in this cycle
   uint64_t max_cycles = UINT64_MAX;            // --max-cycles N
   uint64_t no_progress_cycles = 1'000'000;     // --no-progress-cycles N
 

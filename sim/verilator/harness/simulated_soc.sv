@@ -52,6 +52,7 @@ module simulated_soc #(
   input  logic [3:0]       window_readable,
   input  logic [3:0]       window_writable,
 
+  input  logic        stop_request,
   output logic        fault,
   output logic [3:0]  fault_code,
   output logic [31:0] fault_address,
@@ -106,7 +107,6 @@ module simulated_soc #(
     .window_readable(window_readable_q), .window_writable(window_writable_q),
     .m_axi_arid(), .m_axi_arsize(), .m_axi_arburst(), .m_axi_arcache(), .m_axi_arprot(),
     .m_axi_awid(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_wlast(), .idle(),
-    .abort_request(1'b0),
     .*
   );
 `endif

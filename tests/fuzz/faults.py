@@ -1,0 +1,204 @@
+"""Faults on purpose, many of them, in RTL: ``python -m tests.fuzz.faults --count 2000 --seed 0``.
+
+Each run takes a program of random layers and one mishap: SLVERR for a burst, a stop from outside in some cycle, windows
+that are too small, a count of zero, a signal that never comes. The program aborts after a fault and runs once more.
+Every run must end with the right tensors, or with a fault that software has seen; a hang or wrong tensors without a
+fault is a failure, and makes the exit status 1.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.support.random_layers import random_layer
+from tests.support.side_by_side import side_by_side
+from tilewright.compiler.compile import Compiled, compile_layers
+from tilewright.compiler.emit.c import program_text
+from tilewright.compiler.emit.elf import compile_elf
+from tilewright.compiler.network.memory_map import tensor_bytes
+from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
+from tilewright.isa.counts import COUNTS
+from tilewright.isa.emit_c import header
+from tilewright.isa.machine import preset
+from tilewright.isa.memory import AddressWindow
+from tilewright.isa.program import Function, Issue, Loop, Program, Statement, affine
+from tilewright.sim.rtl_engine import Provoked, Simulation, run_rtl
+from tilewright.sim.run_result import RunResult, StopReason
+
+__all__ = ["MISHAPS", "Campaign", "main"]
+
+MACHINE = preset("nano")
+MISHAPS = ("read", "write", "stop", "window", "zero", "signal")
+RUNS_PER_PROGRAM = 40
+LAYERS = 3
+RECOVERED, REPORTED = 128, 192
+"""Exit codes, plus the fault's: the second run was without a fault; it was not."""
+
+MAIN = f"""
+int main(void)
+{{
+    int first = run_network();
+    if (first == 0)
+        return 0;
+    if (tw_sta_abort())
+        return {REPORTED} + first;
+    return run_network() ? {REPORTED} + first : {RECOVERED} + first;
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """A program, its memory before, and its tensors after an undisturbed run."""
+
+    compiled: Compiled
+    images: list[tuple[int, bytes]]
+    dumps: list[tuple[int, int]]
+    elf: Path
+    clean: RunResult
+
+
+class Campaign:
+    """Runs with mishaps, reproducible from ``seed``; ``verdicts`` counts how they ended, by mishap."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.rng = random.Random(seed)
+        self.seed = seed
+        self.folder = folder
+        self.verdicts: Counter[tuple[str, str]] = Counter()
+        self.failures: list[str] = []
+
+    def run(self, count: int) -> None:
+        """Do ``count`` runs."""
+        for number in range(count):
+            if number % RUNS_PER_PROGRAM == 0:
+                sample = self._sample(number)
+            mishap = MISHAPS[number % len(MISHAPS)]
+            verdict = self._one(sample, mishap)
+            self.verdicts[mishap, verdict] += 1
+            if verdict in ("hang", "silent"):
+                self.failures.append(f"run {number} of seed {self.seed}: {mishap}: {verdict}")
+
+    def _sample(self, number: int) -> _Sample:
+        numbers = np.random.default_rng([self.seed, number])
+        layers = []
+        while len(layers) < LAYERS:
+            layer = random_layer(numbers, longest=9, widest=20)
+            try:
+                plan_layer(layer, MACHINE)
+            except DoesNotFitError:
+                continue
+            layers.append(layer)
+        compiled = compile_layers(side_by_side(layers), MACHINE, keep_tensors=True)
+        images = [*compiled.images, *((compiled.memory.tensors[info.name], numbers.bytes(tensor_bytes(info)))
+                                      for info in compiled.network.inputs)]
+        dumps = [(address, tensor_bytes(info)) for info, address in compiled.tensors.values()]
+        elf = self._compile(compiled.program, "clean")
+        clean = run_rtl(MACHINE, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows).require_exit()
+        return _Sample(compiled, images, dumps, elf, clean)
+
+    def _compile(self, program: Program, name: str) -> Path:
+        (self.folder / "tilewright.h").write_text(header())
+        source, elf = self.folder / f"{name}.c", self.folder / f"{name}.elf"
+        source.write_text(program_text(program, name).replace("int main(void)", "static int run_network(void)") + MAIN)
+        compile_elf(source, elf)
+        return elf
+
+    def _one(self, sample: _Sample, mishap: str) -> str:
+        rng, elf, windows, provoked = self.rng, sample.elf, sample.compiled.windows, None
+        reads, writes = sample.clean.bursts
+        if mishap == "read":
+            provoked = Provoked(fail_read=rng.randint(1, reads))
+        elif mishap == "write":
+            provoked = Provoked(fail_write=rng.randint(1, writes))
+        elif mishap == "stop":
+            provoked = Provoked(stop_at=rng.randrange(sample.clean.cycles))
+        elif mishap == "window":
+            windows = _narrowed(rng, windows)
+        else:
+            change = _without_count if mishap == "zero" else _without_signal
+            elf = self._compile(_changed(rng, sample.compiled.program, change), "changed")
+        result = run_rtl(MACHINE, elf, Simulation(images=sample.images, dumps=sample.dumps, provoked=provoked,
+                                                  max_cycles=4 * sample.clean.cycles + 8 * MACHINE.watchdog_cycles),
+                         windows=windows)
+        return _verdict(result, right=result.dumps == sample.clean.dumps)
+
+
+def _verdict(result: RunResult, *, right: bool) -> str:
+    if result.stop_reason not in (StopReason.EXIT, StopReason.FAULT):
+        return "hang"
+    if result.exit_code >= REPORTED:
+        return "reported"
+    if not right:
+        return "silent"
+    return "recovered" if result.exit_code >= RECOVERED else "right"
+
+
+def _narrowed(rng: random.Random, windows: tuple[AddressWindow, ...]) -> tuple[AddressWindow, ...]:
+    """Return the windows, one of them ending earlier."""
+    index = rng.randrange(len(windows))
+    window = windows[index]
+    limit = rng.randrange(window.base + 1, window.limit)
+    return (*windows[:index], replace(window, limit=limit), *windows[index + 1:])
+
+
+def _without_count(issue: Issue, rng: random.Random) -> Issue | None:
+    """Return the issue with one of its counts zero; none if it has none."""
+    counts = COUNTS.get((issue.mnemonic, issue.variant))
+    return replace(issue, operands={**issue.operands, rng.choice(counts): affine(0)}) if counts else None
+
+
+def _without_signal(issue: Issue, rng: random.Random) -> Issue | None:
+    """Return the issue without one of its signals; none if it has none."""
+    signals = [flag for flag in issue.flags if flag.startswith("signal_")]
+    gone = rng.choice(signals) if signals else None
+    return replace(issue, flags=tuple(flag for flag in issue.flags if flag != gone)) if gone else None
+
+
+def _changed(rng: random.Random, program: Program, change) -> Program:
+    """Return the program with ``change`` applied to one of the issues that it applies to."""
+    chosen = rng.choice([issue for function in program.functions for issue in _issues(function.body)
+                         if change(issue, random.Random(0)) is not None])
+    return Program(tuple(replace(function, body=_replaced(function, chosen, change(chosen, rng)))
+                         for function in program.functions))
+
+
+def _issues(body: tuple[Statement, ...]) -> list[Issue]:
+    found: list[Issue] = []
+    for each in body:
+        found += _issues(each.body) if isinstance(each, Loop) else [each] if isinstance(each, Issue) else []
+    return found
+
+
+def _replaced(body: Function | Loop, old: Issue, new: Issue) -> tuple[Statement, ...]:
+    return tuple(new if each is old else
+                 replace(each, body=_replaced(each, old, new)) if isinstance(each, Loop) else each
+                 for each in body.body)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a campaign and print how its runs ended; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        campaign = Campaign(options.seed, Path(folder))
+        campaign.run(options.count)
+    for (mishap, verdict), count in sorted(campaign.verdicts.items()):
+        print(f"{mishap:8} {verdict:10} {count:6}")
+    print(f"{options.count} runs in {time.monotonic() - began:.0f} s, {len(campaign.failures)} hung or silently wrong")
+    print(*campaign.failures, sep="\n")
+    return 1 if campaign.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
