@@ -11,6 +11,7 @@ from amaranth.sim import Simulator
 from tests.support.streams import get_all, put, put_all, simulate
 from tilewright.isa.assembler import command as make
 from tilewright.isa.assembler import decode_variant
+from tilewright.isa.counts import COUNTS, zero_count
 from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, EncodingError
 from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import UNITS, preset
@@ -183,3 +184,19 @@ def test_fence_is_the_only_command_of_the_host():
     hosts = [(i.mnemonic, v.name) for i in INSTRUCTIONS for v in i.variants if v.unit == "host"]
     assert hosts == [("sta", "fence")]
     assert BY_MNEMONIC["sta"].variant("fence").flags == (None,) * 4
+
+
+@pytest.mark.parametrize(("mnemonic", "variant"), COUNTS)
+def test_a_count_of_zero_is_told_and_no_other(mnemonic, variant):
+    dut, whole = Dispatcher(preset("base")), dict.fromkeys(COUNTS[mnemonic, variant], 1)
+
+    async def check(ctx):
+        ctx.set(dut.commands.valid, 1)
+        for zero in (None, *whole):
+            made = make(mnemonic, variant, **(whole | ({zero: 0} if zero else {})))
+            ctx.set(dut.commands.payload, hardware(made))
+            await ctx.tick()
+            assert bool(ctx.get(dut.zero_count)) == (zero is not None)
+            assert zero_count(made) == (ctx.get(dut.zero_code) if zero else None)
+
+    simulate(dut, check)
