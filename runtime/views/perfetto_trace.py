@@ -14,6 +14,7 @@ from tilewright.compiler.emit.c_lines import command_lines
 from tilewright.errors import InputError
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.command_form import form_of
+from tilewright.isa.extension import extension_of
 from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
@@ -103,9 +104,10 @@ class _Trace:
 
     def commands(self) -> Iterator[Event]:
         """Yield the slices of the units: fields of each command, and its line of model.c."""
-        text = program_text(self.job.program, self.job.name)
-        lines, source = list(command_lines(self.job.program, text)), text.splitlines()
-        encoded = [command for _, command in self.job.program.commands()]
+        program, extension = self.job.program, extension_of(self.job.machine)
+        text = program_text(program, self.job.name, extension)
+        lines, source = list(command_lines(program, text, extension)), text.splitlines()
+        encoded = [command for _, command in program.commands()]
         for each in slices(self.job, self.times):
             args: dict[str, Any] = {"layer": self._layer_name(each.function)}
             if each.number >= 0:

@@ -74,7 +74,7 @@ def test_commands_say_their_fields_and_their_line_of_the_source(events):
     for each in found:
         number, _, text = each["args"]["model.c"].partition(": ")
         assert int(number) > 0
-        assert text.startswith(f"tw_{each['name'].replace('.', '_')}(")
+        assert f"tw_{each['name'].replace('.', '_')}(" in text
         assert "flags" in each["args"]
 
 
