@@ -1,0 +1,105 @@
+"""The sums of the tiles in flight, and behind them those that post-processing has not read yet."""
+
+from amaranth import Cat, Module, Mux, Shape, Signal, Value
+from amaranth.lib.data import ArrayLayout
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out
+
+from tilewright.rtl.array.lane import DEPTH, Slot
+
+__all__ = ["Accumulators", "SlotStages"]
+
+
+class SlotStages:
+    """A slot on its way through a lane: ``slots[n]`` is as it stands n cycles after it came, ``valid[n]`` beside it.
+
+    Parameters
+    ----------
+    m : Module
+        Gets the registers.
+    valid : Value
+    slot : Slot
+    count : int
+        Stages behind the first.
+    """
+
+    def __init__(self, m: Module, valid: Value, slot: Slot, count: int) -> None:
+        self.valid, self.slots = [valid], [slot]
+        for number in range(1, count + 1):
+            self.valid.append(Signal(name=f"valid_{number}"))
+            self.slots.append(Signal(Slot, name=f"slot_{number}", reset_less=True))
+            m.d.sync += self.valid[number].eq(self.valid[number - 1])
+            with m.If(self.valid[number - 1]):
+                m.d.sync += self.slots[number].eq(self.slots[number - 1])
+
+    def present(self, stage: int) -> Value:
+        """Return whether there is a tile in ``stage``."""
+        return self.valid[stage] & self.slots[stage].present
+
+
+class Accumulators(Component):
+    """Add a slot's values to its tile's sums, in the cycle in which they come; finished sums can be read in the next.
+
+    Finished sums lie `DEPTH` / ``tiles`` tile groups deep, in turn, and are read without delay. Sums wrap.
+
+    Parameters
+    ----------
+    tiles : int
+        Tiles in flight.
+    count : int
+        Sums of a tile.
+    value, total : Shape
+        Of what is added, and of the sums.
+
+    Members
+    -------
+    valid : ``In(1)``
+    slot : ``In(Slot)``
+    values : ``In(ArrayLayout(value, count))``
+    complete : ``Out(1)``
+        High in the cycle in which a group's sums can first be read.
+    address : ``In(4)``
+        Tile, and above it the group's number modulo `DEPTH` / ``tiles``.
+    sums : ``Out(ArrayLayout(total, count))``
+    """
+
+    def __init__(self, tiles: int, count: int, value: Shape, total: Shape) -> None:
+        self.tile_bits = (tiles - 1).bit_length()
+        self.count = count
+        self.total = total
+        super().__init__({
+            "valid": In(1),
+            "slot": In(Slot),
+            "values": In(ArrayLayout(value, count)),
+            "complete": Out(1),
+            "address": In(4),
+            "sums": Out(ArrayLayout(total, count)),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        slot = self.slot
+        present, complete = self.valid & slot.present, self.valid & slot.complete
+        group = Signal(4 - self.tile_bits)
+        m.d.sync += self.complete.eq(complete)
+        with m.If(complete):
+            m.d.sync += group.eq(group + 1)
+        for k in range(self.count):
+            m.submodules[f"running_{k}"] = running = Memory(shape=self.total, depth=DEPTH, init=[])
+            m.submodules[f"finished_{k}"] = finished = Memory(shape=self.total, depth=DEPTH, init=[])
+            old, new = running.read_port(domain="comb"), running.write_port()
+            result, waiting = finished.write_port(), finished.read_port(domain="comb")
+            total = Signal(self.total, name=f"total_{k}")
+            m.d.comb += [
+                old.addr.eq(slot.tile),
+                total.eq(Mux(slot.clear, 0, old.data) + self.values[k]),
+                new.addr.eq(slot.tile),
+                new.data.eq(total),
+                new.en.eq(present & ~slot.finish),
+                result.addr.eq(Cat(slot.tile[:self.tile_bits], group)),
+                result.data.eq(total),
+                result.en.eq(present & slot.finish),
+                waiting.addr.eq(self.address),
+                self.sums[k].eq(waiting.data),
+            ]
+        return m
