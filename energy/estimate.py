@@ -16,6 +16,7 @@ from typing import Any
 
 from tilewright.energy.prices import Price, Range, TechnologyEntry, TechnologyError, number, read_entry, scale_entry
 from tilewright.energy.sram import Sram, read_sram
+from tilewright.errors import nearest
 
 FOLDER = Path(__file__).parent / "technology"
 PICO_TO_MICRO = 1e-6
@@ -88,7 +89,8 @@ class Technology:
             return cls.parse(_text_of(Path(name)), dram)
         if name not in technologies():
             raise TechnologyError(f"Technology must be one of {', '.join(technologies())}, or a file like those of "
-                                  f"energy/technology, which ends in .toml, not {name!r}")
+                                  f"energy/technology, which ends in .toml, not {name!r}"
+                                  f"{nearest(name, technologies())}")
         return cls.parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"), dram)
 
     @classmethod

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo
-from tilewright.errors import InputError
+from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
 from tilewright.runtime.quantise.quantised_model import Quantised, RangesOrigin, facts_of, quantised_here
@@ -130,7 +130,8 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
         return ModelSource(builtin(name))
     if name not in LARGE:
         if not Path(name).is_file():
-            raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}")
+            raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}"
+                             f"{nearest(name, NAMES)}")
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have letters of the locale's encoding, which {name!r} has not; set "
                              f"LC_ALL=C.UTF-8, or rename the file")

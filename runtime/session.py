@@ -7,8 +7,10 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.emit.artefact import load_artefact
@@ -37,14 +39,24 @@ from tilewright.tools.progress import Silence, Steps
 
 __all__ = ["InferenceSession"]
 
+_ONNX_RUNTIME = {"sess_options", "providers", "provider_options"}
+"""Arguments of ONNX Runtime's session that mean nothing here."""
+
+
+class ModelProto(Protocol):
+    """An ``onnx.ModelProto``, of which the bytes are wanted."""
+
+    def SerializeToString(self) -> bytes: ...
+
 
 class InferenceSession:
     """A model on a machine.
 
     Parameters
     ----------
-    model : path
-        An ONNX file (int8, QDQ or QOperator, or float), or a folder that ``tilewright compile`` wrote.
+    model : path, bytes or ModelProto
+        An ONNX file (int8, QDQ or QOperator, or float) or what such a file holds; or a folder that ``tilewright
+        compile`` wrote.
     machine : str, Machine or Design, optional
         Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes, such as
         ``base,extension=prelu.py`` (docs/extensions.md; the file is executed). ``base`` if None.
@@ -63,6 +75,8 @@ class InferenceSession:
     calibrate : path, ndarray or mapping of str to ndarray, optional
         Samples to quantise a float model with, or what is float of a model quantised in part: a file as ``--calibrate``
         takes it, or float32 arrays whose first axis counts samples. Without it the core computes such a model in float.
+    sess_options, providers, provider_options : optional
+        ONNX Runtime's: taken so that a program may give either session the same arguments, and of no effect.
 
     Warns
     -----
@@ -75,11 +89,17 @@ class InferenceSession:
         If the model is invalid or not supported; see `compiler.errors`.
     InputError
         If machine, engine or technology are unknown.
+    TypeError
+        If there is no such argument.
     """
 
-    def __init__(self, model: str | Path, machine: str | Machine | Design | None = None, engine: EngineName = "fast", *,
+    def __init__(self, model: str | Path | bytes | ModelProto, machine: str | Machine | Design | None = None,
+                 engine: EngineName = "fast", *,
                  memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
-                 run_options: RunOptions = DEFAULT_RUN, calibrate: Samples | None = None) -> None:
+                 run_options: RunOptions = DEFAULT_RUN, calibrate: Samples | None = None,
+                 **onnx_runtime: object) -> None:
+        if unknown := sorted(set(onnx_runtime) - _ONNX_RUNTIME):
+            raise TypeError(f"InferenceSession has no argument {unknown[0]!r}")
         if engine not in ENGINES:
             raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
         if run_options.count_toggles and engine != "rtl":
@@ -93,7 +113,8 @@ class InferenceSession:
         self._operands: tuple[OperandToggles, ...] = ()
         self._explanation: Explanation | None = None
         self._times: CommandTimes | None = None
-        self._job = self._load(_file(Path(model), calibrate, run_options.steps), design, keep_tensors, options)
+        path = Path(model) if isinstance(model, str | Path) else self._written(model)
+        self._job = self._load(_file(path, calibrate, run_options.steps), design, keep_tensors, options)
         self._memory = memory or run_options.memory or (design and design.memory) \
             or MemoryTiming.default(self._job.machine)
         self._inputs = node_args(self._job.inputs)
@@ -186,8 +207,8 @@ class InferenceSession:
         """Tensors of the last run, int8 of shape (channels, height, width): the outputs, and all that were kept."""
         return dict(self._tensors)
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray],
-            *, wave: Path | None = None) -> list[np.ndarray]:
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike],
+            run_options: object = None, *, wave: Path | None = None) -> list[np.ndarray]:
         """Return the outputs of those names, or all, for inputs by name.
 
         Float inputs are quantised and outputs dequantised as ONNX Runtime does.
@@ -196,6 +217,9 @@ class InferenceSession:
         ----------
         output_names : sequence of str, optional
         input_feed : mapping of str to ndarray
+            Or lists of numbers, which take the dtype of the input.
+        run_options : optional
+            ONNX Runtime's, of no effect.
         wave : Path, optional
             File for the waveforms of engine ``rtl``.
 
@@ -207,6 +231,7 @@ class InferenceSession:
             If the program does not end as it must.
         """
         known = [output.name for output in self._outputs]
+        del run_options
         names = known if output_names is None else list(output_names)
         if unknown := [name for name in names if name not in known]:
             raise InputError(f"Outputs must be of {', '.join(known)}, not {unknown[0]!r}")
@@ -214,8 +239,9 @@ class InferenceSession:
             raise InputError(f"Engine must be rtl to write waveforms, not {self._engine!r}")
         job = self._job
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
-        check_inputs(input_feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
-        tensors = {info.name: quantise_input(info, np.asarray(input_feed[node_arg(info).name])) for info in job.inputs}
+        feed = {name: _array(values, self._inputs, name) for name, values in input_feed.items()}
+        check_inputs(feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
+        tensors = {info.name: quantise_input(info, feed[node_arg(info).name]) for info in job.inputs}
         execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave,
                             count_toggles=self._run_options.count_toggles, steps=self._run_options.steps)
         self._tensors = execution.tensors
@@ -244,9 +270,26 @@ class InferenceSession:
             _warn(compiled)
         if self._engine == "fast":
             return job_of_compiled(compiled, model.stem)
+        return job_of_artefact(emit_artefact(compiled, model, self._folder() / model.stem))
+
+    def _written(self, model: bytes | ModelProto) -> Path:
+        """Return a file that holds a model of this process, as long as the session lives."""
+        file = self._folder() / "model.onnx"
+        file.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        return file
+
+    def _folder(self) -> Path:
+        """Return a new folder that goes with the session."""
         folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        return job_of_artefact(emit_artefact(compiled, model, folder / model.stem))
+        return folder
+
+
+def _array(values: npt.ArrayLike, arguments: Sequence[NodeArg], name: str) -> np.ndarray:
+    """Return what was given for an input: as it is if an array, else with the input's dtype."""
+    if isinstance(values, np.ndarray):
+        return values
+    return np.asarray(values, next((each.dtype for each in arguments if each.name == name), None))
 
 
 def _file(model: Path, calibrate: Samples | None, steps: Steps) -> Path:

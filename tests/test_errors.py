@@ -70,3 +70,8 @@ def test_importing_the_package_loads_nothing_but_the_version():
     code = "import sys, tilewright; print(sorted(name for name in sys.modules if name.startswith('tilewright')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "['tilewright', 'tilewright._version']"
+
+
+def test_a_word_that_is_like_one_that_is_known_is_told_so():
+    assert errors.nearest("resnet18_32", ["resnet18-32", "vgg16-32"]) == "; resnet18-32 is near"
+    assert errors.nearest("quux", ["resnet18-32", "vgg16-32"]) == ""

@@ -13,7 +13,25 @@ The message of each is one sentence without a full stop. Packages derive narrowe
 may import it.
 """
 
-__all__ = ["CompileError", "Error", "FloatOnCoreWarning", "InputError", "InternalError", "SimulationError", "ToolError"]
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "CompileError", "Error", "FloatOnCoreWarning", "InputError", "InternalError", "SimulationError", "ToolError",
+    "nearest",
+]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that refuses ``word``: which known one may be meant; empty if none is like it.
+
+    Examples
+    --------
+    >>> nearest("resnet18_32", ["resnet18-32", "vgg16-32"])
+    '; resnet18-32 is near'
+    """
+    close = get_close_matches(word, list(known), 1)
+    return f"; {close[0]} is near" if close else ""
 
 
 class Error(Exception):

@@ -4,9 +4,8 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from tilewright.errors import InputError
+from tilewright.errors import InputError, nearest
 
 __all__ = ["Limit", "LimitError", "limit_of"]
 
@@ -63,9 +62,7 @@ def limit_of(text: str, measures: Collection[str]) -> Limit:
         raise LimitError(f"Limit must be a measure, <= or >=, and a number, such as mult18<=156, not {text!r}")
     name, bound = match[1].lower(), float(match[3]) * _UNITS[match[4]]
     if name not in measures:
-        near = get_close_matches(name, measures, 1)
-        raise LimitError(f"Limit must be of one of {', '.join(measures)}, not {match[1]!r}"
-                         f"{f'; {near[0]} is near' if near else ''}")
+        raise LimitError(f"Limit must be of one of {', '.join(measures)}, not {match[1]!r}{nearest(name, measures)}")
     if not math.isfinite(bound):
         raise LimitError(f"Limit must have a finite bound, not {match[3]!r}")
     return Limit(name, _SIGNS[match[2]], bound)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tilewright.errors import nearest
+
 __all__ = ["ECP5_SYNTHESIS", "TARGETS", "Fpga", "StandardCells", "Target", "target_named"]
 
 
@@ -162,5 +164,5 @@ def target_named(name: str) -> Target:
         If there is none; the message lists those there are.
     """
     if name not in TARGETS:
-        raise ValueError(f"Target must be one of {', '.join(TARGETS)}, not {name!r}")
+        raise ValueError(f"Target must be one of {', '.join(TARGETS)}, not {name!r}{nearest(name, TARGETS)}")
     return TARGETS[name]

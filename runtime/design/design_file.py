@@ -29,7 +29,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +36,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
+from tilewright.errors import nearest
 from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
@@ -204,5 +204,4 @@ def _listed(place: tuple[int | str, ...]) -> str:
 
 
 def _meant(key: str, place: tuple[int | str, ...]) -> str:
-    close = get_close_matches(key.rpartition(".")[2], _keys(place[:-1]), 1)
-    return f"; {close[0]} is near" if close else ""
+    return nearest(key.rpartition(".")[2], _keys(place[:-1]))

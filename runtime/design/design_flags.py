@@ -14,9 +14,9 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 
+from tilewright.errors import nearest
 from tilewright.isa.extension import extended, extension_of, load_extension
 from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, PRESETS, UNITS, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
@@ -73,7 +73,7 @@ def _stated(text: str) -> Design:
         design = read_design(Path(first))
     else:
         raise DesignError(f"Machine must be one of {', '.join(PRESETS)}, a design file (.toml), or one of these with "
-                          f"changes, such as base,lanes=8, not {first!r}")
+                          f"changes, such as base,lanes=8, not {first!r}{nearest(first, PRESETS)}")
     if not rest:
         return design
     return replace(design, machine=_changed(design.machine, first, rest))
@@ -173,9 +173,7 @@ def _pairs(what: str, parts: list[str], keys: dict[str, str],
         if not equals:
             raise DesignError(f"{what} must be changed as key=number, such as {next(iter(keys))}=8, not {part!r}")
         if key not in keys:
-            near = get_close_matches(key, keys, 1)
-            raise DesignError(f"{what} has no {key!r}, but {', '.join(keys)}"
-                              f"{f'; {near[0]} is near' if near else ''}")
+            raise DesignError(f"{what} has no {key!r}, but {', '.join(keys)}{nearest(key, keys)}")
         read = (readers or {}).get(key, _number)
         value = read(f"{what} {key}", number)
         if keys[key] in found:

@@ -10,7 +10,7 @@ from tilewright.energy.imported_power import read_power
 
 SENTENCES = {
     (f"TechnologyError: Technology must be one of {', '.join(technologies())}, or a file like those of "
-     "energy/technology, which ends in .toml, not 'generic7'"):
+     "energy/technology, which ends in .toml, not 'generic7'; generic45 is near"):
         lambda: Technology.load("generic7"),
     "InputError: Power report '/none.rpt' cannot be read: No such file or directory":
         lambda: read_power(Path("/none.rpt")),

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import onnx
 import pytest
 
 import tilewright
@@ -29,6 +30,20 @@ def test_logits_are_onnx_runtimes(model):
         (ours,), (theirs,) = session.run(None, {"image": image}), reference.run(None, {"image": image})
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_model_may_be_bytes_or_a_proto_and_an_input_a_list():
+    model = onnx.load(builtin("lenet5"))
+    for given in (model, model.SerializeToString()):
+        ours = InferenceSession(given, providers=["CPUExecutionProvider"], sess_options=None)
+        (logits,) = ours.run(None, {"image": IMAGES[:1].tolist()}, None)
+        (expected,) = onnx_session(builtin("lenet5")).run(None, {"image": IMAGES[:1]})
+        np.testing.assert_array_equal(logits, expected)
+
+
+def test_arguments_that_neither_session_has_are_refused():
+    with pytest.raises(TypeError, match="provider"):
+        InferenceSession(builtin("lenet5"), provider=["CPUExecutionProvider"])
 
 
 @pytest.mark.parametrize("form", ["qdq", "qoperator"])
