@@ -8,8 +8,10 @@ import tomllib
 from dataclasses import fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from tilewright.energy.register_fit import predicted_registers
+from tilewright.energy.unit_registers import saved_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.extension import ExtendedMachine
 from tilewright.isa.machine import PRESETS, UNITS, Machine
@@ -18,6 +20,7 @@ from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers,
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
 
 _TABLE = Path(__file__).with_name("registers.toml")
+_FITTED_ARRAYS = ("plain", "winograd")
 
 CORE_REGISTERS = {HOST_CORE: 2388, XPULP_CORE: 2479}
 """Flip-flops of the cores as simulated, register files included; of CV32E40P's performance counters one of 32."""
@@ -30,17 +33,20 @@ _HEAD = """\
 def registers_of(machine: Machine) -> dict[str, int]:
     """Return the flip-flops of each block of `sim.verilog.energy_blocks.ENERGY_BLOCKS`, in bits.
 
-    Those of a machine like no preset are predicted, as counting them takes an elaboration of up to two minutes. If it
-    leaves out units, they are counted: the fit has seen whole machines only. Those of an extension are counted too:
-    they belong to post-processing.
+    Those of a machine like no preset are predicted, as counting them takes an elaboration of up to two minutes. They
+    are counted if its array is of a kind that was never fitted. Those of an extension are counted too: they belong to
+    post-processing.
     """
     if isinstance(machine, ExtendedMachine):
-        found = registers_of(Machine(**{each.name: getattr(machine, each.name) for each in fields(Machine)}))
-        return found | {"post_processing": found["post_processing"] + _counted_extension(machine)}
-    for name, each in PRESETS.items():
-        if replace(machine, name=name) == each:
-            return dict(_table()[name])
-    return predicted_registers(machine) if _whole(machine) else dict(_counted(replace(machine, name="")))
+        bare = registers_of(Machine(**{each.name: getattr(machine, each.name) for each in fields(Machine)}))
+        return bare | {"post_processing": bare["post_processing"] + _counted_extension(machine)}
+    if machine.array not in _FITTED_ARRAYS:
+        return dict(_counted(replace(machine, name="")))
+    whole = _whole(machine)
+    found = next((_table()[name] for name, each in PRESETS.items() if replace(whole, name=name) == each), None)
+    registers = dict(found or predicted_registers(whole))
+    saved = saved_registers(machine, registers)
+    return {block: count - saved[block] for block, count in registers.items()}
 
 
 def count_fresh(machine: Machine) -> dict[str, int]:
@@ -51,8 +57,10 @@ def count_fresh(machine: Machine) -> dict[str, int]:
     return count_registers(coprocessor_rtlil(machine))
 
 
-def _whole(machine: Machine) -> bool:
-    return machine.winograd and all(getattr(machine, unit) for unit in UNITS)
+def _whole(machine: Machine) -> Machine:
+    """Return the machine with all units, and the array of the presets."""
+    units: dict[str, Any] = dict.fromkeys(UNITS, True)
+    return replace(machine, array="winograd", **units)
 
 
 @lru_cache(maxsize=256)

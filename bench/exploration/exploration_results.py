@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,17 +12,20 @@ from typing import Any
 from tilewright._version import __version__
 from tilewright.bench.exploration.area_prediction import AreaTarget
 from tilewright.bench.exploration.design_cost import measures_of
-from tilewright.bench.exploration.exploration_study import FinishedTrial, StudySetup
+from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial, StudySetup
 from tilewright.bench.exploration.space import MACHINE_KEYS, Choice, Value
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_text import design_text
 from tilewright.tools.files import write_file
 
-__all__ = ["DESIGNS", "FRONT", "TRIALS", "design_of_trial", "front_json", "parameters_of", "point_name", "trials_csv",
-           "write_results"]
+__all__ = ["DESIGNS", "FRONT", "TRIALS", "RunningTable", "design_of_trial", "front_json", "parameters_of", "point_name",
+           "trials_csv", "write_results"]
 
 TRIALS, FRONT, DESIGNS = "trials.csv", "front.json", "designs"
 """Names in an exploration's folder."""
+
+_SECONDS = 10.0
+"""Between two tables of an exploration that runs."""
 
 
 def point_name(setup: StudySetup, number: int) -> str:
@@ -64,6 +68,28 @@ def trials_csv(setup: StudySetup, trials: Sequence[FinishedTrial], front: Sequen
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
+
+
+class RunningTable:
+    """The table of trials, written again while an exploration runs, so that a killed one leaves what it found.
+
+    Parameters
+    ----------
+    folder : Path
+    study : ExplorationStudy
+    """
+
+    def __init__(self, folder: Path, study: ExplorationStudy) -> None:
+        self._path, self._study = folder / TRIALS, study
+        self._written = float("-inf")
+
+    def finished(self) -> None:
+        """Write the table unless it has been written some seconds ago."""
+        if time.monotonic() - self._written < _SECONDS:
+            return
+        with self._study.turn("writing"):
+            write_file(self._path, trials_csv(self._study.setup, self._study.finished(), self._study.front()).encode())
+        self._written = time.monotonic()
 
 
 def front_json(setup: StudySetup, trials: Sequence[FinishedTrial], front: Sequence[FinishedTrial],

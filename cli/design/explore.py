@@ -15,7 +15,7 @@ from tilewright.models import NAMES
 
 if TYPE_CHECKING:
     from tilewright.bench.exploration.design_cost import Evaluator
-    from tilewright.bench.exploration.exploration_study import ExplorationStudy
+    from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial
     from tilewright.bench.exploration.local_workers import Workers
 
 __all__ = ["SearchOptions", "VerifyOptions", "WorkerOptions", "explore", "register"]
@@ -87,7 +87,7 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     """Search a space of designs for those that no other beats, in cycles, time, energy or area.
 
     Cycles and energy are predicted without values, area without synthesis; points of the front are then measured. The
-    folder has trials.csv, front.json, designs/*.toml and Optuna's storage, study.journal.
+    folder has trials.csv, front.json, explore.html, designs/*.toml and Optuna's storage, study.journal.
     """
     if workers.ray is not None and workers.jobs is not None:
         raise InputError("Options --ray and --jobs exclude each other: a cluster knows its processors")
@@ -102,15 +102,17 @@ def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     output.mkdir(parents=True, exist_ok=True)
     study = ExplorationStudy(output, setup)
     try:
-        _search(study, evaluator, search.trials, workers)
+        _search(study, evaluator, output, search.trials, workers)
         _report(study, evaluator, output, verification.most)
     finally:
         study.close()
 
 
-def _search(study: "ExplorationStudy", evaluator: "Evaluator", trials: int, options: WorkerOptions) -> None:
+def _search(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, trials: int, options: WorkerOptions
+            ) -> None:
     """Let workers evaluate designs until there are as many trials as wanted."""
     from tilewright.bench.exploration.exploration import explore as run
+    from tilewright.bench.exploration.exploration_results import RunningTable
     from tilewright.cli.tables.exploration_progress import ExplorationProgress
 
     done = study.finished()
@@ -118,9 +120,15 @@ def _search(study: "ExplorationStudy", evaluator: "Evaluator", trials: int, opti
     if len(done) >= trials:
         return
     workers = _workers(evaluator, min(trials - len(done), options.jobs or os.cpu_count() or 1), options.ray)
+    table = RunningTable(output, study)
+
+    def show(trial: "FinishedTrial") -> None:
+        progress.finished(trial)
+        table.finished()
+
     try:
         with progress.shown():
-            run(study, workers, trials, progress.finished)
+            run(study, workers, trials, show)
     finally:
         workers.close()
 
@@ -141,17 +149,21 @@ def _workers(evaluator: "Evaluator", jobs: int, address: str | None) -> "Workers
 def _report(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, most: int) -> None:
     """Verify the front, write the results and show it."""
     from tilewright.bench.exploration.exploration_results import front_json, write_results
+    from tilewright.bench.exploration.explore_page import explore_page
     from tilewright.bench.exploration.verification import verify
     from tilewright.cli.tables.exploration_progress import front_table
     from tilewright.cli.tables.text import console
+    from tilewright.tools.files import write_file
     from tilewright.tools.progress import Steps
 
-    trials, front = study.finished(), study.front()
+    trials, front, importances = study.finished(), study.front(), study.importances()
 
     def write(verified: dict[int, dict[str, Any]]) -> dict[str, Any]:
         content = front_json(study.setup, trials, front, verified, shlex.join(["tilewright", *sys.argv[1:]]))
         with study.turn("writing"):
             write_results(output, study.setup, trials, content, front)
+            page = explore_page(study.setup, trials, content, importances)
+            write_file(output / "explore.html", page.encode())
         return content
 
     content = write({})

@@ -1,7 +1,7 @@
 """Synthesises the machines that the area model is fitted to: ``python -m tilewright.hardware.area_model.measure_area``.
 
 Each result is added to ``measured.json`` as soon as it is there, so that a stopped run goes on where it was; a machine
-and target that the file has already are not synthesised again.
+and target that the file has already are not synthesised again. The smallest machines come first.
 """
 
 import argparse
@@ -44,9 +44,10 @@ def main() -> None:
     parser.add_argument("--targets", default="ecp5-85k,sky130,osu018")
     parser.add_argument("--most-lanes", type=int, default=16, help="leave machines with more lanes out")
     given = parser.parse_args()
+    smallest_first = sorted(designs(given.designs), key=lambda each: (each.lanes * each.post_lanes, each.bus_bytes))
     for target in given.targets.split(","):
         known = [replace(each.machine, name="") for each in load_measured(target)]
-        for machine in designs(given.designs):
+        for machine in smallest_first:
             if machine.lanes <= given.most_lanes and replace(machine, name="") not in known:
                 _add(measured_row(machine, target, Steps()))
 

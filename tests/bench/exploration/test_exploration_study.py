@@ -5,7 +5,7 @@ import pytest
 from tests.bench.exploration.synthetic import FormulaWorkers, setup_for, space_of
 from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration import TRIES, explore
-from tilewright.bench.exploration.exploration_results import trials_csv
+from tilewright.bench.exploration.exploration_results import TRIALS, RunningTable, trials_csv
 from tilewright.bench.exploration.exploration_study import ExplorationStudy
 from tilewright.bench.exploration.sampling import SAMPLERS
 from tilewright.errors import InputError
@@ -130,3 +130,15 @@ def test_importances_are_of_every_objective(tmp_path):
     found = run(tmp_path, setup_for(LARGE), 40).importances()
     assert found.keys() == {"cycles", "area"}
     assert set(found["cycles"]) == set(LARGE.axes)
+
+
+def test_the_table_is_there_while_the_exploration_runs(tmp_path):
+    study = ExplorationStudy(tmp_path, setup_for(LARGE))
+    table, lines = RunningTable(tmp_path, study), []
+
+    def show(_):
+        table.finished()
+        lines.append(len((tmp_path / TRIALS).read_text(encoding="utf-8").splitlines()))
+
+    explore(study, FormulaWorkers(), 6, show)
+    assert lines[0] >= 2
