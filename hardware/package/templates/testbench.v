@@ -30,6 +30,9 @@ module testbench;
   wire [95:0] command = commands[index];
   wire        issue_ready, issue_accept, result_valid;
   wire [3:0]  result_id;
+  wire        issue_writeback, result_we;
+  wire [4:0]  result_rd;
+  wire [31:0] result_data;
 
   // What stands on the memory bus.
   wire        idle, fault, progress, broken;
@@ -44,7 +47,8 @@ module testbench;
     .xif_issue_accept(issue_accept),
     .xif_commit_valid(state == COMMIT), .xif_commit_id(id), .xif_commit_kill(1'b0),
     .xif_result_valid(result_valid), .xif_result_ready(1'b1), .xif_result_id(result_id),
-    .xif_issue_writeback(), .xif_result_rd(), .xif_result_we(), .xif_result_data(), .stop_request(1'b0),
+    .xif_issue_writeback(issue_writeback), .xif_result_rd(result_rd), .xif_result_we(result_we),
+    .xif_result_data(result_data), .stop_request(1'b0),
 {{WINDOWS}}
 {{BUS_PORTS}}
     .idle(idle), .fault(fault), .fault_code(fault_code), .fault_address(fault_address), .status(status),
@@ -66,11 +70,14 @@ module testbench;
       id    <= 4'd0;
     end else begin
       if (state == ISSUE && issue_ready) begin
+        if (issue_writeback) fail("a command has a destination register, number", index);
         if (!issue_accept) fail("a command was not accepted", index);
         state <= COMMIT;
       end
       if (state == COMMIT) state <= RESULT;
       if (state == RESULT && result_valid) begin
+        // No command here has a destination register, and none fails.
+        if (result_we || result_rd != 5'd0 || result_data != 32'd0) fail("a result has data, number", result_data);
         if (result_id != id) fail("a result has the wrong id, number", {28'd0, result_id});
         id    <= id + 4'd1;
         index <= index + 1;
