@@ -14,7 +14,7 @@ from tilewright.tools.files import require_place
 __all__ = ["DEFAULT_MHZ", "TARGET_NAMES", "register", "synth"]
 
 DEFAULT_MHZ = 80.0
-"""What place and route aims at, if the design states no clock."""
+"""Clock that place and route aims at, if the design states no clock."""
 
 TARGET_NAMES = "ecp5-25k|ecp5-85k|ice40up5k|xc7|osu018|sky130"
 

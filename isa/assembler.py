@@ -93,7 +93,7 @@ def funct7(variant: Variant, flags: Iterable[str] = ()) -> int:
 
 
 _DECODED: dict[tuple[int, int], tuple[Instruction, Variant]] = {}
-"""What (funct3, funct7) were found to mean so far, with the instruction for which that holds."""
+"""Meaning of (funct3, funct7) as found so far, with the instruction for which that holds."""
 
 
 def decode_variant(instruction: Instruction, funct7: int) -> Variant:

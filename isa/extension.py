@@ -48,7 +48,7 @@ class ExtensionError(InputError):
 
 
 class Extension:
-    """What a file adds to a machine: a `PostStage`; equal if mnemonic and content of the file are.
+    """Addition of a file to a machine: a `PostStage`; equal if mnemonic and content of the file are.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ class StageDifference(ExtensionError):
 
 @dataclass(frozen=True, slots=True)
 class StageTest:
-    """What has been compared, all of it equal: vectors and values on machines of so many values per cycle."""
+    """Record of what has been compared, all of it equal: vectors and values on machines of so many values per cycle."""
 
     vectors: int
     values: int

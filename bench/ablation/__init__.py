@@ -1,1 +1,1 @@
-"""What each instruction and unit earns: networks on a machine with and without it."""
+"""Worth of each instruction and unit: networks on a machine with and without it."""

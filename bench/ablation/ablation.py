@@ -1,4 +1,4 @@
-"""What each instruction and unit earns: cycles, energy, bytes and area of a machine with it and without it.
+"""Worth of each instruction and unit: cycles, energy, bytes and area of a machine with it and without it.
 
 A unit is taken out of the machine, the network is planned anew for what is left (another instruction, or the host
 core), and its cycles are predicted as by engine ``cycles``. Area is measured by whoever asks, for the machine with each

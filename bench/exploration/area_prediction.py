@@ -13,7 +13,7 @@ AREA_MEASURES = {
     "ecp5-25k": ("lut4", "mult18", "bram"), "ecp5-85k": ("lut4", "mult18", "bram"),
     "sky130": ("cells_mm2", "macros_mm2", "mm2"), "osu018": ("cells_mm2", "macros_mm2", "mm2"),
 }
-"""What is predicted on each target for which anything is."""
+"""Resources that are predicted on each target for which anything is."""
 
 _CAPACITIES = {"lut4": "LUT", "mult18": "DSP", "bram": "BRAM"}
 
@@ -37,7 +37,7 @@ class AreaTarget:
 
     @property
     def unit(self) -> str:
-        """What ``area`` is counted in."""
+        """Unit of ``area``."""
         return "sum of the device's shares" if self._capacity() else "mm²"
 
     def predict(self, machine: Machine) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What a design costs: a task that depends on nothing but its arguments, so that any worker may do it, and again."""
+"""Cost of a design: a task that depends on nothing but its arguments, so that any worker may do it, and again."""
 
 import time
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ OBJECTIVES = {
     "area": "of the machine on its target, as predicted",
     "energy-delay": "energy times time",
 }
-"""What an exploration may make small."""
+"""Objectives that an exploration may make small."""
 
 
 class Verdict(StrEnum):
-    """What has become of a design."""
+    """Outcome of a trial of a design."""
 
     good = "good"
     beyond = "beyond a limit"
@@ -41,7 +41,7 @@ class WeightedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class DesignOutcome:
-    """What was found of a design: its measures by name, or why there are none, and the seconds it took."""
+    """Findings on a design: its measures by name, or why there are none, and the seconds it took."""
 
     verdict: Verdict
     measures: dict[str, float] = field(default_factory=dict)

@@ -34,7 +34,7 @@ _SETUP, _OWNER, _OUTCOME = "setup", "owner", "outcome"
 
 @dataclass(frozen=True, slots=True)
 class StudySetup:
-    """What makes an exploration what it is: whoever goes on with it must ask for the same.
+    """Terms of an exploration: whoever goes on with it must ask for the same.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a user asks of an exploration, read and checked before anything is evaluated."""
+"""Request of a user for an exploration, read and checked before anything is evaluated."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _TARGET = "ecp5-85k"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorationRequest:
-    """What the command line says; what it leaves out is the space file's, and then a default.
+    """Arguments of the command line; what it leaves out is the space file's, and then a default.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What is looked for, and how."""
+    """Options that say what is looked for, and how."""
 
     objective: Annotated[list[str] | None, typer.Option(
         "--objective", metavar="NAME", show_default="the space's, or cycles and area",

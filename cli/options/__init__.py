@@ -1,1 +1,1 @@
-"""What commands share: their options, and how they refuse."""
+"""Options that commands share, and how they refuse."""

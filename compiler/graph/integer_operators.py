@@ -230,7 +230,7 @@ class QTable(Computing):
 
 @dataclass(frozen=True)
 class QStage(IntegerOperator):
-    """What the stage of an extension makes of x; ``parameters``, int8 of 256, are those of its channels."""
+    """Result of an extension's stage from x; ``parameters``, int8 of 256, are those of its channels."""
 
     use: StageUse
     parameters: np.ndarray

@@ -33,7 +33,7 @@ Coefficients = dict[str, dict[str, list[float]]]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredArea:
-    """What synthesis found of a machine: how much of each resource each block has."""
+    """Findings of synthesis on a machine: how much of each resource each block has."""
 
     machine: Machine
     target: str

@@ -1,4 +1,4 @@
-"""What the area of each block is a sum of: features of the machine, each with a coefficient that is fitted."""
+"""Terms that the area of each block is a sum of: features of the machine, each with a coefficient that is fitted."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -29,7 +29,7 @@ def signed_within(bound: int) -> Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
-    """What a lane multiplies.
+    """Kind of products of a lane.
 
     Attributes
     ----------

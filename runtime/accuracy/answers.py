@@ -41,7 +41,7 @@ class Column(StrEnum):
 
 
 class ValueEngine(StrEnum):
-    """What computes the hardware's values."""
+    """Way to compute the hardware's values."""
 
     VALUES = "values"
     """The integer reference: values alone, without cycles."""

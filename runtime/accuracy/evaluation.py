@@ -239,7 +239,7 @@ def _processes(jobs: int, question: Question, files: DataFiles) -> Iterator[Proc
 
 
 _HERE: dict[str, tuple[Answerer, DataSet]] = {}
-"""What a process of the pool answers with."""
+"""Model that a process of the pool answers with."""
 
 
 def _prepare(question: Question, files: DataFiles) -> None:

@@ -17,7 +17,7 @@ __all__ = ["LayerDifference", "LayerSide", "ReportDifference", "TotalDifference"
            "read_side"]
 
 _NUMBERS = ("cycles", "bytes_read", "bytes_written", "energy_uj")
-"""What each layer of a report must have, beside its name."""
+"""Keys that each layer of a report must have, beside its name."""
 
 _PLAN = ("algorithm", "tile", "block", "loop_order", "on_chip")
 
@@ -43,7 +43,7 @@ class LayerDifference:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What differs in how it is computed and what bounds it, as ``bound: memory → compute``."""
+        """Differences in how it is computed and what bounds it, as ``bound: memory → compute``."""
         if self.first is None or self.second is None:
             return (f"only in the {'second' if self.first is None else 'first'}",)
         first, second = self.first.how | {"bound": self.first.bound}, self.second.how | {"bound": self.second.bound}

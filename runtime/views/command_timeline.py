@@ -28,7 +28,7 @@ Cycles = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a unit did from cycle ``begin`` to ``end``: a command, a call of the core, or what it waited for.
+    """Work of a unit from cycle ``begin`` to ``end``: a command, a call of the core, or what it waited for.
 
     ``number`` is the command's in the order in which the core sends them, or -1.
     """
