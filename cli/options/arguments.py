@@ -167,7 +167,7 @@ TechnologyName = Annotated[str | None, typer.Option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingOptions:
-    """Options that a compiled model does not hold: main memory and clock of its machine, and the file of its extension."""
+    """Options beside a compiled model: main memory and clock of its machine, and the file of its extension."""
 
     extension: ExtensionFile = None
     memory: MemoryText = None
