@@ -31,7 +31,9 @@ memory_collect
 write_verilog -norename
 """
 
-# One line per word of every memory, tens of thousands of them; memories start at zero in Verilator anyway.
+# One line per word of every memory, tens of thousands of them; memories start at zero in Verilator anyway. Only what is
+# in an initial block: elsewhere such a line is an assignment to one bit of a signal.
+_INITIAL = re.compile(r"^  initial begin\n(?:    .*\n)*?  end\n", re.MULTILINE)
 _ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
 
 
@@ -60,7 +62,7 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     """
     yosys = yosys_executable()
     script = script.format(rtlil=design)
-    installed = f"{yosys} {os.stat(yosys).st_mtime_ns}\n"
+    installed = f"{yosys} {os.stat(yosys).st_mtime_ns} {_INITIAL.pattern}\n"
     kept = cache_folder() / "verilog" / f"{hashlib.sha256((installed + script).encode()).hexdigest()}.v"
     if kept.exists():
         return kept.read_text()
@@ -68,7 +70,7 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     # Yosys in WebAssembly has been seen to stop half-way with exit status 0, and what is kept must be whole.
     if done.returncode != 0 or not done.stdout.endswith("endmodule\n"):
         raise ElaborationError(f"Yosys could not turn {name} into Verilog: {done.stderr.strip()}")
-    text = _ZERO_WORD.sub("", done.stdout)
+    text = _INITIAL.sub(lambda block: _ZERO_WORD.sub("", block[0]), done.stdout)
     write_if_changed(kept, text)
     return text
 

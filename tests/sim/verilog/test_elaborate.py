@@ -35,6 +35,21 @@ class Translate(wiring.Component):
         return m
 
 
+class Masked(wiring.Component):
+    """Pass a value on, where asked without two of its bits, each of which is set to zero by itself."""
+
+    i: In(6)
+    masks: In(1)
+    o: Out(6)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(self.i)
+        with m.If(self.masks):
+            m.d.comb += [self.o[2].eq(0), self.o[4].eq(0)]
+        return m
+
+
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
@@ -48,6 +63,11 @@ def test_names_ports_after_the_signature_and_leaves_zero_words_out(own_cache):
         assert f" {port};" in text
     assert "[5] = 8'h5a;" in text
     assert "[4] = " not in text
+
+
+def test_assignments_of_zero_to_single_bits_stay(own_cache):
+    text = verilog(Masked(), "masked")
+    assert [bit for bit in range(6) if f"o[{bit}] = 1'h0;" in text] == [2, 4]
 
 
 def test_second_elaboration_does_not_run_yosys(own_cache, monkeypatch, tmp_path):
