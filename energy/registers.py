@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.energy.register_fit import predicted_registers
 from tilewright.energy.unit_registers import saved_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
-from tilewright.isa.extension import ExtendedMachine
+from tilewright.isa.extension import ExtendedMachine, unit_of
 from tilewright.isa.machine import PRESETS, UNITS, Machine
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers, modules
 
@@ -34,12 +34,13 @@ def registers_of(machine: Machine) -> dict[str, int]:
     """Return the flip-flops of each block of `sim.verilog.energy_blocks.ENERGY_BLOCKS`, in bits.
 
     Those of a machine like no preset are predicted, as counting them takes an elaboration of up to two minutes. They
-    are counted if its array is of a kind that was never fitted. Those of an extension are counted too: they belong to
-    post-processing.
+    are counted if its array is of a kind that was never fitted. Those of an extension are counted too: a stage's belong
+    to post-processing, a unit's to the sequencer.
     """
     if isinstance(machine, ExtendedMachine):
         bare = registers_of(Machine(**{each.name: getattr(machine, each.name) for each in fields(Machine)}))
-        return bare | {"post_processing": bare["post_processing"] + _counted_extension(machine)}
+        block = "sequencer" if unit_of(machine) is not None else "post_processing"
+        return bare | {block: bare[block] + _counted_extension(machine)}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
     whole = _whole(machine)

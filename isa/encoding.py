@@ -11,7 +11,8 @@ from tilewright.errors import Error
 
 __all__ = [
     "BY_MNEMONIC", "CUSTOM_0", "EXTENSION", "EXTENSION_FIELD_BITS", "INSTRUCTIONS", "KNOWN", "SEMAPHORES",
-    "SEMAPHORE_WIDTH", "UNITS", "EncodingError", "Field", "Flag", "Instruction", "Semaphore", "Variant", "check_table",
+    "SEMAPHORE_WIDTH", "UNITS", "UNIT_FIELD_BITS", "EncodingError", "Field", "Flag", "Instruction", "Semaphore",
+    "Variant", "check_table",
 ]
 
 CUSTOM_0 = 0b0001011
@@ -276,12 +277,21 @@ BY_MNEMONIC = {instruction.mnemonic: instruction for instruction in INSTRUCTIONS
 EXTENSION_FIELD_BITS = (19, 32)
 """Bits that an extension's own fields may take in rs1 and in rs2."""
 
+UNIT_FIELD_BITS = 20
+"""The same where the extension is a unit: in rs2."""
+
 EXTENSION = Instruction("extension", 7, "what a user's file adds to a machine (isa/extension.py)", (
     Variant("set_stage", 0, "post", "turn the stage of an extension on or off, and set its fields",
             (Field("enable", 1, "1: it takes the place of the value tables in act commands without residual"),
              Field("channel", 12, "the layer's channel that the act commands begin with"),
              Field("first", EXTENSION_FIELD_BITS[0], "the extension's own fields in rs1")),
             (Field("second", EXTENSION_FIELD_BITS[1], "the extension's own fields in rs2"),)),
+    Variant("run_unit", 1, "mac", "pass items of the activation buffer through the unit of an extension",
+            (Field("base", 20, "byte address of the first item in the activation buffer"),
+             Field("items", 12, "items, one behind the other; 1..4095")),
+            (Field("item_bytes", 12, "bytes of an item, whose first become the result; 1..4095"),
+             Field("own", UNIT_FIELD_BITS, "the extension's own fields")),
+            (_wait("act_ready"), None, None, None)),
 ))
 """The eighth row, which a machine has only with an extension: its fields are opaque here."""
 

@@ -1,8 +1,9 @@
 """An instruction of a user's own, from one file, and a machine that has it; docs/extensions.md is the contract.
 
-The file makes one `PostStage` and calls it ``EXTENSION``. The instruction of a stage, funct3 7 of
+The file makes one `PostStage` or `BufferUnit` and calls it ``EXTENSION``. The instruction of a stage, funct3 7 of
 custom-0, turns it on and sets its fields; ``act`` commands with ``table`` then pass their values through it instead of
-a value table, and the 256 bytes of their table slot are its parameters, those of each channel one after the other.
+a value table, and the 256 bytes of their table slot are its parameters, those of each channel one after the other. That
+of a unit passes items of the activation buffer through it, between the load and the array.
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from tilewright.isa.encoding import (
     EXTENSION,
     EXTENSION_FIELD_BITS,
     KNOWN,
+    UNIT_FIELD_BITS,
     Field,
     Instruction,
     Variant,
@@ -27,8 +29,9 @@ from tilewright.isa.encoding import (
 from tilewright.isa.machine import TABLE_BYTES, Machine
 
 __all__ = [
-    "ENTRY_POINTS", "MAX_STAGE_LATENCY", "OPAQUE", "ExtendedMachine", "Extension",
+    "ENTRY_POINTS", "MAX_STAGE_LATENCY", "MAX_UNIT_LATENCY", "OPAQUE", "BufferUnit", "ExtendedMachine", "Extension",
     "ExtensionError", "PostStage", "StageInForce", "StageVector", "extended", "extension_of", "load_extension",
+    "stage_of", "unit_of",
 ]
 
 ENTRY_POINTS = "tilewright.extensions"
@@ -37,7 +40,10 @@ ENTRY_POINTS = "tilewright.extensions"
 MAX_STAGE_LATENCY = 2
 """Cycles that a stage's component may take: with the register behind it, those of a value table."""
 
-OPAQUE = ("first", "second")
+MAX_UNIT_LATENCY = 255
+"""Cycles that a unit's component may take from the last word of an item to its result."""
+
+OPAQUE = ("first", "second", "own")
 """Operands of the table that stand for the extension's own fields."""
 
 _PARAMETER_BYTES = (1, 2, 4, 8)
@@ -48,7 +54,7 @@ class ExtensionError(InputError):
 
 
 class Extension:
-    """Addition of a file to a machine: a `PostStage`; equal if mnemonic and content of the file are.
+    """Addition of a file to a machine: a `PostStage` or `BufferUnit`; equal if mnemonic and content of the file are.
 
     Attributes
     ----------
@@ -118,7 +124,7 @@ class Extension:
     def named(self, operands: Mapping[str, int]) -> dict[str, int]:
         """Return ``operands`` of the table by the names of ``instruction``."""
         found = {name: value for name, value in operands.items() if name not in OPAQUE}
-        for name, own in zip(OPAQUE, self.fields, strict=True):
+        for name, own in zip(OPAQUE, (self.fields[0], self.fields[1], self.fields[1]), strict=True):
             if name in operands:
                 found |= unpack(own, operands[name])
         return found
@@ -231,6 +237,70 @@ class PostStage(Extension):
         return self.computed(values.shape, values, parameters, settings)
 
 
+class BufferUnit(Extension):
+    """A unit on the activation buffer: reads items of bytes, and writes its result over the first bytes of each.
+
+    An item is what the channels of a pixel are: ``conv`` behind it, which the compiler adds, takes the results on.
+
+    Parameters
+    ----------
+    mnemonic, effect
+        As of `PostStage`.
+    operators : tuple of str
+        ONNX operators of one tensor of int8 (1, channels, height, width) that the compiler tries to give to the unit.
+    result_bytes : int
+        1 .. 4 bytes that each item becomes.
+    fit : callable
+        ``fit(attributes, channels)``: attributes of the ONNX node and the bytes of an item; returns field values by
+        name, or None if the unit cannot compute that. The result must then be what ONNX's operator gives, (1,
+        ``result_bytes``, height, width) or without the axis of one; the compiler tries it on random tensors.
+    compute : callable
+        ``compute(items, settings)``: int8 of shape (items, bytes), field values; returns int8 of shape (items,
+        ``result_bytes``).
+    component : callable
+        ``component()`` returns the Amaranth component; see docs/extensions.md for its members. Its attribute
+        ``LATENCY`` counts the cycles from an item's last word to its result: 0 .. ``MAX_UNIT_LATENCY``.
+    fields : tuple of Field
+        20 bits of the instruction's rs2.
+
+    Raises
+    ------
+    ExtensionError
+        If the parts do not fit together.
+    """
+
+    KIND, VARIANT = "Unit", "run_unit"
+
+    def __init__(self, *, mnemonic: str, effect: str, operators: tuple[str, ...], result_bytes: int,
+                 fit: Callable[[Mapping[str, Any], int], Mapping[str, int] | None],
+                 compute: Callable[[Any, Mapping[str, int]], Any], component: Callable[[], Any],
+                 fields: tuple[Field, ...] = ()) -> None:
+        super().__init__(mnemonic, effect, operators, component, ((), fields))
+        self.result_bytes = result_bytes
+        self.functions = {"fit": fit, "compute": compute}
+        if type(result_bytes) is not int or not 1 <= result_bytes <= 4:
+            raise ExtensionError(f"Unit {mnemonic!r} must have result_bytes of 1..4, not {result_bytes!r}")
+        self._check((0, UNIT_FIELD_BITS), {"base", "items", "item_bytes"}, MAX_UNIT_LATENCY)
+
+    def operand(self, settings: Mapping[str, int]) -> int:
+        """Return the operand ``own`` that holds ``settings``; :exc:`EncodingError` if a value does not fit."""
+        return pack(self.fields[1], settings)
+
+    def settings(self, own: int) -> dict[str, int]:
+        """Return the values of the unit's fields in the operand ``own``."""
+        return unpack(self.fields[1], own)
+
+    def compute(self, items: Any, settings: Mapping[str, int]) -> Any:
+        """Return what the unit makes of ``items``, int8 (items, bytes), as its file computes it.
+
+        Raises
+        ------
+        ExtensionError
+            If the file's function returns something else, or raises.
+        """
+        return self.computed((len(items), self.result_bytes), items, settings)
+
+
 @dataclass(frozen=True, slots=True)
 class StageInForce:
     """A stage that is on, as its instruction has set it: its fields, and the channel at which commands begin."""
@@ -252,11 +322,11 @@ class StageInForce:
 class ExtendedMachine(Machine):
     """A machine with an instruction of a user's own."""
 
-    extension: PostStage
+    extension: Extension
 
     def __post_init__(self) -> None:
         Machine(**{each.name: getattr(self, each.name) for each in fields(Machine)})
-        if not self.value_tables:
+        if isinstance(self.extension, PostStage) and not self.value_tables:
             raise ExtensionError(f"Machine {self.name} must have value_tables for the stage "
                                  f"{self.extension.mnemonic!r}, whose parameters lie in their slots")
 
@@ -271,7 +341,7 @@ class StageVector:
     values: tuple[int, ...]
 
 
-def extended(machine: Machine, extension: PostStage | None) -> Machine:
+def extended(machine: Machine, extension: Extension | None) -> Machine:
     """Return ``machine`` with ``extension``, or as it is without one."""
     if extension is None:
         return machine
@@ -279,9 +349,19 @@ def extended(machine: Machine, extension: PostStage | None) -> Machine:
     return ExtendedMachine(**own, extension=extension)
 
 
-def extension_of(machine: Machine) -> PostStage | None:
+def extension_of(machine: Machine) -> Extension | None:
     """Return the extension of ``machine``, if it has one."""
     return machine.extension if isinstance(machine, ExtendedMachine) else None
+
+
+def stage_of(machine: Machine) -> PostStage | None:
+    """Return the extension of ``machine``, if it is a stage."""
+    return found if isinstance(found := extension_of(machine), PostStage) else None
+
+
+def unit_of(machine: Machine) -> BufferUnit | None:
+    """Return the extension of ``machine``, if it is a unit."""
+    return found if isinstance(found := extension_of(machine), BufferUnit) else None
 
 
 def _file_of(path: Path) -> Path:
@@ -299,7 +379,7 @@ def _file_of(path: Path) -> Path:
     return Path(spec.origin)
 
 
-def load_extension(path: Path | str) -> PostStage:
+def load_extension(path: Path | str) -> Extension:
     """Execute a file and return its ``EXTENSION``.
 
     Parameters
@@ -329,8 +409,8 @@ def load_extension(path: Path | str) -> PostStage:
     except Exception as error:  # whatever a user's file raises
         raise ExtensionError(f"Extension {path} fails when it is executed: {type(error).__name__}: {error}") from error
     found = getattr(module, "EXTENSION", None)
-    if not isinstance(found, PostStage):
-        raise ExtensionError(f"Extension {path} must define EXTENSION, a PostStage of "
+    if not isinstance(found, Extension):
+        raise ExtensionError(f"Extension {path} must define EXTENSION, a PostStage or BufferUnit of "
                              f"tilewright.isa.extension, not {'nothing' if found is None else type(found).__name__}")
     found.path, found.digest = path, digest
     return found

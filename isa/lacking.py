@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 
 from tilewright.isa.encoding import EXTENSION, INSTRUCTIONS, KNOWN, Instruction, Variant
-from tilewright.isa.extension import extension_of
+from tilewright.isa.extension import stage_of, unit_of
 from tilewright.isa.machine import Machine
 
-__all__ = ["OWN", "WINOGRAD", "has_unit", "lacking", "lacks", "variants_of"]
+__all__ = ["OWN_STAGE", "OWN_UNIT", "WINOGRAD", "has_unit", "lacking", "lacks", "variants_of"]
 
 WINOGRAD = "array 'winograd'"
 """Stands for the array that conv23 needs, beside the names of `isa.machine.UNITS`."""
 
-OWN = "an extension"
-"""Stands for the instruction of a user's own, beside the names of `isa.machine.UNITS`."""
+OWN_STAGE, OWN_UNIT = "the stage of an extension", "the unit of an extension"
+"""Stand for the instruction of a user's own, beside the names of `isa.machine.UNITS`."""
 
 _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("conv23", "run"): (WINOGRAD, "column_reuse"),
@@ -27,7 +27,8 @@ _VARIANTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("pool", "window"): ("max_pooling",),
     ("sta", "linear"): ("chaining",),
     ("sta", "blocked"): ("chaining", WINOGRAD),
-    ("extension", "set_stage"): (OWN,),
+    ("extension", "set_stage"): (OWN_STAGE,),
+    ("extension", "run_unit"): (OWN_UNIT,),
 }
 """Units that a variant needs."""
 
@@ -45,11 +46,13 @@ for _mnemonic, _name in _VARIANTS:
 
 
 def has_unit(machine: Machine, unit: str) -> bool:
-    """Tell whether ``machine`` has ``unit``, a name of `isa.machine.UNITS`, ``WINOGRAD`` or ``OWN``."""
+    """Tell whether ``machine`` has ``unit``: a name of `isa.machine.UNITS`, or one that stands beside them."""
     if unit == WINOGRAD:
         return machine.winograd
-    if unit == OWN:
-        return extension_of(machine) is not None
+    if unit == OWN_STAGE:
+        return stage_of(machine) is not None
+    if unit == OWN_UNIT:
+        return unit_of(machine) is not None
     return bool(getattr(machine, unit))
 
 

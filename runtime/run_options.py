@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tilewright.energy.pricing import DEFAULT, Pricing
-from tilewright.isa.extension import PostStage
+from tilewright.isa.extension import Extension
 from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.progress import Silence, Steps
 
@@ -24,7 +24,7 @@ class RunOptions:
         Where to show progress.
     memory : MemoryTiming or None
         Of main memory; None for the machine's default.
-    extension : PostStage or None
+    extension : Extension or None
         The instruction that a compiled model was compiled with: its folder names the file, and does not hold it.
     """
 
@@ -32,7 +32,7 @@ class RunOptions:
     count_toggles: bool = False
     steps: Steps = field(default_factory=Silence)
     memory: MemoryTiming | None = None
-    extension: PostStage | None = None
+    extension: Extension | None = None
 
 
 DEFAULT_RUN = RunOptions()

@@ -53,6 +53,7 @@ def check_stage(stage: PostStage, *, seed: int = 0, settings: int = 4, vectors: 
 
 def _check(machine: ExtendedMachine, random: np.random.Generator, count: int) -> None:
     stage, lanes = machine.extension, machine.post_lanes
+    assert isinstance(stage, PostStage)
     slots = random.integers(-128, 128, (TABLE_SLOTS, TABLE_BYTES)).astype(np.int8)
     fields = {each.name: int(random.integers(each.range.start, each.range.stop))
               for each in (*stage.first, *stage.second)}

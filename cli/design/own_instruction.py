@@ -25,25 +25,35 @@ def hold(file: FileArgument,
          = 500) -> None:
     """Hold the component of FILE.py, in simulation, to its NumPy function; the first difference is shown.
 
-    Vectors come back to back and after gaps: nothing holds up post-processing.
+    Vectors come back to back and after gaps. The results of a unit are held up at random.
     """
-    from tilewright.isa.extension import load_extension
+    from tilewright.isa.extension import BufferUnit, PostStage, load_extension
     from tilewright.sim.extension_test import check_stage
+    from tilewright.sim.unit_check import check_unit
 
-    stage = load_extension(file)
-    found = check_stage(stage, seed=seed, vectors=vectors)
-    typer.echo(f"{stage.mnemonic}: {found.vectors} vectors, {found.values} values, equal in RTL and NumPy at "
-               f"{', '.join(map(str, found.lanes))} values per cycle")
+    extension = load_extension(file)
+    if isinstance(extension, PostStage):
+        found = check_stage(extension, seed=seed, vectors=vectors)
+        typer.echo(f"{extension.mnemonic}: {found.vectors} vectors, {found.values} values, equal in RTL and NumPy at "
+                   f"{', '.join(map(str, found.lanes))} values per cycle")
+    elif isinstance(extension, BufferUnit):
+        held = check_unit(extension, seed=seed)
+        typer.echo(f"{extension.mnemonic}: {held.items} items of {held.bytes} bytes in all, equal in RTL and NumPy, "
+                   f"with and without gaps and results held up")
 
 
 def manual(file: FileArgument) -> None:
     """Show the instruction of FILE.py: fields, effect, and the macro that C has for it."""
     from tilewright.isa.emit_c import header
-    from tilewright.isa.extension import load_extension
+    from tilewright.isa.extension import BufferUnit, PostStage, load_extension
 
     extension = load_extension(file)
     (variant,) = extension.instruction.variants
-    size = f"one vector per cycle, up to {extension.channels} channels of {extension.parameter_bytes} bytes"
+    size = ""
+    if isinstance(extension, PostStage):
+        size = f"one vector per cycle, up to {extension.channels} channels of {extension.parameter_bytes} bytes"
+    elif isinstance(extension, BufferUnit):
+        size = f"16 bytes per cycle, of each item {extension.result_bytes} bytes"
     typer.echo(f"{extension.mnemonic}.{variant.name}: {extension.effect}. funct3 {extension.instruction.funct3}, "
                f"unit {variant.unit}, latency {extension.latency}, {size}; for {', '.join(extension.operators)}")
     for register, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):

@@ -27,7 +27,7 @@ from tilewright.compiler.emit.manifest import (
     to_json,
     value,
 )
-from tilewright.isa.extension import PostStage
+from tilewright.isa.extension import Extension
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
@@ -112,7 +112,7 @@ def _json(data: Any) -> bytes:
     return (json.dumps(data, indent=1, ensure_ascii=True) + "\n").encode()
 
 
-def load_artefact(folder: Path, extension: PostStage | None = None) -> Artefact:
+def load_artefact(folder: Path, extension: Extension | None = None) -> Artefact:
     """Read and check the artefact in ``folder``, which was compiled for a machine with ``extension`` if it has one.
 
     Raises

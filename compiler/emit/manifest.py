@@ -15,7 +15,7 @@ from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
 from tilewright.errors import InputError
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.extension import PostStage, extended, extension_of
+from tilewright.isa.extension import Extension, extended, extension_of
 from tilewright.isa.machine import UNITS, Machine
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.program import DTYPES, MAX_RANK
@@ -170,7 +170,7 @@ def _dimensions(data: Any, key: str) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def from_json(data: Any, extension: PostStage | None = None) -> Manifest:
+def from_json(data: Any, extension: Extension | None = None) -> Manifest:
     """Read what :func:`to_json` returns, of a machine with ``extension`` if it has one.
 
     Raises
@@ -206,7 +206,7 @@ def from_json(data: Any, extension: PostStage | None = None) -> Manifest:
     return manifest
 
 
-def _machine(data: dict[str, Any], extension: PostStage | None) -> Machine:
+def _machine(data: dict[str, Any], extension: Extension | None) -> Machine:
     stated, data = data.get("extension"), {key: each for key, each in data.items() if key != "extension"}
     given = None if extension is None else [extension.mnemonic, extension.digest]
     if stated != given:

@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.compiler.graph.node import GraphOperator
 from tilewright.compiler.kernels.preparation import PreparationStep
 from tilewright.compiler.network.interpolation import AxisPhase
-from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual, StageUse
+from tilewright.compiler.network.layers import Kind, MaxPooling, Pads, Pair, Residual, StageUse, UnitUse
 
 __all__ = [
     "Bounded", "Computing", "Dequantize", "ExactWindow", "IntegerOperator", "OneLayer", "QAdd", "QAverage", "QClamp",
@@ -234,6 +234,15 @@ class QStage(IntegerOperator):
 
     use: StageUse
     parameters: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class QUnit(OneLayer):
+    """What the unit of an extension makes of the channels of each pixel of x."""
+
+    use: UnitUse
+
+    KIND = "conv"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tilewright.compiler.kernels.preparation import PreparationStep
-from tilewright.isa.extension import PostStage
+from tilewright.isa.extension import BufferUnit, PostStage
 from tilewright.isa.numerics import ResidualSettings
 from tilewright.isa.program import DTYPES
 
@@ -43,6 +43,7 @@ __all__ = [
     "Shape",
     "StageUse",
     "TensorInfo",
+    "UnitUse",
 ]
 
 Shape = tuple[int, int, int]
@@ -152,12 +153,26 @@ class StageUse:
         return dict(self.fields)
 
 
+@dataclass(frozen=True, slots=True)
+class UnitUse:
+    """The unit of an extension before a layer: what it makes of each pixel's channels comes first among them."""
+
+    unit: BufferUnit
+    fields: tuple[tuple[str, int], ...]
+
+    def compute(self, x: np.ndarray) -> np.ndarray:
+        """Return int8 (C, H, W) with the results in place of the first channels."""
+        results = self.unit.compute(x.reshape(len(x), -1).T.copy(), dict(self.fields)).T
+        count = self.unit.result_bytes
+        return np.concatenate((results.reshape(count, *x.shape[1:]), x[count:]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
     """One fused layer.
 
     ``table``, int8 of shape (256,), maps each value before the pooling: element 128 + q is what q becomes. With
-    a ``stage`` it holds the parameters of that instead. ``also``
+    a ``stage`` it holds the parameters of that instead. A ``unit`` works on the input before anything else. ``also``
     names further tensors, each with a place in a larger one, to which the same result is stored. ``exact`` tells
     whether ONNX Runtime's own result is reproducible; where not, it computes in float and may differ by one level.
 
@@ -193,6 +208,7 @@ class Layer:
     factor: ChannelFactor | None = None
     table: np.ndarray | None = None
     stage: StageUse | None = None
+    unit: UnitUse | None = None
     pool: MaxPooling | None = None
     also: tuple[str, ...] = ()
     exact: bool = True

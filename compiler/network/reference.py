@@ -102,6 +102,8 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
         if factor is None:
             raise ValueError(f"Layer {layer.name!r} multiplies by {layer.factor.tensor!r}, which must be given")
         layer = _with_weights(layer, layer.factor, factor)
+    if layer.unit is not None:
+        x = layer.unit.compute(x)
     y = requantise(layer.requantisation, accumulate(layer, x))
     if layer.residual is not None:
         if residual is None:

@@ -29,6 +29,7 @@ from tilewright.compiler.passes.images.large_pooling import SplitLargePooling
 from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
+from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
 from tilewright.compiler.passes.recognise.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
 from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
@@ -48,7 +49,7 @@ from tilewright.compiler.passes.recognise.recognise_stage import RecogniseStage
 from tilewright.compiler.passes.recognise.remove_identity import RemoveIdentity
 from tilewright.compiler.passes.recognise.sink_transposes import SinkTransposes
 from tilewright.compiler.passes.recognise.spread_quantisation import SpreadQuantisation
-from tilewright.isa.extension import PostStage
+from tilewright.isa.extension import BufferUnit, Extension, PostStage
 
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
@@ -69,22 +70,24 @@ _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), R
 PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())
 
 
-def _passes(options: Options, stage: PostStage | None = None) -> tuple[Pass, ...]:
-    """Return the passes that ``options`` ask for, in order; with those for the ``stage`` of an extension."""
+def _passes(options: Options, extension: Extension | None = None) -> tuple[Pass, ...]:
+    """Return the passes that ``options`` ask for, in order; with those for ``extension``."""
     chosen: list[Pass] = []
     for each in PASSES:
-        if stage is not None and isinstance(each, RecogniseTables):
-            chosen.append(RecogniseStage(stage))
+        if isinstance(extension, PostStage) and isinstance(each, RecogniseTables):
+            chosen.append(RecogniseStage(extension))
         if options.fuse_pool:
             chosen.append(each)
         elif each != RaiseAboveConcat(QMaxPool):
             chosen.append(FusePool(alone=True) if isinstance(each, FusePool) else each)
-        if stage is not None and isinstance(each, FuseTable):
+        if isinstance(extension, PostStage) and isinstance(each, FuseTable):
             chosen.append(FuseStage())
+        if isinstance(extension, BufferUnit) and isinstance(each, FuseLevels):
+            chosen.append(RecogniseUnit(extension))
     return tuple(chosen)
 
 
-def _lower(graph: Graph, options: Options = BEST, stage: PostStage | None = None) -> Network:
+def _lower(graph: Graph, options: Options = BEST, extension: Extension | None = None) -> Network:
     """Turn a graph as the front end makes it into fused layers.
 
     Raises
@@ -94,15 +97,15 @@ def _lower(graph: Graph, options: Options = BEST, stage: PostStage | None = None
     """
     # Scales that overflow or are none are refused where they are used, not warned about.
     with np.errstate(all="ignore"):
-        return build_network(PassPipeline(_passes(options, stage))(graph))
+        return build_network(PassPipeline(_passes(options, extension))(graph))
 
 
-def compile_network(model: str | Path | bytes, options: Options = BEST, stage: PostStage | None = None) -> Network:
-    """Read a quantised ONNX model and turn it into fused layers, for a machine with the ``stage`` of an extension.
+def compile_network(model: str | Path | bytes, options: Options = BEST, extension: Extension | None = None) -> Network:
+    """Read a quantised ONNX model and turn it into fused layers, for a machine with ``extension``.
 
     Raises
     ------
     CompileError
         If the model is invalid or has something that is not compiled.
     """
-    return _lower(load(model), options, stage)
+    return _lower(load(model), options, extension)

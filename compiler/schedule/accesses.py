@@ -112,7 +112,7 @@ class Reader:
         if variant == "fence":
             return ()
         handler = {"lda": self._lda, "ldw": self._ldw, "conv": self._conv, "conv23": self._conv23, "pool": self._sum,
-                   "act": self._act, "sta": self._sta}[mnemonic]
+                   "act": self._act, "sta": self._sta, "extension": self._own_unit}[mnemonic]
         return tuple(handler(variant, operands))
 
     def capacity(self, space: str) -> int:
@@ -175,6 +175,9 @@ class Reader:
 
     def _sum(self, variant: str, op: _Operands) -> Iterator[Access]:
         yield self._linear_input(op)
+
+    def _own_unit(self, variant: str, op: _Operands) -> Iterator[Access]:
+        yield Access("activations", op["base"], op["base"] + op["items"] * op["item_bytes"], write=True)
 
     def _act(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg, window = self.settings["act"], self.settings.get("pool", {})

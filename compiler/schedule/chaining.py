@@ -117,7 +117,7 @@ def _can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
 
 def _follows(first: Layer, second: Layer) -> bool:
     """Tell whether ``second`` takes as its input just what ``first`` computes."""
-    return second.input == first.output and second.in_shape == first.out_shape
+    return second.input == first.output and second.in_shape == first.out_shape and second.unit is None
 
 
 def needed_in_memory(network: Network, index: int) -> bool:

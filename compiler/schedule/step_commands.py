@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.compiler.errors import CompileError
-from tilewright.compiler.network.layers import Layer
+from tilewright.compiler.network.layers import Layer, UnitUse
 from tilewright.compiler.network.layout import Layout
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm
 from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step, pair_words
@@ -17,7 +17,7 @@ from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, block_rows
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.rings import Region
 from tilewright.compiler.schedule.weight_image import Span
-from tilewright.isa.extension import extension_of
+from tilewright.isa.extension import stage_of
 from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, MAX_PIXEL_BYTES
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
@@ -50,6 +50,11 @@ class Draft:
     def configures(self) -> bool:
         """Whether it only sets what later commands use."""
         return self.variant.startswith("set_") or self.variant == "window"
+
+    @property
+    def leaves_sums(self) -> bool:
+        """Whether it is a command of the array that an ``act`` follows."""
+        return self.mnemonic in ("conv23", "conv", "pool") and not self.configures and not self.operands["hold"]
 
 
 def chunks_of(size: int, unit: int, layer: Layer) -> tuple[int, int]:
@@ -219,6 +224,8 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     accesses.append(Access("parameters", 8 * parameters.start, 8 * parameters.stop))
     if table:
         accesses.append(Access("table", table.start, table.stop))
+    if plan.layer.unit is not None:
+        yield from _own_unit(plan, tile, block, plan.layer.unit, source)
     mnemonic, variant = ("pool", "sum") if nest.algorithm is Algorithm.POOL else (nest.algorithm, "run")
     if winograd and not nest.reuse:
         variant = "run_without_reuse"
@@ -226,6 +233,25 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
                 {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
                  "groups": groups, "accumulate": int(block.runs.start > 0),
                  "hold": int(block.runs.stop < nest.runs)}, tuple(accesses))
+
+
+def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, source: Region) -> Iterator[Draft]:
+    """Yield what passes the pixels of a tile through the unit of the extension, in place."""
+    layer, most = plan.layer, (1 << 12) - 1
+    if block.runs.start or block.runs.stop < plan.nest.runs or block.first_group or plan.splits_input \
+            or block.channels < layer.conv_shape[0]:
+        raise CompileError(f"Layer {layer.name!r}: the items of unit {use.unit.mnemonic!r} must fit the machine's "
+                           f"buffers as a whole; take a larger machine, or leave out the extension")
+    channels, row = layer.in_shape[0], linear_row_step(tile, layer, plan.nest)
+    rows, pixels = tile.rows.stored, tile.columns.stored
+    if row == pixels * channels:
+        rows, pixels = 1, rows * pixels
+    place = (Access("activations", source.start, source.stop, write=True),)
+    for start in (source.start + index * row for index in range(rows)):
+        for first in range(0, pixels, most):
+            yield Draft("extension", "run_unit", {
+                "base": start + first * channels, "items": min(most, pixels - first), "item_bytes": channels,
+                "own": use.unit.operand(dict(use.fields))}, place)
 
 
 def _tile_steps(plan: LayerPlan, tile: Tile, machine: Machine) -> Iterator[Draft]:
@@ -297,7 +323,7 @@ def _stage(layer: Layer, block: WeightBlock, machine: Machine) -> Iterator[Draft
     if layer.stage is not None:
         yield Draft("extension", "set_stage", {"enable": 1, "channel": block.first_channel,
                                                **layer.stage.stage.operands(layer.stage.settings)})
-    elif extension_of(machine) is not None:
+    elif stage_of(machine) is not None:
         yield Draft("extension", "set_stage", {"enable": 0, "channel": 0, "first": 0, "second": 0})
 
 

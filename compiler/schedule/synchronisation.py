@@ -118,7 +118,7 @@ class Synchroniser:
         if takes_sums:
             merge(self.post_end, self.ends[mac])
         self.ends.append(self._end(index, queue, clock))
-        if unit == "mac" and not draft.configures and not draft.operands["hold"]:
+        if draft.leaves_sums:
             self.unpaired.append(index)
         for access in draft.accesses:
             self._remember(access, queue, index)

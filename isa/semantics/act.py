@@ -13,7 +13,7 @@ channels are dropped. The arithmetic is that of `isa.numerics`.
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.extension import StageInForce, extension_of
+from tilewright.isa.extension import StageInForce, stage_of
 from tilewright.isa.semantics.array_arithmetic import add_residual, requantise
 from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
@@ -56,7 +56,7 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
 
 def _stage_in_force(state: CoprocessorState, operands: dict[str, int]) -> StageInForce | None:
     """Return the stage of the machine's extension, if it takes the place of the table."""
-    stage, given = extension_of(state.machine), state.settings["extension"]
+    stage, given = stage_of(state.machine), state.settings["extension"]
     if stage is None or not operands["table"] or operands["residual"] or not given.get("enable", 0):
         return None
     return StageInForce(stage, stage.settings(given), given["channel"])

@@ -21,6 +21,7 @@ from tilewright.isa.semantics.conv23 import convolve_winograd
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState, MemoryPort
 from tilewright.isa.semantics.lda import load_activations
 from tilewright.isa.semantics.ldw import load_weights
+from tilewright.isa.semantics.own_unit import run_unit
 from tilewright.isa.semantics.pool import pool_sums
 from tilewright.isa.semantics.sta import store_results
 
@@ -36,10 +37,11 @@ EFFECTS: dict[str, _Effect] = {
     "act": post_process,
     "pool": pool_sums,
     "sta": store_results,
+    "extension": run_unit,
 }
 """The effect of each instruction by mnemonic; it takes the name of the variant and the operands. Set variants apart."""
 
-_COUNTS = ("rows", "words", "tiles_y", "groups", "channels")
+_COUNTS = ("rows", "words", "tiles_y", "groups", "channels", "items", "item_bytes")
 """Operands that the hardware counts down from, and so must not be zero."""
 
 

@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 
-from amaranth import Cat, Module, Mux, Signal, ValueLike
+from amaranth import Cat, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib.data import ArrayLayout, View
 from amaranth.lib.wiring import Component, In, Out, Signature, connect, flipped
 
+from tilewright.isa.extension import unit_of
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import InputTransform
 from tilewright.rtl.array.cluster import Cluster
+from tilewright.rtl.array.extension_unit import ExtensionUnit
 from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
 from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.sequencer import MacState, Sequencer
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
+from tilewright.rtl.stream.commands import is_command
 from tilewright.rtl.stream.stages import Pipeline
 
 __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signature"]
@@ -82,6 +85,7 @@ class MacUnit(Component):
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.sequencer = Sequencer(machine)
+        self.unit = unit_of(machine)
         self.latency = self.LATENCY if machine.winograd else self.PLAIN_LATENCY
         self.sums_latency = self.sums_latency_of(machine)
         own = {
@@ -106,14 +110,20 @@ class MacUnit(Component):
         clusters = [Cluster(self.machine, index) for index in range(self.machine.clusters)]
         for index, cluster in enumerate(clusters):
             m.submodules[f"cluster_{index}"] = cluster
+        self._at_work, self._own_written = Signal(name="at_work"), Signal(3, name="own_written")
+        m.d.comb += self.busy.eq(self._at_work)
         self._connect_sequencer(m, sequencer)
         connect(m, flipped(self.activation_write), buffer.write)
-        connect(m, sequencer.request, buffer.i)
         patch = buffer.o.payload
-        valid, data, slot, delay = buffer.o.valid, patch.patch, patch.meta, buffer.latency
+        arrived: Value = buffer.o.valid
+        if self.unit is None:
+            connect(m, sequencer.request, buffer.i)
+        else:
+            arrived = arrived & ~self._share_buffer(m, ExtensionUnit(self.machine, self.unit, buffer.latency), buffer)
+        valid, data, slot, delay = arrived, patch.patch, patch.meta, buffer.latency
         if self.machine.winograd:
             m.d.comb += [
-                transform.i.valid.eq(buffer.o.valid),
+                transform.i.valid.eq(arrived),
                 transform.i.payload.patch.eq(patch.patch),
                 transform.i.payload.present.eq(patch.present),
                 transform.i.payload.dot.eq(patch.meta.dot),
@@ -137,8 +147,41 @@ class MacUnit(Component):
         self._report(m, sequencer)
         return m
 
+    def _share_buffer(self, m: Module, unit: ExtensionUnit, buffer: ActivationBuffer) -> Value:
+        """Let the unit of an extension read while the array is at rest; return whether what arrives is the unit's."""
+        m.submodules.unit = unit
+        sequencer, head = self.sequencer, self.commands.payload
+        own = is_command(head, "extension", "run_unit")
+        request = buffer.i.payload
+        connect(m, unit.write, buffer.spare)
+        m.d.comb += [
+            unit.commands.payload.eq(head),
+            unit.commands.valid.eq(self.commands.valid & own),
+            sequencer.commands.payload.eq(head),
+            sequencer.commands.valid.eq(self.commands.valid & ~own & ~unit.busy),
+            self.commands.ready.eq(Mux(own, unit.commands.ready, sequencer.commands.ready & ~unit.busy)),
+            unit.act_ready_available.eq(self.act_ready_available),
+            self.act_ready_take.eq(sequencer.act_ready_take | unit.act_ready_take),
+            unit.clear.eq(~self._at_work),
+            unit.data.eq(buffer.o.payload.patch),
+            self._own_written.eq(Mux(unit.write.valid & unit.write.ready, unit.write.payload.count, 0)),
+            buffer.i.valid.eq(sequencer.request.valid | unit.read.valid),
+            request.eq(sequencer.request.payload),
+        ]
+        with m.If(unit.read.valid):
+            where = {"present": 1, "linear": 1, "right": 1, "diagonal": 1, "rotation": unit.read.payload[:4],
+                     "word": unit.read.payload[4:]}
+            m.d.comb += [request[name].eq(where.get(name, 0)) for name in request.shape().members if name != "meta"]
+            m.d.comb += self.activation_read_bytes.eq(16)
+        with m.If(unit.busy):
+            m.d.comb += [self.busy.eq(1), self.state.eq(MacState.SETUP)]
+        with m.Elif(unit.waits):
+            m.d.comb += self.state.eq(MacState.WAIT_ACTIVATIONS)
+        return unit.answers
+
     def _connect_sequencer(self, m: Module, sequencer: Sequencer) -> None:
-        connect(m, flipped(self.commands), sequencer.commands)
+        if self.unit is None:
+            connect(m, flipped(self.commands), sequencer.commands)
         for name, member in sequencer.signature.members.items():
             if member.is_port and name != "busy":
                 inner, outer = getattr(sequencer, name), getattr(self, name)
@@ -199,7 +242,8 @@ class MacUnit(Component):
         with m.Elif(left != 0):
             m.d.sync += left.eq(left - 1)
         m.d.comb += [
-            self.busy.eq(sequencer.busy | sequencer.request.valid | (left != 0)),
-            self.activation_written_bytes.eq(Mux(self.activation_write.valid, self.activation_write.count, 0)),
+            self._at_work.eq(sequencer.busy | sequencer.request.valid | (left != 0)),
+            self.activation_written_bytes.eq(Mux(self.activation_write.valid, self.activation_write.count, 0)
+                                             + self._own_written),
             self.weight_written_bytes.eq(Mux(self.weight_write.valid, self.machine.bus_bytes, 0)),
         ]

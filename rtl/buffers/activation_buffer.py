@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from amaranth import Cat, Module, Mux, ShapeLike, Signal, Value
+from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
 
+from tilewright.isa.extension import unit_of
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["BANKS", "ActivationBuffer", "activation_write_signature", "read_request"]
+__all__ = ["BANKS", "ActivationBuffer", "activation_write_signature", "read_request", "spare_write"]
 
 BANKS = TILE_BYTES
 
@@ -57,6 +59,11 @@ def read_request(machine: Machine, meta_shape: ShapeLike) -> StructLayout:
     })
 
 
+def spare_write(machine: Machine) -> StructLayout:
+    """Return the layout of a write of the unit of an extension: ``count`` bytes from byte ``address`` on."""
+    return StructLayout({"address": 20, "count": 3, "data": 8 * min(4, machine.bus_bytes)})
+
+
 class ActivationBuffer(Component):
     """One read and one write per cycle, in both layouts.
 
@@ -73,6 +80,8 @@ class ActivationBuffer(Component):
     Members
     -------
     write : ``In(activation_write_signature(machine))``
+    spare : ``In(stream.Signature(spare_write(machine)))``
+        Of machines with the unit of an extension: linear writes, to banks that ``write`` leaves alone in the cycle.
     i : ``In(flow(read_request(machine, meta_shape)))``
     o : ``Out(flow(...))``
         ``patch`` (the run, or 4 rows of 4), ``present``, ``meta``.
@@ -83,9 +92,11 @@ class ActivationBuffer(Component):
 
     def __init__(self, machine: Machine, meta_shape: ShapeLike) -> None:
         self.machine = machine
+        self._has_spare = unit_of(machine) is not None
         self.latency = self.LATENCY if machine.winograd else self.LATENCY - 1
         super().__init__({
             "write": In(activation_write_signature(machine)),
+            **({"spare": In(stream.Signature(spare_write(machine)))} if self._has_spare else {}),
             "i": In(flow(read_request(machine, meta_shape))),
             "o": Out(flow(StructLayout({
                 "patch": ArrayLayout(VALUE, 16), "present": 1, "meta": meta_shape}))),
@@ -224,6 +235,7 @@ class ActivationBuffer(Component):
         """Register each bank's byte, and write it a cycle later."""
         write = self.write
         data = [write.data.word_select(i, 8) for i in range(self.machine.bus_bytes)]
+        clashes = []
         for b, bank in enumerate(banks):
             port = bank.write_port()
             place = Signal(4, name=f"write_place_{b}")  # which byte of the bus word
@@ -241,11 +253,28 @@ class ActivationBuffer(Component):
             wanted = Signal(name=f"write_wanted_{b}")
             m.d.comb += wanted.eq(write.valid & (place < write.count))
             m.d.sync += enable.eq(wanted)
+            if self._has_spare:
+                clashes.append(wanted & self._write_spare(m, b, (enable, address, value)))
             with m.If(wanted):
                 m.d.sync += [
                     address.eq(write.address[4:] + step),
                     value.eq(Cat(*data).word_select(place[:len(data).bit_length() - 1], 8)),
                 ]
+        if self._has_spare:
+            m.d.comb += self.spare.ready.eq(~Cat(clashes).any())
+
+    def _write_spare(self, m: Module, b: int, bank: tuple[Signal, Signal, Signal]) -> Value:
+        """Let the spare writer have bank ``b`` where it may; return whether it wants it."""
+        enable, address, value = bank
+        spare, place, wants = self.spare.payload, Signal(4, name=f"spare_place_{b}"), Signal(name=f"spare_wants_{b}")
+        m.d.comb += [place.eq(b - spare.address[:4]), wants.eq(self.spare.valid & (place < spare.count))]
+        with m.If(wants & self.spare.ready):
+            m.d.sync += [
+                enable.eq(1),
+                address.eq(spare.address[4:] + (b < spare.address[:4])),
+                value.eq(spare.data.word_select(place[:2], 8)),
+            ]
+        return wants
 
 
 def _rotate(m: Module, raw: Value, rotation: Value) -> Value:

@@ -16,7 +16,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 from amaranth.utils import exact_log2
 
-from tilewright.isa.extension import extension_of
+from tilewright.isa.extension import stage_of
 from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.requantise import Requantise
@@ -100,7 +100,7 @@ class PostUnit(Component):
                                 "winograd": 1})
         self._buffer, self._parameters = ResultBuffer(machine), ParameterBuffer(machine)
         self._tables = ValueTables(machine) if machine.value_tables else None
-        extension = extension_of(machine)
+        extension = stage_of(machine)
         self._stage = ExtensionStage(machine, extension) if extension is not None else None
         buffer, parameters = self._buffer.signature.members, self._parameters.signature.members
         super().__init__({

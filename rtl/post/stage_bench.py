@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from amaranth.sim import Simulator
 from amaranth.sim._async import TestbenchContext
 
-from tilewright.isa.extension import ExtendedMachine, StageVector
+from tilewright.isa.extension import ExtendedMachine, StageVector, stage_of
 from tilewright.rtl.post.extension_stage import ExtensionStage
 
 __all__ = ["run_stage"]
@@ -25,7 +25,9 @@ def run_stage(machine: ExtendedMachine, slots: bytes, settings: Mapping[str, int
         Each is sent after its gap, the first as soon as parameters are loaded; a table slot changes in a gap only, as
         post-processing drains then.
     """
-    dut, bus = ExtensionStage(machine, machine.extension), machine.bus_bytes
+    stage = stage_of(machine)
+    assert stage is not None
+    dut, bus = ExtensionStage(machine, stage), machine.bus_bytes
     lanes = machine.post_lanes
     found: list[list[int]] = []
     sent: list[StageVector | None] = []

@@ -133,7 +133,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
     """
     model = source.path
     try:
-        network = compile_network(model, stage=extension_of(machine))
+        network = compile_network(model, extension=extension_of(machine))
     except UnsupportedNodeError as error:
         return _refused(model, machine, list(map(_refusal, (error, *error.others))))
     if not network.layers:

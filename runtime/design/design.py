@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.energy.pricing import DEFAULT, Pricing
-from tilewright.isa.extension import PostStage
+from tilewright.isa.extension import Extension
 from tilewright.isa.machine import Machine, MemoryTiming
 
 __all__ = ["Design"]
@@ -41,7 +41,7 @@ class Design:
         """Return the design as a design file states it, every value filled in."""
         technology = self.pricing.load()
         return {"name": self.machine.name,
-                "machine": {key: str(value.path) if isinstance(value, PostStage) else value
+                "machine": {key: str(value.path) if isinstance(value, Extension) else value
                             for key, value in asdict(self.machine).items() if key != "name"},
                 "memory": asdict(self.timing),
                 "clock": {"mhz": self.pricing.clock(technology).mhz},

@@ -3,7 +3,8 @@
 from tilewright.isa.counters import COUNTERS
 
 __all__ = [
-    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "PLAIN_MAC_LATENCY", "PLAIN_SUMS_SAVED", "POST_LATENCY",
+    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "PLAIN_MAC_LATENCY", "PLAIN_SUMS_SAVED",
+    "POST_LATENCY",
     "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
     "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "TABLE_LATENCY",
     "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
@@ -27,6 +28,9 @@ PLAIN_SUMS_SAVED = 3
 READS_MADE = 6
 """From a command's last slot until act_free and wgt_free can be taken: rtl.array.sequencer, its two stages and
 rtl.buffers.activation_buffer.READ_LATENCY, and the semaphore."""
+
+OWN_UNIT_LATENCY = 15
+"""rtl.array.extension_unit: from taking a command to its end, less a cycle for each word and those of the component."""
 
 COMMAND_GAP = 4
 """rtl.post.post.PostUnit.COMMAND_GAP."""

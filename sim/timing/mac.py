@@ -1,8 +1,11 @@
 """The array in time: one command issues its slots, the next is prepared and waits for its semaphores."""
 
+from tilewright.isa.encoding import EXTENSION
+from tilewright.isa.extension import unit_of
+from tilewright.isa.machine import TILE_BYTES
 from tilewright.sim.timing.command_work import MacWork, mac_work
 from tilewright.sim.timing.event_queue import Event, Process
-from tilewright.sim.timing.latencies import READS_MADE
+from tilewright.sim.timing.latencies import OWN_UNIT_LATENCY, READS_MADE
 from tilewright.sim.timing.ledger import IDLE
 from tilewright.sim.timing.shared import DecodedCommand, Shared
 
@@ -31,6 +34,9 @@ class MacTiming:
             yield from shared.head("mac")
             self._show("mac_setup")
             taken = shared.take("mac")
+            if taken.mnemonic == EXTENSION.mnemonic:
+                yield from self._own(taken)
+                continue
             if taken.sets:
                 yield from shared.configure(taken)
                 self._show(IDLE)
@@ -49,6 +55,24 @@ class MacTiming:
                 yield self._end
             yield earliest
             self._issue(taken, work)
+
+    def _own(self, taken: DecodedCommand) -> Process:
+        """Pass items through the unit of an extension, once the array is at rest, and before it begins again."""
+        shared, operands = self.shared, taken.operands
+        unit = unit_of(shared.machine)
+        assert unit is not None
+        self._show("mac_wait_activations")
+        yield from shared.wait(taken, "act_ready")
+        self._show("mac_setup")
+        if self._end is not None:
+            yield self._end
+            yield max(shared.now, (self._end.time or 0) + shared.coupling.delay)
+        words = operands["items"] * -(-operands["item_bytes"] // TILE_BYTES)
+        yield shared.now + words + OWN_UNIT_LATENCY + unit.latency
+        shared.ledger.counts["activation_read"] += TILE_BYTES * words
+        shared.ledger.counts["activation_written"] += unit.result_bytes * operands["items"]
+        self._show(IDLE)
+        shared.finished()
 
     def _work(self, taken: DecodedCommand) -> MacWork:
         cfg, operands = self.shared.config["conv"], taken.operands

@@ -10,7 +10,7 @@ from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
 
 from tilewright.errors import ToolError
-from tilewright.isa.extension import ExtendedMachine, StageVector
+from tilewright.isa.extension import BufferUnit, ExtendedMachine, StageVector, stage_of, unit_of
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.toggle_probes import with_probes
 from tilewright.tools.files import write_if_changed
@@ -18,7 +18,7 @@ from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 __all__ = [
     "ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "extension_rtlil", "stage_outputs",
-    "verilog", "verilog_of", "wishbone_rtlil",
+    "unit_results", "verilog", "verilog_of", "wishbone_rtlil",
 ]
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -90,10 +90,16 @@ def coprocessor_verilog(machine: Machine, *, probes: bool = False) -> str:
 
 
 def extension_rtlil(machine: ExtendedMachine) -> str:
-    """Return the stage of ``machine``, with what Tilewright puts around its component, as RTLIL."""
+    """Return the stage or unit of ``machine``, with what Tilewright puts around its component, as RTLIL."""
+    from tilewright.rtl.array.extension_unit import ExtensionUnit
+    from tilewright.rtl.buffers.activation_buffer import ActivationBuffer
     from tilewright.rtl.post.extension_stage import ExtensionStage
 
-    return rtlil.convert(ExtensionStage(machine, machine.extension), name="extension", emit_src=False)
+    if (stage := stage_of(machine)) is not None:
+        return rtlil.convert(ExtensionStage(machine, stage), name="extension", emit_src=False)
+    unit = unit_of(machine)
+    assert unit is not None
+    return rtlil.convert(ExtensionUnit(machine, unit, ActivationBuffer.LATENCY), name="extension", emit_src=False)
 
 
 def stage_outputs(machine: ExtendedMachine, slots: bytes, settings: Mapping[str, int], channel: int,
@@ -102,6 +108,15 @@ def stage_outputs(machine: ExtendedMachine, slots: bytes, settings: Mapping[str,
     from tilewright.rtl.post.stage_bench import run_stage
 
     return run_stage(machine, slots, settings, channel, vectors)
+
+
+def unit_results(unit: BufferUnit, settings: Mapping[str, int], items: Sequence[Sequence[int]],
+                 gaps: Sequence[int], holds: Sequence[int]) -> tuple[list[list[int]], list[int]]:
+    """Return results and latencies of the component of ``unit`` in Amaranth's simulator; see `rtl.array.unit_bench`."""
+    from tilewright.rtl.array.unit_bench import run_unit_component
+
+    found = run_unit_component(unit, settings, items, gaps, holds)
+    return found.values, found.latencies
 
 
 def wishbone_rtlil(data_bytes: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from tilewright.isa.assembler import command
 from tilewright.isa.emit_c import header
 from tilewright.isa.encoding import EXTENSION, Field
-from tilewright.isa.extension import ExtensionError, PostStage, extended, extension_of, load_extension
+from tilewright.isa.extension import BufferUnit, ExtensionError, PostStage, extended, extension_of, load_extension
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import PRESETS
 from tilewright.isa.semantics.command_errors import UnitMissingError
@@ -19,6 +19,7 @@ from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 from tilewright.isa.semantics.execute_command import execute_command
 
 PRELU = Path(__file__).parents[2] / "examples/extensions/prelu.py"
+ARGMAX = PRELU.with_name("argmax.py")
 BASE = PRESETS["base"]
 
 
@@ -41,14 +42,25 @@ def test_a_stage_that_does_not_fit_the_table_is_refused(changes):
         stage(**changes)
 
 
+@pytest.mark.parametrize("changes", [
+    {"result_bytes": 0}, {"result_bytes": 5}, {"result_bytes": "1"}, {"fields": (Field("a", 21, ""),)},
+    {"fields": (Field("items", 1, ""),)}, {"operators": ()}, {"mnemonic": "lda"}, {"component": object}])
+def test_a_unit_that_does_not_fit_the_table_is_refused(changes):
+    given = {"mnemonic": "mine", "effect": "", "operators": ("ArgMax",), "result_bytes": 1, "fit": lambda *_: None,
+             "compute": lambda *_: None, "component": Unit}
+    assert BufferUnit(**given).latency == 1
+    with pytest.raises(ExtensionError):
+        BufferUnit(**(given | changes))
+
+
 def test_an_entry_point_is_an_extension_by_name(tmp_path, monkeypatch):
-    package = tmp_path / "their_prelu.py"
-    package.write_text(PRELU.read_text())
+    package = tmp_path / "their_argmax.py"
+    package.write_text(ARGMAX.read_text())
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("tilewright.isa.extension.entry_points", lambda group: [
-        EntryPoint("mine", "their_prelu", group), EntryPoint("lost", "their_lost_module", group)])
-    found = load_extension("mine")
-    assert found.mnemonic == "prelu"
+        EntryPoint("segments", "their_argmax", group), EntryPoint("lost", "their_lost_module", group)])
+    found = load_extension("segments")
+    assert found.mnemonic == "argmax"
     assert pickle.loads(pickle.dumps(found)) == found
     for name in ("another", "lost"):
         with pytest.raises(ExtensionError, match=name):
@@ -56,9 +68,9 @@ def test_an_entry_point_is_an_extension_by_name(tmp_path, monkeypatch):
 
 
 def test_operands_have_the_names_of_the_instruction_s_own():
-    own = load_extension(PRELU)
-    settings = {"zero_in": -3, "zero_out": 127, "slope": 12345}
-    assert own.named({"enable": 1, "channel": 4, **own.operands(settings)}) == {"enable": 1, "channel": 4, **settings}
+    own = load_extension(ARGMAX)
+    assert own.named({"base": 5, "items": 2, "item_bytes": 21, "own": 1}) == {
+        "base": 5, "items": 2, "item_bytes": 21, "least": 1}
 
 
 @pytest.mark.parametrize("text", ["", "1 / 0", "EXTENSION = 3", "syntax error"])

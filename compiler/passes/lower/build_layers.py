@@ -17,9 +17,9 @@ from tilewright.compiler.graph.integer_operators import (
     QConv,
     QConvTranspose,
     QInterpolate,
-    QPass,
     QScale,
     Quantize,
+    QUnit,
     TakesTable,
 )
 from tilewright.compiler.graph.move_operators import (
@@ -271,7 +271,7 @@ class _Build:
         x, out = tensor_info(graph.tensors[node.inputs[0]]), tensor_info(graph.tensors[node.output])
         own = self.own_output(node, operator)
         channels, window, groups = x.shape[0], ExactWindow(), x.shape[0]
-        weights, zero_point, exact = None, own.zero_point, operator.exact
+        weights, zero_point, exact, pad_value = None, own.zero_point, operator.exact, x.zero_point
         bias, sums, scale = np.zeros(channels, np.int32), np.zeros(channels, np.int64), np.ones(1, np.float32)
         match operator:
             case QConv():
@@ -286,19 +286,24 @@ class _Build:
                 factor, provable = average_scale(math.prod(window.kernel), x, own, covers)
                 scale, exact = np.array([factor]), exact and provable
                 sums = np.full(channels, math.prod(window.kernel))
+            case QUnit(use=unit):
+                count = unit.unit.result_bytes
+                weights = np.eye(count, channels, dtype=np.int8).reshape(count, channels, 1, 1)
+                zero_point, groups, pad_value = 0, 1, 0
+                bias, sums = np.zeros(count, np.int32), np.zeros(count, np.int64)
             case _:
-                zero_point = 0
+                zero_point, pad_value = 0, 0
         _check_scales(node, scale)
         return Layer(
             name=name, kind=operator.KIND, onnx_nodes=node.onnx_nodes, input=x.name, output=node.output,
             in_shape=x.shape, conv_shape=_conv_shape(bias.size, x.shape, window), out_shape=out.shape,
             weights=weights, bias=_fold_zero_point(bias, x.zero_point, sums),
             kernel=window.kernel, strides=window.strides, dilations=window.dilations, pads=window.pads,
-            groups=groups, pad_value=0 if isinstance(operator, QPass) else x.zero_point,
+            groups=groups, pad_value=pad_value,
             requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
                                   zero_point=zero_point, low=operator.low, high=operator.high),
             residual=operator.residual, pool=operator.pool, table=operator.table,
-            stage=operator.stage, exact=exact)
+            stage=operator.stage, unit=operator.use if isinstance(operator, QUnit) else None, exact=exact)
 
 
 def _conv_shape(channels: int, in_shape: Shape, window: ExactWindow) -> Shape:

@@ -9,10 +9,10 @@ import pytest
 from tests.cli.test_app import invoke, refused
 
 EXAMPLES = Path(__file__).parents[3] / "examples/extensions"
-PRELU = EXAMPLES / "prelu.py"
+ARGMAX, PRELU = EXAMPLES / "argmax.py", EXAMPLES / "prelu.py"
 
 
-@pytest.mark.parametrize("file", [PRELU], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [ARGMAX, PRELU], ids=lambda file: file.stem)
 def test_the_examples_are_held_to_their_functions_and_described(file):
     assert invoke("extension", "test", file, "--vectors", 40).exit_code == 0
     manual = invoke("extension", "manual", file)
@@ -20,12 +20,19 @@ def test_the_examples_are_held_to_their_functions_and_described(file):
     assert f"#define tw_{file.stem}_" in manual.stdout
 
 
-@pytest.mark.parametrize("file", [PRELU], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", [ARGMAX, PRELU], ids=lambda file: file.stem)
 def test_an_example_has_at_most_150_lines(file):
     assert len(file.read_text().splitlines()) <= 150
 
 
 @pytest.mark.parametrize(("example", "old", "new", "named"), [
+    (ARGMAX, "def fit(", "def fit(((", "SyntaxError"),
+    (ARGMAX, "fit=fit, ", "", "fit"),
+    (ARGMAX, "result_bytes=1,", "result_bytes=9,", "result_bytes"),
+    (ARGMAX, "LATENCY = 2", "LATENCY = 1", "LATENCY"),
+    (ARGMAX, "self.i.ready.eq(go)", "self.i.ready.eq(0)", "results"),
+    (ARGMAX, "m = Module()", "m = None", "elaborated"),
+    (ARGMAX, "return found.astype", "return len(found).astype", "compute"),
     (PRELU, "LATENCY = 2", "LATENCY = 1", "compute"),
     (PRELU, "LATENCY = 2", "LATENCY = 3", "LATENCY"),
     (PRELU, "def fit(", "def fit(((", "SyntaxError"),
@@ -46,14 +53,21 @@ def test_a_broken_file_is_met_with_one_sentence(tmp_path, example, old, new, nam
     assert named in said
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("return ({", "return 5\n    return ({"), ("return ({", "return ({}, 1)\n    return ({"),
-    ("return ({", "1 // 0\n    return ({"),
-    ('"slope": slope}', '"slope": 1 << 25}'), ("reshape(-1, 4)", "reshape(-1, 2)")])
-def test_a_fit_that_misbehaves_is_met_with_one_sentence(tmp_path, old, new):
+@pytest.mark.parametrize(("example", "network", "old", "new"), [
+    (ARGMAX, "segments_network.py", 'return {"least": 0}', "return {}"),
+    (ARGMAX, "segments_network.py", 'return {"least": 0}', 'return {"least": 2}'),
+    (ARGMAX, "segments_network.py", 'return {"least": 0}', "return 5"),
+    (ARGMAX, "segments_network.py", 'return {"least": 0}', "return 1 // 0"),
+    (PRELU, "prelu_network.py", "return ({", "return 5\n    return ({"),
+    (PRELU, "prelu_network.py", "return ({", "return ({}, 1)\n    return ({"),
+    (PRELU, "prelu_network.py", "return ({", "1 // 0\n    return ({"),
+    (PRELU, "prelu_network.py", '"slope": slope}', '"slope": 1 << 25}'),
+    (PRELU, "prelu_network.py", "reshape(-1, 4)", "reshape(-1, 2)"),
+])
+def test_a_fit_that_misbehaves_is_met_with_one_sentence(tmp_path, example, network, old, new):
     model, path = tmp_path / "net.onnx", tmp_path / "mine.py"
-    subprocess.run([sys.executable, EXAMPLES / "prelu_network.py", model], check=True)
-    path.write_text(PRELU.read_text().replace(old, new, 1))
+    subprocess.run([sys.executable, EXAMPLES / network, model], check=True)
+    path.write_text(example.read_text().replace(old, new, 1))
     assert "fit" in refused(2, "compile", model, "-o", tmp_path / "out", "--extension", path)
 
 
@@ -63,4 +77,4 @@ def test_a_file_that_is_not_there_is_met_with_one_sentence(tmp_path, command):
 
 
 def test_two_extensions_are_one_too_many():
-    assert "one extension" in refused(2, "machine", f"base,extension={PRELU}", "--extension", PRELU)
+    assert "one extension" in refused(2, "machine", f"base,extension={PRELU}", "--extension", ARGMAX)

@@ -6,7 +6,7 @@ import pytest
 from tests.support.mac_layers import Place, conv, conv23, pool_sum
 from tests.support.streams import put, simulate
 from tilewright.isa.assembler import pack
-from tilewright.isa.encoding import BY_MNEMONIC
+from tilewright.isa.encoding import KNOWN
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.mac import MacUnit
 
@@ -55,9 +55,9 @@ async def fill(ctx, dut, layers):
 
 
 async def command(ctx, dut, mnemonic, variant, fields):
-    chosen = BY_MNEMONIC[mnemonic].variant(variant)
+    chosen = KNOWN[mnemonic].variant(variant)
     await put(ctx, dut.commands, {
-        "funct3": BY_MNEMONIC[mnemonic].funct3, "variant": chosen.code, "flags": 0,
+        "funct3": KNOWN[mnemonic].funct3, "variant": chosen.code, "flags": 0,
         "rs1": pack(chosen.rs1, {field.name: fields[field.name] for field in chosen.rs1}),
         "rs2": pack(chosen.rs2, {field.name: fields[field.name] for field in chosen.rs2})})
 
