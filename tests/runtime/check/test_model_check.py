@@ -159,7 +159,7 @@ def test_refusals_of_one_error_are_all_shown(monkeypatch):
     first, second = (UnsupportedNodeError(name, "Op", f"reason {name}", "go away") for name in "ab")
     first.others = (second, second)
 
-    def refuse(*_, stage):
+    def refuse(*_, extension):
         raise first
 
     monkeypatch.setattr(check, "compile_network", refuse)
