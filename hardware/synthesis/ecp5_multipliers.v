@@ -2,14 +2,16 @@
 //
 // Yosys does not pack registers into the block when it infers one, and the wires from flip-flops to the block and back
 // are then the longest paths of the array.  Two modules here take the place of modules of the gateware: their ports are
-// those of the modules made from `Multipliers` and `Product`, and the synthesis script exchanges them by name
-// (`chtype -set ecp5_multipliers t:*multipliers`, `chtype -set ecp5_product t:*_product`).  Parameters and ports of the
-// block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and nextpnr's names for them.
+// those of the modules made from `Multipliers` and `Product` below `Coprocessor`, which can clear them, and the
+// synthesis script exchanges them by name (`chtype -set ecp5_multipliers t:*multipliers`, `chtype -set ecp5_product
+// t:*_product`).  Parameters and ports of the block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and
+// nextpnr's names for them.
 
 // tilewright.rtl.array.lane.Multipliers.
 module ecp5_multipliers (
     input                clk,
-    input                rst,  // a port of every module of Amaranth's; nothing here is reset
+    input                rst,  // ports of every module below `Coprocessor`; nothing here is reset
+    input                clear,
     input  [16*10-1:0]   a,
     input                a_enable,
     output [16*10-1:0]   a_held,
@@ -40,6 +42,7 @@ endmodule
 module ecp5_product (
     input         clk,
     input         rst,
+    input         clear,
     input  [17:0] a,
     input  [17:0] b,
     input         enable,
@@ -47,7 +50,7 @@ module ecp5_product (
     input         product_enable
 );
     ecp5_block #(.SIGNED(1'b0)) place (
-        .clk(clk), .rst(rst), .a_enable(enable), .b_enable(enable), .product_enable(product_enable),
+        .clk(clk), .rst(rst | clear), .a_enable(enable), .b_enable(enable), .product_enable(product_enable),
         .a(a), .b(b), .product(product)
     );
 endmodule

@@ -16,21 +16,22 @@ async def both_make_the_product_of_what_they_hold(dut):
     limits = {name: (1 << int(os.environ[f"{name.upper()}_BITS"])) - 1 for name in ("a", "b")}
     rng = random.Random(cocotb.RANDOM_SEED)
     Clock(dut.clk, 2, unit="ns").start()
-    dut.rst.value = 1
+    dut.rst.value, dut.clear.value = 1, 0
     dut.enable.value = dut.product_enable.value = 0
     for _ in range(2):
         await RisingEdge(dut.clk)
     held, product = None, 0
     for cycle in range(CYCLES):
-        reset = cycle % 1000 == 999
+        reset, clear = cycle % 1000 == 999, cycle % 300 == 299
         given = {name: rng.choice((0, 1, limit, rng.randint(0, limit))) for name, limit in limits.items()}
         enable, product_enable = rng.random() < 0.6, held is not None and rng.random() < 0.6
-        dut.rst.value, dut.enable.value, dut.product_enable.value = reset, enable, product_enable
+        dut.rst.value, dut.clear.value = reset, clear
+        dut.enable.value, dut.product_enable.value = enable, product_enable
         dut.a.value, dut.b.value = given["a"], given["b"]
         await RisingEdge(dut.clk)  # the outputs read below are those before this edge
         for kind in ("inferred", "block"):
             assert int(getattr(dut, f"{kind}_product").value) == product, (kind, cycle)
-        if reset:
+        if reset or clear:
             product = 0
         elif product_enable:
             product = held["a"] * held["b"]

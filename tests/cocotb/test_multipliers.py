@@ -1,7 +1,7 @@
 """Modules that take the place of multipliers on ECP5 behave as they do, on a model of Lattice's block."""
 
 import pytest
-from amaranth import ClockSignal, Instance, Module, ResetSignal, Value
+from amaranth import ClockSignal, Instance, Module, ResetInserter, ResetSignal, Value
 from amaranth.lib.wiring import Component, In, Out
 
 from tests.support.bench import ROOT, run_bench
@@ -15,7 +15,8 @@ BLOCK = ROOT / "tests" / "support" / "mult18x18d.v"
 class SideBySide(Component):
     """A component and the Verilog module that synthesis puts in its place, on the same inputs.
 
-    Outputs are named ``inferred_`` (the component's) and ``block_`` (the module's).
+    Outputs are named ``inferred_`` (the component's) and ``block_`` (the module's). ``clear`` resets as
+    `Coprocessor` does.
     """
 
     def __init__(self, component, replacement):
@@ -24,19 +25,19 @@ class SideBySide(Component):
         members = component.signature.members
         self.inputs = [name for name, member in members.items() if member.flow is In]
         self.outputs = [name for name, member in members.items() if member.flow is Out]
-        super().__init__({name: members[name] for name in self.inputs} | {
+        super().__init__({name: members[name] for name in self.inputs} | {"clear": In(1)} | {
             f"{kind}_{name}": members[name] for kind in ("inferred", "block") for name in self.outputs})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.component = self.component
+        m.submodules.component = ResetInserter(self.clear)(self.component)
         m.d.comb += [
             *(getattr(self.component, name).eq(getattr(self, name)) for name in self.inputs),
             *(getattr(self, f"inferred_{name}").eq(getattr(self.component, name)) for name in self.outputs),
         ]
         m.submodules.block = Instance(
             self.replacement,
-            ("i", "clk", ClockSignal()), ("i", "rst", ResetSignal()),
+            ("i", "clk", ClockSignal()), ("i", "rst", ResetSignal()), ("i", "clear", self.clear),
             *(("i", name, Value.cast(getattr(self, name))) for name in self.inputs),
             *(("o", name, Value.cast(getattr(self, f"block_{name}"))) for name in self.outputs),
         )
