@@ -10,12 +10,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from tilewright.energy.extension_logic import extension_logic
 from tilewright.energy.register_fit import predicted_registers
 from tilewright.energy.unit_registers import saved_registers
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.isa.extension import ExtendedMachine, unit_of
 from tilewright.isa.machine import PRESETS, UNITS, Machine
-from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers, modules
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
 
@@ -40,7 +41,7 @@ def registers_of(machine: Machine) -> dict[str, int]:
     if isinstance(machine, ExtendedMachine):
         bare = registers_of(Machine(**{each.name: getattr(machine, each.name) for each in fields(Machine)}))
         block = "sequencer" if unit_of(machine) is not None else "post_processing"
-        return bare | {block: bare[block] + _counted_extension(machine)}
+        return bare | {block: bare[block] + extension_logic(machine).registers}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
     whole = _whole(machine)
@@ -67,13 +68,6 @@ def _whole(machine: Machine) -> Machine:
 @lru_cache(maxsize=256)
 def _counted(machine: Machine) -> dict[str, int]:
     return count_fresh(machine)
-
-
-@lru_cache(maxsize=256)
-def _counted_extension(machine: ExtendedMachine) -> int:
-    from tilewright.sim.verilog.elaborate import extension_rtlil
-
-    return sum(register.width for module in modules(extension_rtlil(machine)) for register in module.registers)
 
 
 @cache
