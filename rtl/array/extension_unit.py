@@ -59,7 +59,7 @@ class ExtensionUnit(Component):
         A command is under way; one waits for the semaphore.
     """
 
-    WORDS = 16
+    WORDS = 8
     """Words on their way from the buffer to the component, at most."""
 
     def __init__(self, machine: Machine, unit: BufferUnit, read_latency: int) -> None:
