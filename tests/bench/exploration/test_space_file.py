@@ -1,9 +1,17 @@
 """Space files: what they state, and what is refused."""
 
+import random
+from pathlib import Path
+
 import pytest
 
+from tilewright.bench.exploration.area_prediction import AreaTarget
+from tilewright.bench.exploration.design_cost import measures_of
+from tilewright.bench.exploration.design_limits import limit_of
 from tilewright.bench.exploration.space import LANES_PER_CLUSTER
 from tilewright.bench.exploration.space_file import SpaceError, default_space, read_space
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples/spaces").glob("*.toml"))
 
 
 def read(tmp_path, text):
@@ -50,6 +58,20 @@ def test_every_choice_of_the_default_space_is_a_design():
             largest = {key: values[-1] for key, values in space.axes.items()}
             for choice in (smallest, largest):
                 space.design({**choice, "lanes": lanes, LANES_PER_CLUSTER: shared})
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_have_designs_within_their_limits_and_beyond(path):
+    space, rng = read_space(path), random.Random(1)
+    area = AreaTarget(space.target)
+    limits = [limit_of(text, measures_of((*space.networks,), area)) for text in space.limits]
+    within = 0
+    for number in range(60):
+        choice = {key: rng.choice(values) for key, values in space.axes.items()}
+        measures = area.predict(space.design(choice, f"trial-{number}").machine)
+        within += all(limit.violation(measures) <= 0 for limit in limits)
+    assert space.networks
+    assert 0 < within < 60
 
 
 @pytest.mark.parametrize(("text", "named"), [
