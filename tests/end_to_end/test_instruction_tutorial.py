@@ -19,7 +19,7 @@ LEFT_OUT = {"synth"}
 
 def test_the_page_has_all_steps():
     commands = [shlex.split(line)[1] for kind, _, text in BLOCKS if kind == "sh" for line in text.splitlines()]
-    assert commands == ["run", "extension", "extension", "run", "run", "diff", "synth", "synth"]
+    assert commands == ["run", "extension", "extension", "run", "run", "diff", "synth", "synth", "run", "run"]
     assert [name for kind, name, _ in BLOCKS if kind == "python"] == ["", "ceiling.py"]
 
 
