@@ -28,7 +28,8 @@ from tilewright.cli import (
     verilog,
 )
 from tilewright.cli.design import ablate, diff, explore, own_instruction, show_machine
-from tilewright.cli.options.refusals import OneSentence
+from tilewright.cli.options.refusals import QUIET, OneSentence
+from tilewright.cli.options.streams import be_quiet
 from tilewright.cli.reference import isa
 
 __all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
@@ -54,7 +55,10 @@ for _register in (run_model.register_run, compile_model.register, run_model.regi
 
 @app.callback()
 def _start(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True,
-                                                 callback=_print_version)] = False) -> None:
+                                                 callback=_print_version)] = False,
+           quiet: Annotated[bool, typer.Option(*QUIET, callback=be_quiet,
+                                               help="Print errors alone; before or behind the command.")] = False,
+           ) -> None:
     """Do nothing: a command follows."""
 
 

@@ -15,6 +15,7 @@ from tilewright.cli.options.arguments import (
     with_groups,
     write_json,
 )
+from tilewright.cli.options.streams import leave_standard_output
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
@@ -32,8 +33,9 @@ def compile_(model: Model,
              output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                          help="Folder to write; may be left out with --explain.")]
              = None, explain: Explain = False,
-             json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
-                                                            help="Write the plan as JSON.")] = None,
+             json_file: Annotated[Path | None, typer.Option(
+                 "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
+                 help="Write the plan as JSON; - is standard output, and the rest goes to standard error.")] = None,
              *, chosen: MachineOptions, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
     if output is None and not explain:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tilewright.cli.options.streams import STANDARD_OUTPUT, leave_standard_output, print_result
 from tilewright.errors import InputError
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.models import NAMES
@@ -152,8 +153,9 @@ EngineName = Annotated[Engine, typer.Option(
     "--engine", help="The hardware in Verilator; its model, same bits; or cycles and energy alone, without values.")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", show_default=False,
-                                               help="Also write the report as JSON.")]
+JsonFile = Annotated[Path | None, typer.Option(
+    "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
+    help="Also write the report as JSON; - is standard output, and the rest goes to standard error.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", show_default=False,
                                                help="Also write a page to look at: one file, works offline.")]
 TraceFile = Annotated[Path | None, typer.Option(
@@ -419,5 +421,9 @@ def command_line() -> str:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write what a command has found as JSON."""
-    write_file(path, (json.dumps(data, indent=2) + "\n").encode())
+    """Write what a command has found as JSON; to standard output if ``path`` says so."""
+    text = json.dumps(data, indent=2) + "\n"
+    if path == STANDARD_OUTPUT:
+        print_result(text)
+    else:
+        write_file(path, text.encode())

@@ -13,13 +13,17 @@ from typer.core import TyperGroup
 from tilewright.errors import CompileError, Error, InputError, InternalError
 from tilewright.tools.files import reason
 
-__all__ = ["BAD_INPUT", "FAILED", "OneSentence", "refuse"]
+__all__ = ["BAD_INPUT", "FAILED", "QUIET", "OneSentence", "refuse"]
 
 FAILED = 1
 """Exit status of a run that did not end, or whose output is not the reference's."""
 
 BAD_INPUT = 2
 """Exit status of everything that is the caller's to change: options, files, models, a full disk."""
+
+
+QUIET = ("-q", "--quiet")
+"""An option of all commands, which may stand behind them."""
 
 
 class OneSentence(TyperGroup):
@@ -29,7 +33,7 @@ class OneSentence(TyperGroup):
         """Run a command and exit with its status."""
         extra["standalone_mode"] = False
         try:
-            status = super().main(args, **extra)
+            status = super().main(_quiet_first(sys.argv[1:] if args is None else args), **extra)
         except InternalError:
             raise
         except Error as error:
@@ -40,6 +44,11 @@ class OneSentence(TyperGroup):
         except typer.TyperException as error:
             refuse(error.format_message(), error.exit_code)
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _quiet_first(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line with those of ``QUIET`` before the command, where click looks for them."""
+    return sorted(words, key=lambda word: word not in QUIET)
 
 
 def refuse(sentence: str, status: int) -> None:
