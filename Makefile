@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate
+.PHONY: package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate
 
 BIN := .venv/bin
 
@@ -48,6 +48,10 @@ test: lint  ## lint, types and every test that takes seconds
 
 test-full: lint  ## the same and the tests that take minutes
 	@$(BIN)/pytest -q -n 2
+
+package: setup  ## dist/: the wheel and the source archive
+	@$(BIN)/python -c "from setuptools.build_meta import build_sdist, build_wheel; build_sdist('dist'); build_wheel('dist')"
+	@ls dist
 
 torch: $(TORCH)  ## torch into .venv, for training and for the tests of its exporters: nothing else needs it
 
