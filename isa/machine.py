@@ -11,6 +11,7 @@ TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a 
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
+_XI_MULTIPLIERS = 8  # of an array of inner products, beside its lanes
 _LEAST_WORDS = 16  # of a cluster's weight memory: two of its ninth weights
 
 BUS_BYTES = 8
@@ -42,6 +43,7 @@ INTEGRATION: dict[str, tuple[int, ...]] = {
 ARRAYS = {
     "plain": "products of int8 by int8 and an adder tree; no conv23",
     "winograd": "products of 10 by 12 bits between the transforms of F(2x2,3x3): conv and conv23",
+    "inner": "products of sums, each of which is two multiply-accumulates (Winograd, 1968); no conv23",
 }
 """Kinds of array, and what each multiplies."""
 
@@ -63,7 +65,7 @@ class Machine:
     Attributes
     ----------
     lanes : int
-        Output channels computed in parallel; each lane has 16 multipliers.
+        Output channels computed in parallel; each lane has 16 multipliers, of an array of inner products 8.
     clusters : int
         Groups of lanes with a weight memory and a weight transform of their own.
     tiles : int
@@ -132,9 +134,10 @@ class Machine:
         for name, (low, high) in LIMITS.items():
             if not low <= (value := getattr(self, name)) <= high:
                 raise ValueError(f"Machine {name} must be in {low}..{high}, not {value!r}")
-        if self.lanes_per_cluster not in range(1, self.tiles + 1):
-            raise ValueError(f"Machine lanes per cluster must be in 1..tiles ({self.tiles}), "
-                             f"not {self.lanes / self.clusters!r}")
+        least, most = self.lanes_per_fetch, self.lanes_per_fetch * self.tiles
+        if self.lanes_per_cluster not in range(least, most + 1):
+            limit = f"1..tiles ({most})" if least == 1 else f"{least}..{least} tiles ({most}) of an array {self.array!r}"
+            raise ValueError(f"Machine lanes per cluster must be in {limit}, not {self.lanes / self.clusters!r}")
         if self.weight_words < _LEAST_WORDS:
             raise ValueError(f"Machine weight_bytes must be at least {_LEAST_WORDS * TILE_BYTES} for each of its "
                              f"{self.clusters} clusters, not {self.weight_bytes!r}")
@@ -152,19 +155,42 @@ class Machine:
         return self.array == "winograd"
 
     @property
+    def inner(self) -> bool:
+        """Whether the array makes two products with one multiplication: `isa.semantics.inner_product`."""
+        return self.array == "inner"
+
+    @property
     def reuses_columns(self) -> bool:
         """Whether conv23 reads the columns that neighbouring patches share once."""
         return self.winograd and self.column_reuse
 
     @property
     def lanes_per_cluster(self) -> int:
-        """Lanes that share one weight memory; also the least number of tile slots per weight fetch."""
+        """Lanes that share one weight memory."""
         return self.lanes // self.clusters
 
     @property
-    def multipliers(self) -> int:
-        """Multipliers in the array: of 8 by 8 bits in a plain one, of 10 by 12 behind transforms."""
+    def lanes_per_fetch(self) -> int:
+        """Lanes of a cluster whose weights are fetched in a cycle."""
+        return 2 if self.inner else 1
+
+    @property
+    def fetch_slots(self) -> int:
+        """Tile slots in which all lanes of a cluster fetch their weights: so many a step takes at least."""
+        return self.lanes_per_cluster // self.lanes_per_fetch
+
+    @property
+    def macs_per_slot(self) -> int:
+        """Multiply-accumulates of ``conv`` in a tile slot."""
         return TILE_BYTES * self.lanes
+
+    @property
+    def multipliers(self) -> int:
+        """Multipliers in the array: of 8 by 8 bits in a plain one, of 10 by 12 behind transforms.
+
+        An array of inner products has one of 9 by 9 for two products, and 8 of 8 by 8 for xi.
+        """
+        return self.macs_per_slot // 2 + _XI_MULTIPLIERS if self.inner else self.macs_per_slot
 
     @property
     def lane_runs(self) -> int:

@@ -90,8 +90,8 @@ def _area_lines(machine: Machine) -> list[str]:
 
 def peak_macs(machine: Machine) -> dict[str, float]:
     """Return multiply-accumulates per cycle by instruction: ``conv23`` does 36 with 16 multiplications."""
-    winograd = {"conv23": machine.multipliers * 36 / 16} if machine.winograd else {}
-    return {"conv": machine.multipliers, **winograd}
+    winograd = {"conv23": machine.macs_per_slot * 36 / 16} if machine.winograd else {}
+    return {"conv": machine.macs_per_slot, **winograd}
 
 
 def _table(design: "Design") -> "Table":

@@ -71,7 +71,7 @@ def slots_of(rows: int, columns: int, channels: int, nest: LoopNest, machine: Ma
 def mac_cycles(tiles: int, groups: int, steps: int, machine: Machine) -> int:
     """Return the slots of one mac command: the last tile group may be short, but not below a weight fetch."""
     full, rest = divmod(tiles, machine.tiles)
-    slots = full * machine.tiles + (max(rest, machine.lanes_per_cluster) if rest else 0)
+    slots = full * machine.tiles + (max(rest, machine.fetch_slots) if rest else 0)
     return slots * steps * groups
 
 

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 
 from tilewright.compiler.network.layers import Layer, Network
+from tilewright.compiler.network.options import BEST
 from tilewright.compiler.plan.algorithms import forms, loop_nests
 from tilewright.compiler.plan.cost import slots_of
 from tilewright.compiler.plan.tiles import axes
@@ -46,7 +47,7 @@ def layer_roofline(layer: Layer, machine: Machine) -> Roofline:
     """Return the roofline of one layer."""
     channels = layer.conv_shape[0]
     compute = min(math.prod(slots_of(form.conv_shape[1], form.conv_shape[2], channels, each, machine)) * each.steps
-                  for form, algorithm in forms(layer) for each in loop_nests(form, algorithm, machine))
+                  for form, algorithm in forms(layer, BEST.on(machine)) for each in loop_nests(form, algorithm, machine))
     return Roofline(compute, -(-least_bytes(layer) // machine.bus_bytes))
 
 

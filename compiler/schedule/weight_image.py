@@ -14,12 +14,14 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
+from tilewright.isa.semantics.inner_product import fold_run_eta
 
 __all__ = [
     "BlockImage", "Span", "kernel_runs", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
 ]
 
 _Int8 = NDArray[np.int8]
+_Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     for layer, plan in plans.items():
         main, ninths = _pack_layer(plan, machine)
         computed = plan.layer.factor is not None and bool(plan.layer.factor.parameters)
-        parameters = b"" if computed else pack_parameters(plan.layer)
+        parameters = b"" if computed else pack_parameters(plan.layer, _bias(plan, machine))
         table = append(_pack_table(plan.layer))
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
@@ -98,6 +100,19 @@ def with_computed(places: Mapping[int, tuple[BlockImage, ...]], plans: Mapping[i
             images.append(image)
         found[index] = tuple(images)
     return found
+
+
+def _bias(plan: LayerPlan, machine: Machine) -> _Int32:
+    """Return the bias of every channel, less what an array of inner products leaves in its sums.
+
+    Sums of windows have nothing of it, and neither have computed factors: of each run they use one byte.
+    """
+    layer = plan.layer
+    bias = np.asarray(layer.bias, np.int32)
+    if not machine.inner or plan.nest.algorithm is Algorithm.POOL or layer.factor is not None:
+        return bias
+    runs = kernel_runs(layer, plan.nest, machine)
+    return fold_run_eta(bias, runs.reshape(runs.shape[0] * machine.lanes, -1)[:len(bias)])
 
 
 def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[bytes]]:
@@ -185,8 +200,8 @@ def pack_conv(runs: _Int8, machine: Machine) -> bytes:
     return words.tobytes() + bytes(-len(words) % 8 * clusters * TILE_BYTES)
 
 
-def pack_parameters(layer: Layer) -> bytes:
-    """Return bias and scale of every channel, 8 bytes each.
+def pack_parameters(layer: Layer, bias: _Int32) -> bytes:
+    """Return ``bias`` and the layer's scale of every channel, 8 bytes each.
 
     Raises
     ------
@@ -194,7 +209,7 @@ def pack_parameters(layer: Layer) -> bytes:
         If a scale is outside what the requantiser can express.
     """
     words = np.zeros((layer.conv_shape[0], 2), "<u4")
-    words[:, 0] = np.asarray(layer.bias, "<i4").view("<u4")
+    words[:, 0] = np.asarray(bias, "<i4").view("<u4")
     for channel, scale in enumerate(layer.requantisation.scale):
         try:
             mantissa, shift = pack_scale(float(scale))

@@ -77,12 +77,13 @@ class OutsideBufferError(CommandError):
 
 @dataclass
 class UnalignedWeightsError(CommandError):
-    """The kernels of conv23 begin at a word that is no multiple of eight."""
+    """The weights begin at a word that is no multiple of as many as lie side by side: of conv23, eight."""
 
     weight_base: int
+    multiple: int = 8
 
     def __str__(self) -> str:
-        return f"must have a weight_base that is a multiple of 8, not {self.weight_base}"
+        return f"must have a weight_base that is a multiple of {self.multiple}, not {self.weight_base}"
 
 
 @dataclass

@@ -8,6 +8,8 @@ K is the number of (ky, kx, run), k counts them with runs fastest, LPC is lanes 
     base + g * group_step + ty * y_step + tx * x_step + ky * kernel_y_step + kx * kernel_x_step + run * 16
 
 of any alignment; its upper half lies a further 16 * pair_words on.
+
+An array of inner products leaves eta of the weights in its sums (`isa.semantics.inner_product`); weight_base is even.
 """
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tilewright.isa.machine import TILE_BYTES
 from tilewright.isa.semantics.array_arithmetic import dot
-from tilewright.isa.semantics.command_errors import OutsideBufferError
+from tilewright.isa.semantics.command_errors import OutsideBufferError, UnalignedWeightsError
 from tilewright.isa.semantics.coprocessor_state import (
     CoprocessorState,
     Float32,
@@ -24,6 +26,7 @@ from tilewright.isa.semantics.coprocessor_state import (
     MemoryPort,
     Settings,
 )
+from tilewright.isa.semantics.inner_product import run_eta
 from tilewright.isa.semantics.tile_sums import leave_sums
 
 __all__ = ["convolve", "read_runs", "run_weights"]
@@ -42,12 +45,25 @@ def _products(state: CoprocessorState, settings: Settings, operands: dict[str, i
     shape = operands["tiles_y"], settings["tiles_x"], lanes * groups
     if not settings.get("group_step", 0):
         runs = read_runs(state, settings, operands, 0)
-        return dot(runs.reshape(len(runs), -1), weights).reshape(shape)
-    parts = []
-    for group in range(groups):
-        runs = read_runs(state, settings, operands, group)
-        parts.append(dot(runs.reshape(len(runs), -1), weights[:, group * lanes:(group + 1) * lanes]))
-    return np.concatenate(parts, axis=1).reshape(shape)
+        sums = dot(runs.reshape(len(runs), -1), weights)
+    else:
+        parts = []
+        for group in range(groups):
+            runs = read_runs(state, settings, operands, group)
+            parts.append(dot(runs.reshape(len(runs), -1), weights[:, group * lanes:(group + 1) * lanes]))
+        sums = np.concatenate(parts, axis=1)
+    if state.machine.inner:
+        with np.errstate(over="ignore"):
+            sums += _eta(state, operands["weight_base"], groups, steps)
+    return sums.reshape(shape)
+
+
+def _eta(state: CoprocessorState, base: int, groups: int, steps: int) -> Int32:
+    """Return eta (groups * lanes,) of the weights of a command."""
+    key = "eta", base, groups, steps
+    if key not in state.unpacked:
+        state.unpacked[key] = run_eta(_unpack(state, base, groups, steps).T).astype(np.int32)
+    return state.unpacked[key]
 
 
 def read_runs(state: CoprocessorState, settings: Settings, operands: dict[str, int], group: int) -> Int8:
@@ -82,6 +98,8 @@ def run_weights(state: CoprocessorState, base: int, groups: int, steps: int) -> 
 
 def _unpack(state: CoprocessorState, base: int, groups: int, steps: int) -> Int8:
     machine = state.machine
+    if base % machine.lanes_per_fetch:
+        raise UnalignedWeightsError(base, machine.lanes_per_fetch)
     count = groups * steps * machine.lanes_per_cluster
     words = state.weight_words[base:base + count]
     if len(words) < count:

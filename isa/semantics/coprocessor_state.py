@@ -7,7 +7,7 @@ buffer are index arithmetic on the same bytes.
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,7 @@ class CoprocessorState:
     held : int32 (rows, columns, lanes) or None
         What the accumulators keep of a command with ``hold``.
     unpacked : dict
-        Weights as the array multiplies by them, kept until others are loaded: not state, but a copy of some.
+        Weights as the array multiplies by them, and their eta, kept until others are loaded: a copy of some state.
     has_all : bool
         The machine leaves out no unit.
     """
@@ -111,4 +111,4 @@ class CoprocessorState:
                          for mnemonic in ("lda", "conv", "act", "pool", "sta", "extension")}
         self.sums: deque[TileSums] = deque()
         self.held: Int32 | None = None
-        self.unpacked: dict[tuple[str, int, int, int], Float32] = {}
+        self.unpacked: dict[tuple[str, int, int, int], NDArray[Any]] = {}

@@ -87,8 +87,8 @@ def fold_tile_eta(bias: NDArray[np.int32], kernels: NDArray[np.int8]) -> NDArray
 
 
 def _pairs(values: NDArray[np.int8]) -> NDArray[np.int64]:
-    wide = values.astype(np.int64)
-    return np.asarray((wide[..., 0::2] * wide[..., 1::2]).sum(axis=-1))
+    products = values[..., 0::2].astype(np.int16) * values[..., 1::2]      # at most 2**14
+    return np.asarray(products.sum(axis=-1, dtype=np.int64))
 
 
 def _inverse(transformed: NDArray[np.int64]) -> NDArray[np.int64]:

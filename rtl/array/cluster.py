@@ -1,11 +1,12 @@
 """A cluster: lanes that share a weight memory and a weight transform."""
 
-from amaranth import Module
+from amaranth import Module, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import DATA, VALUE, WeightTransform
+from tilewright.rtl.array.inner_lane import InnerLane
 from tilewright.rtl.array.lane import SUM, Lane, Slot
 from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.buffers.weight_buffer import WeightBuffer, fetch_layout, weight_write_signature
@@ -20,7 +21,8 @@ class Cluster(Component):
     A step's first tile slots fetch the weights of lane 0, 1, 2 ..., one lane per cycle, and so does the step's
     first slot pass from lane to lane: the weights that leave the one transform in a cycle are those of the
     lane that takes new ones in that cycle. A slot's data must come ``fetch_to_slot`` cycles after its fetch. The lanes
-    of a plain array take the weights as they are.
+    of arrays without transforms take the weights as they are. An `InnerLane` is two lanes of the machine, and two are
+    fetched at a time.
 
     Parameters
     ----------
@@ -33,12 +35,12 @@ class Cluster(Component):
     weight_write : ``In(weight_write_signature(machine))``
     fetch : ``In(flow(fetch_layout(machine)))``
     i : ``In(flow(...))``
-        ``v`` (16 values, of a plain array int8), ``slot`` (`Slot`).
+        ``v`` (16 values, without transforms int8), ``slot`` (`Slot`).
     complete : ``Out(1)``
         The finished sums of a tile group can be read in every lane.
     sums_address : ``In(4)``
     sums : ``Out(ArrayLayout(ArrayLayout(signed(32), 4), lanes_per_cluster))``
-        Finished sums, read without delay; one for a tile of a plain array, not four.
+        Finished sums, read without delay; one for a tile of an array without transforms, not four.
     """
 
     def __init__(self, machine: Machine, index: int) -> None:
@@ -65,15 +67,16 @@ class Cluster(Component):
             m.submodules.transform = transform = WeightTransform()
             connect(m, weights.o, transform.i)
             u = transform.o.payload.u
-        kind = Lane if self.machine.winograd else PlainLane
+        kind = {"winograd": Lane, "plain": PlainLane, "inner": InnerLane}[self.machine.array]
+        width = len(Value.cast(self.sums)) // self.machine.fetch_slots
         source = flipped(self.i)
-        for number in range(self.machine.lanes_per_cluster):
+        for number in range(self.machine.fetch_slots):
             m.submodules[f"lane_{number}"] = lane = kind(self.machine.tiles)
             connect(m, source, lane.i)
             m.d.comb += [
                 lane.u.eq(u),
                 lane.sums_address.eq(self.sums_address),
-                self.sums[number].eq(lane.sums),
+                Value.cast(self.sums).word_select(number, width).eq(lane.sums),
             ]
             source = lane.o
         m.d.comb += self.complete.eq(lane.complete)

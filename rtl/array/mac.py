@@ -11,6 +11,8 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import InputTransform
 from tilewright.rtl.array.cluster import Cluster
 from tilewright.rtl.array.extension_unit import ExtensionUnit
+from tilewright.rtl.array.inner_lane import InnerLane, RunXiLane
+from tilewright.rtl.array.inner_sums import RunSumsOut
 from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
 from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.sequencer import MacState, Sequencer
@@ -25,7 +27,7 @@ __all__ = ["MacState", "MacUnit", "sums_request_signature", "sums_response_signa
 def sums_request_signature(machine: Machine) -> Signature:
     """Return the request for the sums of ``post_lanes`` lanes: of a pixel of a tile, or with a dot product of a tile.
 
-    A plain array has dot products alone, and takes no heed of ``pixel`` and ``winograd``.
+    Without transforms an array has dot products alone, and takes no heed of ``pixel`` and ``winograd``.
 
     Slice s holds lanes s * post_lanes and up; lanes count through the clusters.
     """
@@ -49,8 +51,11 @@ class MacUnit(Component):
     One tile slot per cycle, as `Sequencer` says: 16 multiplications in every lane. Nothing behind the issue of a
     slot ever waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
 
-    From the issue of a tile group's last slot it takes ``latency + lanes_per_cluster`` cycles until
-    ``sums_available``: each lane is one cycle behind the one before.
+    An array of inner products makes xi of every tile beside its clusters, and subtracts it from the sums as they leave;
+    in them is eta of the weights (`isa.semantics.inner_product`).
+
+    From the issue of a tile group's last slot it takes ``latency + fetch_slots`` cycles until ``sums_available``: each
+    lane is one cycle behind the one before.
 
     Parameters
     ----------
@@ -73,20 +78,28 @@ class MacUnit(Component):
     """
 
     LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY + InputTransform.LATENCY + Lane.LATENCY + 1
-    """With the transforms; a plain array has `PLAIN_LATENCY`."""
+    """With the transforms; other arrays have those below."""
     PLAIN_LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY - 1 + PlainLane.LATENCY + 1
+    INNER_LATENCY = PLAIN_LATENCY + InnerLane.LATENCY - PlainLane.LATENCY
     SUMS_LATENCY, PLAIN_SUMS_LATENCY = 5, 2
+    INNER_SUMS_LATENCY = PLAIN_SUMS_LATENCY + RunSumsOut.LATENCY
+
+    @classmethod
+    def latency_of(cls, machine: Machine) -> int:
+        """Return ``latency``."""
+        return {"winograd": cls.LATENCY, "plain": cls.PLAIN_LATENCY, "inner": cls.INNER_LATENCY}[machine.array]
 
     @classmethod
     def sums_latency_of(cls, machine: Machine) -> int:
         """Return the cycles from ``sums_request`` to ``sums_response``."""
-        return cls.SUMS_LATENCY if machine.winograd else cls.PLAIN_SUMS_LATENCY
+        return {"winograd": cls.SUMS_LATENCY, "plain": cls.PLAIN_SUMS_LATENCY,
+                "inner": cls.INNER_SUMS_LATENCY}[machine.array]
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.sequencer = Sequencer(machine)
         self.unit = unit_of(machine)
-        self.latency = self.LATENCY if machine.winograd else self.PLAIN_LATENCY
+        self.latency = self.latency_of(machine)
         self.sums_latency = self.sums_latency_of(machine)
         own = {
             "activation_write": In(activation_write_signature(machine)),
@@ -131,6 +144,10 @@ class MacUnit(Component):
             ]
             v = transform.o.payload
             valid, data, slot, delay = transform.o.valid, v.v, v.meta, delay + transform.LATENCY
+        xi = None
+        if self.machine.inner:
+            m.submodules.xi = xi = RunXiLane(self.machine.tiles)
+            m.d.comb += [xi.i.valid.eq(valid), xi.i.payload.v.eq(data), xi.i.payload.slot.eq(slot)]
         fetch = Pipeline(m, sequencer.fetch.valid, prefix="fetch_", fetch=sequencer.fetch.payload)
         for _ in range(delay - clusters[0].fetch_to_slot):
             fetch.step()
@@ -143,7 +160,7 @@ class MacUnit(Component):
                 cluster.i.payload.v.eq(data),
                 cluster.i.payload.slot.eq(slot),
             ]
-        self._serve_sums(m, clusters)
+        self._serve_sums(m, clusters, xi)
         self._report(m, sequencer)
         return m
 
@@ -187,7 +204,7 @@ class MacUnit(Component):
                 inner, outer = getattr(sequencer, name), getattr(self, name)
                 m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
 
-    def _serve_sums(self, m: Module, clusters: Sequence[Cluster]) -> None:
+    def _serve_sums(self, m: Module, clusters: Sequence[Cluster], xi: RunXiLane | None) -> None:
         """Read finished sums of the oldest group."""
         machine = self.machine
         groups = DEPTH // machine.tiles
@@ -205,16 +222,33 @@ class MacUnit(Component):
         m.d.comb += [cluster.sums_address.eq(pipe.address) for cluster in clusters]
         # The address goes to every memory of sums there is: that takes most of a cycle.
         layout = ArrayLayout(clusters[0].sums.shape().elem_shape, machine.post_lanes)
-        pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, layout.size))
+        of_tile = {}
+        if xi is not None:
+            m.d.comb += xi.sums_address.eq(pipe.address)
+            of_tile["xi"] = xi.sums[0]
+        pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, layout.size), **of_tile)
         chosen = layout(pipe.sums)
         sums = [chosen[lane][0] for lane in every]
         if machine.winograd:
             sums = self._combine(pipe, chosen)
+        elif xi is not None:
+            sums = self._subtract(m, pipe, sums)
         assert pipe.depth == self.sums_latency
         m.d.comb += [
             self.sums_response.valid.eq(pipe.valid),
             *(self.sums_response.values[lane].eq(sums[lane]) for lane in every),
         ]
+
+    def _subtract(self, m: Module, pipe: Pipeline, sums: Sequence[Value]) -> list[ValueLike]:
+        """Append the stage that takes xi off the sums; return them by lane."""
+        m.submodules.sums_out = out = RunSumsOut(self.machine.post_lanes)
+        m.d.comb += [
+            out.i.valid.eq(pipe.valid),
+            out.i.payload.xi.eq(pipe.xi),
+            *(out.i.payload.sums[lane].eq(each) for lane, each in enumerate(sums)),
+        ]
+        pipe.step()
+        return [out.o.payload.values[lane] for lane in range(self.machine.post_lanes)]
 
     def _combine(self, pipe: Pipeline, chosen: View) -> list[ValueLike]:
         """Append the stages that make one sum, of a pixel or a dot product, of a tile's four; return it by lane."""
@@ -235,7 +269,7 @@ class MacUnit(Component):
 
     def _report(self, m: Module, sequencer: Sequencer) -> None:
         """Count what is written, and how long slots are under way after they have left the sequencer."""
-        longest = self.latency - Sequencer.LATENCY + self.machine.lanes_per_cluster
+        longest = self.latency - Sequencer.LATENCY + self.machine.fetch_slots
         left = Signal(range(longest + 1))
         with m.If(sequencer.request.valid):
             m.d.sync += left.eq(longest)

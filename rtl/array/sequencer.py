@@ -88,7 +88,7 @@ class Sequencer(Component):
             "busy": Out(1),
             "tile_slots": Out(1),
             "activation_read_bytes": Out(5),
-            "weight_read_bytes": Out(range(TILE_BYTES * machine.clusters + 1)),
+            "weight_read_bytes": Out(range(TILE_BYTES * machine.clusters * machine.lanes_per_fetch + 1)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -252,12 +252,17 @@ class Sequencer(Component):
         return offset
 
     def _pointer(self, m: Module, pending: PendingRun, step: KernelStep, begin: Value) -> Signal:
-        """Return the pointer to the weights, which begins anew with each tile group of a lane group."""
+        """Return the pointer to the weights, which begins anew with each tile group of a lane group.
+
+        It counts kernels, or words, or of an array of inner products pairs of words.
+        """
         pointer, lanes, following = Signal(17, reset_less=True), Signal(17, reset_less=True), Signal(17)
         base = pending.run.weight_base
         if self.machine.winograd:
             base = base << pending.winograd
-        m.d.comb += following.eq(pointer + (step.slot < self.machine.lanes_per_cluster))
+        elif self.machine.inner:
+            base = base >> 1
+        m.d.comb += following.eq(pointer + (step.slot < self.machine.fetch_slots))
         with m.If(begin):
             m.d.sync += [pointer.eq(base), lanes.eq(base)]
         with m.Elif(step.go):
@@ -281,7 +286,7 @@ class Sequencer(Component):
         ]
         pipe = Pipeline(
             m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
-            fetches=step.slot < self.machine.lanes_per_cluster, fresh=step.first & (step.slot == 0), pool=run.pool,
+            fetches=step.slot < self.machine.fetch_slots, fresh=step.first & (step.slot == 0), pool=run.pool,
             right=run.right, below=run.below,
             **({"part": step.part} if self.machine.lane_runs > 1 else {}),
             free_activations=step.ends_command & run.free_activations,
@@ -348,7 +353,7 @@ class Sequencer(Component):
             self.tile_slots.eq(pipe.valid & present),
             self.activation_read_bytes.eq(Mux(self.tile_slots, patch_bytes, 0)),
         ]
-        run_bytes = TILE_BYTES * self.machine.clusters
+        run_bytes = TILE_BYTES * self.machine.clusters * self.machine.lanes_per_fetch
         with m.If(self.fetch.valid & ~pipe.pool):
             m.d.comb += self.weight_read_bytes.eq(
                 Mux(winograd, KERNEL_BYTES * self.machine.clusters, run_bytes) if has_patches else run_bytes)

@@ -112,7 +112,7 @@ class TileWalker(Component):
     def __init__(self, machine: Machine) -> None:
         self.winograd, self.reuses_columns = machine.winograd, machine.reuses_columns
         self.tiles = machine.tiles
-        self.least_slots = machine.lanes_per_cluster
+        self.least_slots = machine.fetch_slots
         self.tile_bits = (machine.tiles - 1).bit_length()
         super().__init__({
             "start": In(1),

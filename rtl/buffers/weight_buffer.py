@@ -15,10 +15,11 @@ __all__ = ["WeightBuffer", "fetch_layout", "weight_write_signature"]
 def fetch_layout(machine: Machine) -> StructLayout:
     """Return the layout of a request for weights.
 
-    ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster.
+    ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster. Of
+    an array of inner products ``pointer`` counts pairs of words, and ``lane`` pairs of lanes.
     ``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
     array, and zeros, whatever the memory holds; of more than 16 lanes, those whose byte lies in run ``part`` of
-    ``machine.lane_runs``. A plain array knows neither ``fresh`` nor ``winograd``.
+    ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor ``winograd``.
     """
     kernels = {"fresh": 1, "winograd": 1} if machine.winograd else {}
     parts = {"part": range(machine.lane_runs)} if machine.lane_runs > 1 else {}
@@ -36,7 +37,9 @@ def weight_write_signature(machine: Machine) -> Signature:
 
 
 class WeightBuffer(Component):
-    """Fetch the weights of one lane per cycle: 16 bytes of a run, or the nine of a 3x3 kernel.
+    """Fetch the weights of one lane per cycle: 16 bytes of a run, or the nine of a 3x3 kernel; or runs of two lanes.
+
+    Words of even and odd number, which two lanes of an array of inner products take, are memories of their own.
 
     Nine weights cost nine bytes of reading: eight are one half of a main word, which is a memory of its own, and
     a word of ninth weights is read once for sixteen kernels. Layouts are those of docs/datapath.md.
@@ -55,7 +58,7 @@ class WeightBuffer(Component):
         Words for any cluster.
     fetch : ``In(flow(fetch_layout(machine)))``
     o : ``Out(flow(...))``
-        ``weights`` (16 int8), ``dot``: they are no 3x3 kernel.
+        ``weights`` (16 int8), ``dot``: they are no 3x3 kernel. Of an array of inner products, ``weights`` twice.
     """
 
     LATENCY = 4
@@ -63,15 +66,20 @@ class WeightBuffer(Component):
     def __init__(self, machine: Machine, cluster: int) -> None:
         self.machine = machine
         self.cluster = cluster
+        run = ArrayLayout(VALUE, TILE_BYTES)
         super().__init__({
             "write": In(weight_write_signature(machine)),
             "fetch": In(flow(fetch_layout(machine))),
-            "o": Out(flow(StructLayout({"weights": ArrayLayout(VALUE, TILE_BYTES), "dot": 1}))),
+            "o": Out(flow(StructLayout({
+                "weights": ArrayLayout(run, machine.lanes_per_fetch) if machine.inner else run, "dot": 1}))),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words = self.machine.weight_words
+        if self.machine.inner:
+            self._fetch_pairs(m)
+            return m
         m.submodules.low = low = Memory(shape=64, depth=words, init=[])
         m.submodules.high = high = Memory(shape=64, depth=words, init=[])
         fetch = self.fetch.payload
@@ -118,23 +126,52 @@ class WeightBuffer(Component):
         with m.If(pipe.valid):
             m.d.sync += weights.eq(chosen)
 
-    def _ones(self, pipe: Pipeline) -> Value:
-        """Return the weights of a sum: a one for the byte that the lane takes."""
-        lane = self.cluster * self.machine.lanes_per_cluster + pipe.lane
+    def _fetch_pairs(self, m: Module) -> None:
+        """Fetch the runs of two lanes, or ones and zeros for the sums of two."""
+        fetch = self.fetch.payload
+        pipe = Pipeline(m, self.fetch.valid, **{name: fetch[name] for name in fetch.shape().members})
+        halves: list[Memory] = []
+        for odd in range(2):
+            for name in ("low", "high"):
+                half = Memory(shape=64, depth=self.machine.weight_words // 2, init=[])
+                m.submodules[f"{name}_{'odd' if odd else 'even'}"] = half
+                halves.append(half)
+            self._connect_write(m, *halves[2 * odd:], None, odd=odd)
+        pipe.step(word=pipe.pointer, use=~pipe.pool)
+        ports = [self._read(m, memory, pipe.word, pipe.valid & pipe.use) for memory in halves]
+        pipe.step()
+        words = Signal(256, name="words", reset_less=True)
+        with m.If(pipe.valid & pipe.use):  # nothing between the block RAM and its register
+            m.d.sync += words.eq(Cat(port.data for port in ports))
+        pipe.step()
+        ones = Cat(self._ones(pipe, 2 * pipe.lane + odd)[:128] for odd in range(2))
+        weights, chosen = self.o.payload.weights.as_value(), Mux(pipe.pool, ones, words)
+        m.d.comb += self.o.payload.dot.eq(1)
+        m.d.sync += self.o.valid.eq(pipe.valid)
+        with m.If(pipe.valid):
+            m.d.sync += weights.eq(chosen)
+
+    def _ones(self, pipe: Pipeline, inner: Value | None = None) -> Value:
+        """Return the weights of a sum: a one for the byte that lane ``inner`` of the cluster takes."""
+        lane = self.cluster * self.machine.lanes_per_cluster + (pipe.lane if inner is None else inner)
         one: Value = Const(1, 128)
         if self.machine.lane_runs > 1:
             one = Cat(lane[4:] == pipe.part, Const(0, 127))
         return one << Cat(Const(0, 3), lane[:4])
 
-    def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory | None) -> None:
-        """Keep the bus words of this cluster."""
+    def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory | None, *,
+                       odd: int | None = None) -> None:
+        """Keep the bus words of this cluster, or those of words of even or ``odd`` number."""
         write, bus_bytes = self.write, self.machine.bus_bytes
         parts = TILE_BYTES // bus_bytes
         part_bits, cluster_bits = parts.bit_length() - 1, self.machine.clusters.bit_length() - 1
         cluster = write.index[part_bits:part_bits + cluster_bits]
         word = write.index[part_bits + cluster_bits:]
+        mine = write.valid & (cluster == self.cluster)
+        if odd is not None:
+            mine, word = mine & (word[0] == odd), word[1:]
         selected = Signal(parts)
-        m.d.comb += selected.eq((write.valid & (cluster == self.cluster)) << write.index[:part_bits])
+        m.d.comb += selected.eq(mine << write.index[:part_bits])
         data = write.data.replicate(parts)
         per_half = max(1, parts // 2)
         for memory, half in ((low, 0), (high, 1)):

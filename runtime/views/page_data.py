@@ -115,9 +115,10 @@ def roofs(report: Report, machine: Machine | None) -> dict[str, float]:
     """Return the limits of a design: MAC a cycle of the array for ``conv`` and ``conv23``, bytes a cycle of the bus."""
     found = {"conv": float(report.multipliers), "bus": float(report.memory.bytes_per_cycle)}
     if machine is not None:
-        found["bus"] = float(min(machine.bus_bytes, report.memory.bytes_per_cycle))
+        found = {"conv": float(machine.macs_per_slot),
+                 "bus": float(min(machine.bus_bytes, report.memory.bytes_per_cycle))}
         if machine.winograd:
-            found["conv23"] = _WINOGRAD_GAIN * report.multipliers
+            found["conv23"] = _WINOGRAD_GAIN * machine.macs_per_slot
     return found
 
 

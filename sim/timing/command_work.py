@@ -154,7 +154,7 @@ def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: in
     tiles, count, lanes = machine.tiles, tiles_x * tiles_y, machine.lanes_per_cluster
     sizes = np.full(-(-count // tiles), tiles, np.int64)
     sizes[-1] = count - tiles * (len(sizes) - 1)
-    slots = np.maximum(sizes, lanes)
+    slots = np.maximum(sizes, machine.fetch_slots)
     index = np.arange(count)
     reused = int(np.count_nonzero((index % tiles != 0) & (index % tiles_x != 0))) if reuse else 0
     fetch = {"conv23": 9, "conv": TILE_BYTES, "pool": 0}[kind] * machine.clusters * lanes

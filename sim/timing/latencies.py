@@ -3,10 +3,9 @@
 from tilewright.isa.counters import COUNTERS
 
 __all__ = [
-    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "PLAIN_MAC_LATENCY", "PLAIN_SUMS_SAVED",
-    "POST_LATENCY",
-    "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
-    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "TABLE_LATENCY",
+    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES",
+    "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN", "RECORD_TO_WALK",
+    "RESIDUAL_LATENCY", "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED", "TABLE_LATENCY",
     "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
 ]
 
@@ -16,14 +15,11 @@ QUEUE_LATENCY = 2
 RING_SUMS = 16
 """rtl.array.lane.DEPTH: sums that a lane keeps; over `tiles` it is how many tile groups wait for post-processing."""
 
-MAC_LATENCY = 14
-"""rtl.array.mac.MacUnit.LATENCY: with lanes_per_cluster, from a group's last slot to sums_available."""
+MAC_LATENCY = {"winograd": 14, "plain": 12, "inner": 13}
+"""By array, rtl.array.mac.MacUnit.latency_of: with fetch_slots, from a group's last slot to sums_available."""
 
-PLAIN_MAC_LATENCY = 12
-"""The same of a plain array: rtl.array.mac.MacUnit.PLAIN_LATENCY."""
-
-PLAIN_SUMS_SAVED = 3
-"""By how much sums come earlier from a plain array: rtl.array.mac.MacUnit.SUMS_LATENCY less PLAIN_SUMS_LATENCY."""
+SUMS_SAVED = {"winograd": 0, "plain": 3, "inner": 2}
+"""By array, how much earlier sums come: rtl.array.mac.MacUnit.SUMS_LATENCY less sums_latency_of."""
 
 READS_MADE = 6
 """From a command's last slot until act_free and wgt_free can be taken: rtl.array.sequencer, its two stages and

@@ -6,9 +6,9 @@ from tilewright.sim.timing.command_work import PostWork, Windows, post_work, res
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
     COMMAND_GAP,
-    PLAIN_SUMS_SAVED,
     POST_LATENCY,
     RESIDUAL_LATENCY,
+    SUMS_SAVED,
     TABLE_LATENCY,
 )
 from tilewright.sim.timing.ledger import Share
@@ -68,7 +68,7 @@ class PostTiming:
         self._share = None
         shared.leave_ports(None, None)
         latency = RESIDUAL_LATENCY + residual_interval(shared.machine) if residual else POST_LATENCY
-        latency -= 0 if shared.machine.winograd else PLAIN_SUMS_SAVED
+        latency -= SUMS_SAVED[shared.machine.array]
         self._drained = shared.now - 1 + latency + TABLE_LATENCY * table
         shared.signal(self._drained, taken, "out_ready", "par_free")
         shared.end("post", self._drained, taken)

@@ -12,7 +12,7 @@ from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.timing.command_work import PostWork
 from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQueue, Fifo, Process
-from tilewright.sim.timing.latencies import MAC_LATENCY, PLAIN_MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
+from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
 from tilewright.sim.timing.ledger import Ledger
 
 __all__ = ["DecodedCommand", "Shared"]
@@ -75,8 +75,8 @@ class Shared:
         self.config: dict[str, dict[str, int]] = {
             name: {} for name in ("lda", "conv", "act", "pool", "sta", "extension")}
         self.ledger = Ledger(scheduler)
-        mac_latency = MAC_LATENCY if machine.winograd else PLAIN_MAC_LATENCY
-        self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles, mac_latency + machine.lanes_per_cluster - 1)
+        self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles,
+                                 MAC_LATENCY[machine.array] + machine.fetch_slots - 1)
         self.bus = Bus(scheduler, self.timing.bytes_per_cycle / machine.bus_bytes)
         self.copies = Bus(scheduler, 1.0)   # from the result buffer to the activation buffer
         self._residual_share = 1.0

@@ -28,17 +28,25 @@ FIRST, _EVERY = 8, 32
 
 @dataclass(frozen=True, slots=True)
 class _Widths:
-    """Widths of the array's registers; ``row`` and ``sum`` are those of the two stages behind the products."""
+    """Widths of the array's registers; ``row`` and ``sum`` are those of the two stages behind the products.
+
+    ``operand`` is that of the sums which an array of inner products multiplies.
+    """
 
     weight: int
     product: int
     row: int
     sum: int
     data: int
+    operand: int = 0
 
 
-_WIDTHS = {"winograd": _Widths(12, 21, 22, 20, 10), "plain": _Widths(8, 16, 18, 20, 8)}
-"""By kind of array, as in rtl/arithmetic/winograd.py and rtl/array/plain_lane.py."""
+_WIDTHS = {"winograd": _Widths(12, 21, 22, 20, 10), "plain": _Widths(8, 16, 18, 20, 8),
+           "inner": _Widths(8, 18, 20, 21, 8, 9)}
+"""By kind of array, as in rtl/arithmetic/winograd.py, rtl/array/plain_lane.py and inner_lane.py."""
+
+_XI_WIDTHS = _Widths(8, 16, 18, 19, 8)
+"""Of the lane of xi in an array of inner products."""
 
 _ADDRESS_BITS = 16
 """More than a bank's address has."""
@@ -55,9 +63,9 @@ class OperandToggles:
     patch : float
         Of the 128 bits of the patch or run.
     data : float
-        Of its 160 bits after the transform, or the 128 of a plain array, which every lane passes on.
+        Of its 160 bits after the transform, or the 128 without one, which every lane passes on.
     array : float
-        Of the registers of all lanes that a slot goes through: operands, products, inverse transform.
+        Of the registers of all lanes that a slot goes through: operands, products, inverse transform or adders.
     weights : float
         Of the 128 bits of weights, from one lane's to the next one's, all that the clusters fetch.
     banks : float
@@ -172,25 +180,31 @@ class _SlotSample:
         patches = self.patches.reshape(count, 4, 4)
         data = patches if self.dot else _transform_data(patches)
         weights = self.weights if self.dot else _transform_weights(self.weights[:, :9])
-        products = data.reshape(steps, tiles, 16, 1) * weights[:, None]          # (steps, tiles, 16, lanes)
         widths = _WIDTHS[self.machine.array]
-        rows, sums = (_inverse(products.reshape(count, 4, 4, -1), dot=self.dot) if self.machine.winograd else
-                      _adder_tree(products.reshape(count, 4, 4, -1)))
         between = max(1, count - 1)
         passed = _differing(data, widths.data) / between
-        lanes = sum(_differing(each, bits) / between for each, bits in (
-            (products.reshape(count, -1), widths.product), (rows, widths.row), (sums, widths.sum)))
+        held = self.machine.lanes // self.machine.lanes_per_fetch + self.machine.inner   # xi's lane holds data, too
+        slotwise = data.reshape(steps, tiles, TILE_BYTES, 1)
+        stages = (_inner_registers(slotwise, weights[:, None], widths) if self.machine.inner else
+                  self._registers(slotwise * weights[:, None], widths))
+        lanes = sum(_differing(each.reshape(count, -1), bits) / between for each, bits in stages)
         # A lane takes its weights once in a step, in whose slots it keeps them.
         operands = _differing(weights, widths.weight) / max(1, steps - 1) / tiles
         in_lanes = self.weights.transpose(0, 2, 1).reshape(steps, self.machine.clusters, -1, TILE_BYTES)
-        fetches = in_lanes.transpose(0, 2, 1, 3).reshape(steps * self.machine.lanes_per_cluster, -1)
+        fetches = in_lanes.transpose(0, 2, 1, 3).reshape(steps * self.machine.fetch_slots, -1)
         fetched = _differing(fetches, 8) / max(1, len(fetches) - 1)
         by_bank = np.argsort(self.places % TILE_BYTES, axis=2)
         banks, words = (np.take_along_axis(each, by_bank, axis=2).reshape(count, -1)
                         for each in (self.patches, self.places // TILE_BYTES))
-        return np.array([_differing(patches, 8) / between, passed, passed * self.machine.lanes + lanes + operands,
-                         fetched * self.machine.lanes_per_cluster / tiles, _differing(banks, 8) / between,
+        return np.array([_differing(patches, 8) / between, passed, passed * held + lanes + operands,
+                         fetched * self.machine.fetch_slots / tiles, _differing(banks, 8) / between,
                          _differing(words, _ADDRESS_BITS) / between])
+
+    def _registers(self, products: _Ints, widths: _Widths) -> list[tuple[_Ints, int]]:
+        """Return what the registers behind the multipliers hold, and their widths, of (steps, tiles, 16, lanes)."""
+        square = products.reshape(-1, 4, 4, products.shape[-1])
+        rows, sums = _inverse(square, dot=self.dot) if self.machine.winograd else _adder_tree(square)
+        return [(products, widths.product), (rows, widths.row), (sums, widths.sum)]
 
 
 def _patches(op: dict[str, int], cfg: dict[str, int], group: int, tile: _Ints, step: _Ints) -> _Ints:
@@ -241,6 +255,20 @@ def _inverse(p: _Ints, *, dot: bool) -> tuple[_Ints, _Ints]:
     sums = np.stack([rows[:, :, 0] + rows[:, :, 1] + rows[:, :, 2],
                      (0 if dot else rows[:, :, 1] - rows[:, :, 2]) - rows[:, :, 3]], axis=2)
     return rows.reshape(len(p), -1), (sums if dot else sums >> 2).reshape(len(p), -1)
+
+
+def _inner_registers(data: _Ints, weights: _Ints, widths: _Widths) -> list[tuple[_Ints, int]]:
+    """Return what the registers of lanes of inner products, and of xi's, hold behind those of the operands.
+
+    ``data`` is (steps, tiles, 16, 1), ``weights`` (steps, 1, 16, lanes).
+    """
+    even, odd = data[:, :, 0::2], data[:, :, 1::2]
+    a, b = even + weights[:, :, 1::2], odd + weights[:, :, 0::2]
+    found = [(a, widths.operand), (b, widths.operand)]
+    for products, bits in ((a * b, widths), (even * odd, _XI_WIDTHS)):
+        quarters = products.reshape(-1, 2, 4, products.shape[-1]).sum(axis=2)
+        found += [(products, bits.product), (quarters, bits.row), (quarters.sum(axis=1), bits.sum)]
+    return found
 
 
 def _adder_tree(p: _Ints) -> tuple[_Ints, _Ints]:

@@ -76,6 +76,12 @@ def values(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rng.integers(-128, 128, shape).astype(np.int8)
 
 
+def eta_of(runs: np.ndarray) -> np.ndarray:
+    """Return what an array of inner products leaves in the sums of ``runs`` (o, bytes): neighbours' products."""
+    even, odd = runs[:, 0::2].astype(np.int64), runs[:, 1::2].astype(np.int64)
+    return (even * odd).sum(axis=1)
+
+
 def settings(**fields: int) -> dict[str, dict[str, int]]:
     """Return the four ``conv.set`` commands, with defaults for what a layer does not use."""
     given = {"kernel_x": 1, "kernel_y": 1, "kernel_x_step": 0, "kernel_y_step": 0, "group_step": 0,
@@ -159,6 +165,8 @@ def conv(place, rng, *, channels, kernel, tiles_x, tiles_y, stride=1, dilation=1
     out = np.concatenate([
         convolve(x[:, :, g * channels * grouped:g * channels * grouped + channels], w[g * lanes:(g + 1) * lanes],
                  stride, dilation) for g in range(groups)], axis=2)
+    if machine.inner:
+        out = out + eta_of(packed.reshape(groups * lanes, -1))
     sums = out.reshape(tiles_y * tiles_x, groups, lanes).transpose(1, 0, 2)
     return Layer(
         "conv", "run",

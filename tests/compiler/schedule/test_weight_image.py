@@ -111,7 +111,7 @@ def test_lanes_of_a_group_see_the_channels_of_their_outputs(channels, outputs, g
 
 def test_parameters_are_bias_mantissa_and_shift():
     layer = layer_of(3, 7, 3)
-    words = np.frombuffer(pack_parameters(layer), "<u4").reshape(-1, 2)
+    words = np.frombuffer(pack_parameters(layer, layer.bias), "<u4").reshape(-1, 2)
     assert (words[:, 0].view(np.int32) == layer.bias).all()
     for channel, scale in enumerate(layer.requantisation.scale):
         mantissa, shift = pack_scale(float(scale))
@@ -122,7 +122,7 @@ def test_a_scale_that_cannot_be_expressed_is_refused():
     layer = layer_of(3, 2, 3)
     layer = replace(layer, requantisation=replace(layer.requantisation, scale=np.array([1.0, 0.0], np.float32)))
     with pytest.raises(CompileError, match=r"'conv 3x6x6', channel 1: .*not 0"):
-        pack_parameters(layer)
+        pack_parameters(layer, layer.bias)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)

@@ -44,7 +44,7 @@ def random_run(machine, rng):
 def expected(machine, mnemonic, variant, f):
     """Return what each slot requests and fetches, from the loops of docs/datapath.md."""
     winograd = mnemonic == "conv23"
-    each = machine.lanes_per_cluster
+    each = machine.fetch_slots
     kernel = [(ky, kx, run) for ky in range(f["kernel_y"]) for kx in range(f["kernel_x"]) for run in range(f["runs"])]
     tiles = [(tx, ty) for ty in range(f["tiles_y"]) for tx in range(f["tiles_x"])]
     slots = []
