@@ -136,7 +136,7 @@ class Machine:
                 raise ValueError(f"Machine {name} must be in {low}..{high}, not {value!r}")
         least, most = self.lanes_per_fetch, self.lanes_per_fetch * self.tiles
         if self.lanes_per_cluster not in range(least, most + 1):
-            limit = f"1..tiles ({most})" if least == 1 else f"{least}..{least} tiles ({most}) of an array {self.array!r}"
+            limit = f"1..tiles ({most})" if least == 1 else f"{least}..2*tiles ({most}) of array {self.array!r}"
             raise ValueError(f"Machine lanes per cluster must be in {limit}, not {self.lanes / self.clusters!r}")
         if self.weight_words < _LEAST_WORDS:
             raise ValueError(f"Machine weight_bytes must be at least {_LEAST_WORDS * TILE_BYTES} for each of its "

@@ -45,9 +45,9 @@ class Roofline:
 
 def layer_roofline(layer: Layer, machine: Machine) -> Roofline:
     """Return the roofline of one layer."""
-    channels = layer.conv_shape[0]
+    channels, options = layer.conv_shape[0], BEST.on(machine)
     compute = min(math.prod(slots_of(form.conv_shape[1], form.conv_shape[2], channels, each, machine)) * each.steps
-                  for form, algorithm in forms(layer, BEST.on(machine)) for each in loop_nests(form, algorithm, machine))
+                  for form, algorithm in forms(layer, options) for each in loop_nests(form, algorithm, machine))
     return Roofline(compute, -(-least_bytes(layer) // machine.bus_bytes))
 
 

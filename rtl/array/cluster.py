@@ -67,7 +67,9 @@ class Cluster(Component):
             m.submodules.transform = transform = WeightTransform()
             connect(m, weights.o, transform.i)
             u = transform.o.payload.u
-        kind = {"winograd": Lane, "plain": PlainLane, "inner": InnerLane}[self.machine.array]
+        kinds: dict[str, type[Lane] | type[PlainLane] | type[InnerLane]] = {
+            "winograd": Lane, "plain": PlainLane, "inner": InnerLane}
+        kind = kinds[self.machine.array]
         width = len(Value.cast(self.sums)) // self.machine.fetch_slots
         source = flipped(self.i)
         for number in range(self.machine.fetch_slots):

@@ -136,7 +136,7 @@ class WeightBuffer(Component):
                 half = Memory(shape=64, depth=self.machine.weight_words // 2, init=[])
                 m.submodules[f"{name}_{'odd' if odd else 'even'}"] = half
                 halves.append(half)
-            self._connect_write(m, *halves[2 * odd:], None, odd=odd)
+            self._connect_write(m, halves[-2], halves[-1], None, odd=odd)
         pipe.step(word=pipe.pointer, use=~pipe.pool)
         ports = [self._read(m, memory, pipe.word, pipe.valid & pipe.use) for memory in halves]
         pipe.step()
