@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 
 __all__ = [
     "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "PRESETS",
-    "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "preset",
+    "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -46,6 +46,18 @@ ARRAYS = {
     "inner": "products of sums, each of which is two multiply-accumulates (Winograd, 1968); no conv23",
 }
 """Kinds of array, and what each multiplies."""
+
+
+def lanes_of_a_fetch(array: str) -> int:
+    """Return the lanes whose weights a cluster fetches in a cycle: it has as many at least, and at most for each tile.
+
+    Parameters
+    ----------
+    array : str
+        One of ``ARRAYS``.
+    """
+    return 2 if array == "inner" else 1
+
 
 UNITS = {
     "column_reuse": "conv23 reads the columns that neighbouring patches share once",
@@ -136,7 +148,7 @@ class Machine:
                 raise ValueError(f"Machine {name} must be in {low}..{high}, not {value!r}")
         least, most = self.lanes_per_fetch, self.lanes_per_fetch * self.tiles
         if self.lanes_per_cluster not in range(least, most + 1):
-            limit = f"1..tiles ({most})" if least == 1 else f"{least}..2*tiles ({most}) of array {self.array!r}"
+            limit = f"1..tiles ({most})" if least == 1 else f"{least}..{most} ({least} * tiles) of array {self.array!r}"
             raise ValueError(f"Machine lanes per cluster must be in {limit}, not {self.lanes / self.clusters!r}")
         if self.weight_words < _LEAST_WORDS:
             raise ValueError(f"Machine weight_bytes must be at least {_LEAST_WORDS * TILE_BYTES} for each of its "
@@ -172,7 +184,7 @@ class Machine:
     @property
     def lanes_per_fetch(self) -> int:
         """Lanes of a cluster whose weights are fetched in a cycle."""
-        return 2 if self.inner else 1
+        return lanes_of_a_fetch(self.array)
 
     @property
     def fetch_slots(self) -> int:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from tilewright.isa.machine import Machine, MemoryTiming
+from tilewright.isa.machine import Machine, MemoryTiming, lanes_of_a_fetch
 from tilewright.runtime.design.design import Design
 
 __all__ = ["LANES_PER_CLUSTER", "MACHINE_KEYS", "MOST_LISTED", "Choice", "Space", "Value", "design_key"]
@@ -84,8 +84,9 @@ class Space:
     def design(self, choice: Choice, name: str = "custom") -> Design:
         """Return the design of a choice.
 
-        A post-processing unit is never wider than the array, and a cluster has no more lanes than there are tiles in
-        flight: where a choice has more, the most that fits is taken.
+        A post-processing unit is never wider than the array, and a cluster has no more lanes than it can fetch weights
+        for while there are tiles in flight: where a choice has more, the most that fits is taken. An array of inner
+        products has at least two lanes.
 
         Raises
         ------
@@ -94,9 +95,11 @@ class Space:
         """
         choice = {**self.fixed, **choice}
         values = {**asdict(self.base.machine), **{key: choice[key] for key in MACHINE_KEYS if key in choice}}
+        fetched = lanes_of_a_fetch(values["array"])
+        values["lanes"] = max(values["lanes"], fetched)
         values["post_lanes"] = min(values["post_lanes"], values["lanes"])
         if LANES_PER_CLUSTER in choice:
-            shared = min(int(choice[LANES_PER_CLUSTER]), values["lanes"], values["tiles"])
+            shared = min(max(int(choice[LANES_PER_CLUSTER]), fetched), values["lanes"], fetched * values["tiles"])
             values["clusters"] = values["lanes"] // shared
         machine = Machine(**{**values, "name": name})
         pricing = self.base.pricing

@@ -37,7 +37,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
 from tilewright.errors import nearest
-from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, preset
+from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 
@@ -150,7 +150,7 @@ def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str
     """Return ``base`` with ``changes`` by parameter, called ``name``.
 
     A post-processing unit is never wider than the array: if ``post_lanes`` is not stated, it is made to fit ``lanes``,
-    and so are ``clusters``.
+    and so are ``clusters``, also to another ``array``.
 
     Raises
     ------
@@ -162,7 +162,8 @@ def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str
         lanes = int(changes["lanes"])
         tiles = max(1, int(changes.get("tiles", values["tiles"])))
         values["post_lanes"] = min(values["post_lanes"], lanes)
-        values["clusters"] = max(min(values["clusters"], lanes), lanes // tiles)
+        fetched = lanes_of_a_fetch(str(changes.get("array", values["array"])))
+        values["clusters"] = max(1, min(values["clusters"], lanes // fetched), lanes // (fetched * tiles))
     return Machine(**{**values, **changes, "name": name})
 
 

@@ -27,6 +27,7 @@ def test_activity_of_a_core_alone_is_refused():
     ("coprocessor.coprocessor.loader", "control"), ("coprocessor.coprocessor.store.record$99", "store"),
     ("coprocessor.coprocessor.mac", "sequencer"), ("coprocessor.coprocessor.mac.sequencer.walker", "sequencer"),
     ("coprocessor.coprocessor.mac.buffer", "activation_buffer"), ("coprocessor.coprocessor.mac.transform", "array"),
+    ("coprocessor.coprocessor.mac.xi.products", "array"),
     ("coprocessor.coprocessor.mac.cluster_3.lane_2.multipliers", "array"),
     ("coprocessor.coprocessor.mac.cluster_3.weights", "weight_buffer"),
     ("coprocessor.coprocessor.post.requantize_0", "post_processing"),
@@ -41,7 +42,9 @@ LESS = replace(PRESETS["nano"], activation_bytes=4096, weight_bytes=4096, result
 
 @pytest.mark.parametrize("lacking", [
     {"value_tables": False, "residual_adder": False, "chaining": False},
-    pytest.param({"array": "plain", **dict.fromkeys(UNITS, False)}, marks=pytest.mark.slow)], ids=["units", "all"])
+    {"array": "inner", "lanes": 2, "post_lanes": 2, "column_reuse": False},
+    pytest.param({"array": "plain", **dict.fromkeys(UNITS, False)}, marks=pytest.mark.slow)],
+    ids=["units", "inner products", "all"])
 def test_registers_of_a_machine_that_leaves_out_units_are_near_those_counted(lacking):
     less = replace(LESS, **lacking)
     assert sum(registers_of(less).values()) == pytest.approx(sum(count_fresh(less).values()), rel=0.06)

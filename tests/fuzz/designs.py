@@ -20,7 +20,7 @@ from tests.fuzz.oracle import judge
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_file
 from tilewright.compiler.errors import CompileError
-from tilewright.isa.machine import ARRAYS, LIMITS, UNITS, Machine
+from tilewright.isa.machine import ARRAYS, LIMITS, UNITS, Machine, lanes_of_a_fetch
 from tilewright.models import builtin
 from tilewright.runtime.session import InferenceSession
 
@@ -75,15 +75,17 @@ def random_design(rng: np.random.Generator, *, lanes_range: tuple[int, int] = AL
         low, high = max(low, least), min(high, greatest, _LARGEST.get(name, greatest))
         return 1 << int(rng.integers(low.bit_length() - 1, high.bit_length()))
 
-    lanes, tiles = power("lanes", *lanes_range), power("tiles")
-    clusters = power("clusters", low=-(-lanes // tiles), high=lanes)
+    array = str(rng.choice(list(ARRAYS)))
+    fetched = lanes_of_a_fetch(array)
+    lanes, tiles = max(power("lanes", *lanes_range), fetched), power("tiles")
+    clusters = power("clusters", low=-(-lanes // (fetched * tiles)), high=lanes // fetched)
     units = {unit: bool(rng.random() < 0.7) for unit in UNITS}
     return Machine(
         name="random", lanes=lanes, tiles=tiles, clusters=clusters, post_lanes=power("post_lanes", high=lanes),
         bus_bytes=power("bus_bytes"), activation_bytes=power("activation_bytes", low=4096),
         weight_bytes=power("weight_bytes", low=256 * clusters), result_bytes=power("result_bytes", low=1024),
         parameter_channels=power("parameter_channels", low=lanes), queue_depth=power("queue_depth"),
-        array=str(rng.choice(list(ARRAYS))), **units)
+        array=array, **units)
 
 
 def fitting_design(seed: int, number: int, *, lanes_range: tuple[int, int] = ALL_LANES) -> Machine:

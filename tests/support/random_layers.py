@@ -175,7 +175,9 @@ def random_machine(rng: np.random.Generator) -> Machine:
         return PRESETS[str(rng.choice(list(PRESETS)))]
     lanes, clusters, post_lanes = ((1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 2, 2), (8, 2, 4), (8, 4, 8), (16, 4, 8))[
         rng.integers(7)]
-    return Machine(lanes=lanes, clusters=clusters, post_lanes=post_lanes, bus_bytes=int(rng.choice([4, 8, 16])),
+    arrays = ["plain", "winograd", "winograd", *(["inner"] if lanes > clusters else [])]
+    return Machine(lanes=lanes, clusters=clusters, post_lanes=post_lanes, array=str(rng.choice(arrays)),
+                   bus_bytes=int(rng.choice([4, 8, 16])),
                    activation_bytes=int(rng.choice([4096, 8192, 32768])),
                    weight_bytes=int(rng.choice([4096, 8192, 32768])), result_bytes=int(rng.choice([1024, 2048, 8192])),
                    parameter_channels=int(rng.choice([16, 32, 128])))

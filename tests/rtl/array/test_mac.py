@@ -17,7 +17,7 @@ PAIRS = [(2, 1, 1, 1, 4), (4, 2, 1, 4, 8), (4, 1, 2, 2, 16), (8, 1, 4, 1, 8), (3
 
 def machine(lanes, clusters, tiles, post_lanes, bus_bytes, array="winograd"):
     return Machine(lanes=lanes, clusters=clusters, tiles=tiles, post_lanes=post_lanes, bus_bytes=bus_bytes,
-                   activation_bytes=8192, weight_bytes=4096 * clusters, array=array)
+                   activation_bytes=8192, weight_bytes=16384 * clusters, array=array)
 
 
 def layers_for(machine, seed):
@@ -103,9 +103,24 @@ async def read_group(ctx, dut, machine, layer, tiles):
                          ids=lambda shape: "x".join(map(str, shape)))
 def test_any_machine_gives_the_sums_of_plain_convolutions(shape):
     chosen = machine(*shape)
-    layers = layers_for(chosen, seed=sum(shape[:5]))
-    dut = MacUnit(chosen)
-    filled = []
+    run_layers(MacUnit(chosen), chosen, layers_for(chosen, seed=sum(shape[:5])))
+
+
+@pytest.mark.parametrize(("kernel", "channels"), [((1, 1), 64), ((3, 3), 16)])
+def test_inner_products_are_two_macs_a_cycle_of_each_multiplier_of_a_lane(kernel, channels):
+    chosen = machine(8, 1, 4, 8, 8, "inner")
+    place, rng = Place(chosen), np.random.default_rng(2)
+    layers = [conv(place, rng, channels=channels, kernel=kernel, tiles_x=8, tiles_y=2, stride=2, groups=2)]
+    issued = run_layers(MacUnit(chosen), chosen, layers)
+    cycles = issued[-1] - issued[0] + 1
+    macs = 16 * 2 * chosen.lanes * channels * kernel[0] * kernel[1]
+    assert chosen.multipliers == 8 * chosen.lanes + 8     # the last eight make xi
+    assert macs == 2 * cycles * (chosen.multipliers - 8)
+
+
+def run_layers(dut, chosen, layers):
+    """Hold every sum to that of the layers; return the cycles in which a slot was issued."""
+    filled, issued = [], []
 
     async def program(ctx):
         await fill(ctx, dut, layers)
@@ -131,4 +146,13 @@ def test_any_machine_gives_the_sums_of_plain_convolutions(shape):
         assert filled
         assert not ctx.get(dut.busy)
 
-    simulate(dut, program, post, deadline=20_000)
+    async def watch(ctx):
+        cycle, expected = 0, sum(layer.steps * len(layer.sums) * layer.sums.shape[1] for layer in layers)
+        while len(issued) < expected:
+            *_, slot = await ctx.tick().sample(dut.tile_slots)
+            cycle += 1
+            if slot:
+                issued.append(cycle)
+
+    simulate(dut, program, post, watch, deadline=20_000)
+    return issued
