@@ -60,9 +60,9 @@ def count_fresh(machine: Machine) -> dict[str, int]:
 
 
 def _whole(machine: Machine) -> Machine:
-    """Return the machine with all units, and the array of the presets."""
+    """Return the machine with all units, the array of the presets, and as many clusters as that needs."""
     units: dict[str, Any] = dict.fromkeys(UNITS, True)
-    return replace(machine, array="winograd", **units)
+    return replace(machine, array="winograd", clusters=max(machine.clusters, machine.lanes // machine.tiles), **units)
 
 
 @lru_cache(maxsize=256)
