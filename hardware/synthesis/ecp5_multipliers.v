@@ -1,10 +1,10 @@
 // Multipliers of the gateware on Lattice ECP5: products in MULT18X18D blocks with the blocks' own registers.
 //
 // Yosys does not pack registers into the block when it infers one, and the wires from flip-flops to the block and back
-// are then the longest paths of the array.  Two modules here take the place of modules of the gateware: their ports are
-// those of the modules made from `Multipliers` and `Product` below `Coprocessor`, which can clear them, and the
-// synthesis script exchanges them by name (`chtype -set ecp5_multipliers t:*multipliers`, `chtype -set ecp5_product
-// t:*_product`).  Parameters and ports of the block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and
+// are then the longest paths of the array.  Three modules here take the place of modules of the gateware: their ports are
+// those of the modules made from `Multipliers`, `PairMultipliers` and `Product` below `Coprocessor`, which can clear
+// them, and the synthesis script exchanges them by name (`chtype -set ecp5_multipliers t:*multipliers`, `chtype -set
+// ecp5_pairs t:*pairs`, `chtype -set ecp5_product t:*_product`).  Parameters and ports of the block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and
 // nextpnr's names for them.
 
 // tilewright.rtl.array.lane.Multipliers.
@@ -33,6 +33,57 @@ module ecp5_multipliers (
             ecp5_block #(.SIGNED(1'b1)) place (
                 .clk(clk), .rst(1'b0), .a_enable(a_enable), .b_enable(b_enable), .product_enable(products_enable),
                 .a({{8{a[10*k+9]}}, a[10*k +: 10]}), .b({{6{b[12*k+11]}}, b[12*k +: 12]}), .product(product)
+            );
+        end
+    endgenerate
+endmodule
+
+// tilewright.rtl.array.pair_multipliers.PairMultipliers, of runs and two output channels.
+module ecp5_pairs (
+    input                clk,
+    input                rst,
+    input                clear,
+    input  [8*8-1:0]     even,
+    input  [8*8-1:0]     odd,
+    input                data_enable,
+    output [8*8-1:0]     even_held,
+    output [8*8-1:0]     odd_held,
+    input  [16*8-1:0]    weight_even,
+    input  [16*8-1:0]    weight_odd,
+    input                weight_enable,
+    input                operand_enable,
+    input                product_enable,
+    output [16*18-1:0]   products
+);
+    reg [8*8-1:0] even_register, odd_register;
+    reg [16*8-1:0] weight_even_register, weight_odd_register;
+    always @(posedge clk) begin
+        if (data_enable) begin
+            even_register <= even;
+            odd_register <= odd;
+        end
+        if (weight_enable) begin
+            weight_even_register <= weight_even;
+            weight_odd_register <= weight_odd;
+        end
+    end
+    assign even_held = even_register;
+    assign odd_held = odd_register;
+
+    genvar k;
+    generate
+        for (k = 0; k < 16; k = k + 1) begin : pair_product
+            wire signed [7:0] x_even = even_register[8*(k%8) +: 8];
+            wire signed [7:0] x_odd = odd_register[8*(k%8) +: 8];
+            wire signed [7:0] w_even = weight_even_register[8*k +: 8];
+            wire signed [7:0] w_odd = weight_odd_register[8*k +: 8];
+            wire signed [17:0] a = x_even + w_odd;
+            wire signed [17:0] b = x_odd + w_even;
+            wire [35:0] product;
+            assign products[18*k +: 18] = product[17:0];
+            ecp5_block #(.SIGNED(1'b1)) place (
+                .clk(clk), .rst(1'b0), .a_enable(operand_enable), .b_enable(operand_enable),
+                .product_enable(product_enable), .a(a), .b(b), .product(product)
             );
         end
     endgenerate

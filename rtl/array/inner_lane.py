@@ -62,7 +62,7 @@ class InnerLane(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.multipliers = multipliers = PairMultipliers(RUN, CHANNELS)
+        m.submodules.pairs = multipliers = PairMultipliers(RUN, CHANNELS)
         stages = SlotStages(m, self.i.valid, self.i.payload.slot, self.LATENCY)
         for pair in range(RUN.pairs):
             m.d.comb += [

@@ -6,7 +6,9 @@ from amaranth.lib.wiring import Component, In, Out
 
 from tests.support.bench import ROOT, run_bench
 from tilewright.rtl.arithmetic.product import Product
+from tilewright.rtl.array.inner_lane import CHANNELS
 from tilewright.rtl.array.lane import Multipliers
+from tilewright.rtl.array.pair_multipliers import RUN, PairMultipliers
 
 SYNTHESIS = ROOT / "hardware" / "synthesis"
 BLOCK = ROOT / "tests" / "support" / "mult18x18d.v"
@@ -47,6 +49,11 @@ class SideBySide(Component):
 def test_the_array_s_multipliers():
     run_bench(SideBySide(Multipliers(), "ecp5_multipliers"), module="tests.cocotb.bench_multipliers",
               toplevel="multipliers_side_by_side", sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))
+
+
+def test_the_multipliers_of_inner_products():
+    run_bench(SideBySide(PairMultipliers(RUN, CHANNELS), "ecp5_pairs"), module="tests.cocotb.bench_pair_multipliers",
+              toplevel="pairs_side_by_side", sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))
 
 
 @pytest.mark.parametrize(("a_bits", "b_bits"), [(18, 18), (18, 6), (6, 6), (8, 18)])

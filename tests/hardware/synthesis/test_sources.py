@@ -1,6 +1,7 @@
 """Modules for ECP5 have the ports of the modules whose place they take."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import tilewright.hardware.synthesis.sources as sources
@@ -16,9 +17,11 @@ VERILOG_PORT = re.compile(r"^ +(?:input|output)\b.*?(\w+)(?:,|$| *//)", re.MULTI
 def test_multipliers_for_ecp5_have_the_ports_of_those_elaborated():
     text = Path(sources.__file__).with_name("ecp5_multipliers.v").read_text(encoding="utf-8")
     known = {name: set(VERILOG_PORT.findall(ports)) for name, ports in VERILOG_MODULE.findall(text)}
-    found = {"multipliers": 0, "_product": 0}
-    for module in modules(coprocessor_rtlil(PRESETS["nano"])):
-        for end, replacement in (("multipliers", "ecp5_multipliers"), ("_product", "ecp5_product")):
+    inner = replace(PRESETS["nano"], array="inner", lanes=2)
+    found = {"multipliers": 0, "pairs": 0, "_product": 0}
+    for module in (*modules(coprocessor_rtlil(PRESETS["nano"])), *modules(coprocessor_rtlil(inner))):
+        for end, replacement in (("multipliers", "ecp5_multipliers"), ("pairs", "ecp5_pairs"),
+                                 ("_product", "ecp5_product")):
             if module.name.endswith(end):
                 assert set(PORT.findall(module.text)) == known[replacement], module.name
                 found[end] += 1

@@ -1,0 +1,62 @@
+"""The multipliers of inner products and what takes their place on ECP5, side by side, against Python's products."""
+
+import random
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+
+from tests.cocotb.bench_multipliers import pack
+
+PAIRS, CHANNELS, CYCLES = 8, 2, 4000
+COUNTS = {"even": PAIRS, "odd": PAIRS, "weight_even": CHANNELS * PAIRS, "weight_odd": CHANNELS * PAIRS}
+ENABLES = {"data": ("even", "odd"), "weight": ("weight_even", "weight_odd")}
+
+
+def draw(rng: random.Random, count: int) -> list[int]:
+    """Return int8 values, often the extremes."""
+    if rng.random() < 0.3:
+        return [rng.choice((-128, -127, -1, 0, 1, 127)) for _ in range(count)]
+    return [rng.randint(-128, 127) for _ in range(count)]
+
+
+def operands(held: dict[str, list[int]]) -> list[tuple[int, int]]:
+    """Return what each multiplier multiplies."""
+    return [(held["even"][k % PAIRS] + held["weight_odd"][k], held["odd"][k % PAIRS] + held["weight_even"][k])
+            for k in range(CHANNELS * PAIRS)]
+
+
+@cocotb.test()
+async def both_make_the_products_of_sums(dut):
+    """Each bank of registers loads only with its enable; in every cycle both modules show what Python holds."""
+    rng = random.Random(cocotb.RANDOM_SEED)
+    Clock(dut.clk, 2, unit="ns").start()
+    dut.rst.value = dut.clear.value = 0
+    held: dict[str, list[int]] = {}
+    factors: list[tuple[int, int]] | None = None
+    products: list[int] | None = None
+    compared = 0
+    for _ in range(CYCLES):
+        given = {name: draw(rng, count) for name, count in COUNTS.items()}
+        enabled = {name: rng.random() < 0.6 for name in (*ENABLES, "operand", "product")}
+        for name, values in given.items():
+            getattr(dut, name).value = pack(values, 8)
+        dut.clear.value = rng.random() < 0.1  # takes nothing from them: none of their registers has a reset
+        for name, on in enabled.items():
+            getattr(dut, f"{name}_enable").value = on
+        await RisingEdge(dut.clk)  # the outputs read below are those before this edge
+        for kind in ("inferred", "block"):
+            for name in ENABLES["data"]:
+                if name in held:
+                    assert int(getattr(dut, f"{kind}_{name}_held").value) == pack(held[name], 8), kind
+            if products is not None:
+                assert int(getattr(dut, f"{kind}_products").value) == pack(products, 18), kind
+                compared += 1
+        if enabled["product"] and factors is not None:
+            products = [a * b for a, b in factors]
+        if enabled["operand"] and len(held) == len(COUNTS):
+            factors = operands(held)
+        for bank, names in ENABLES.items():
+            if enabled[bank]:
+                held |= {name: given[name] for name in names}
+    assert compared > CYCLES
