@@ -34,7 +34,7 @@ from tilewright.cli.reference import isa
 
 __all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
 
-app = typer.Typer(cls=OneSentence, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+app = typer.Typer(cls=OneSentence, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None,
                   help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
 
 def _print_version(wanted: bool) -> None:
