@@ -23,7 +23,7 @@ def run_batch(batch: int, draw: Callable[[np.random.Generator], Layer] = random_
                           "paired odd", "pieces"), 0)
     for seed in range(batch * BATCH, (batch + 1) * BATCH):
         rng = np.random.default_rng(seed)
-        layer, machine = draw(rng), random_machine(rng)
+        layer, machine = draw(rng), random_machine(rng, any_array=True)
         network = network_of(layer)
         inputs = {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
         try:

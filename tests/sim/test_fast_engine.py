@@ -40,7 +40,7 @@ def run_layer(seed, machine, timing=None):
 # Seed 9 makes a layer that does not fit its machine.
 @pytest.mark.parametrize("seed", [*range(9), *range(10, 14)])
 def test_random_layers(seed):
-    machine = random_machine(np.random.default_rng(seed))
+    machine = random_machine(np.random.default_rng(seed), any_array=True)
     network, inputs, result, counts = run_layer(seed, machine)
     assert result.dumps[0] == bytes_of(run_network(network, inputs)[network.outputs[0].name])
     assert (result.stop_reason, result.exit_code, result.fault) == ("exit", 0, None)

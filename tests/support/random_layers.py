@@ -169,14 +169,15 @@ def network_of(layer: Layer) -> Network:
                    tensors={info.name: info for info in (*infos, output)})
 
 
-def random_machine(rng: np.random.Generator) -> Machine:
-    """Return a preset, or one with buffers so small that most layers must be cut."""
+def random_machine(rng: np.random.Generator, *, any_array: bool = False) -> Machine:
+    """Return a preset, or one with buffers so small that most layers must be cut; with ``any_array`` also others."""
     if rng.random() < 0.3:
         return PRESETS[str(rng.choice(list(PRESETS)))]
     lanes, clusters, post_lanes = ((1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 2, 2), (8, 2, 4), (8, 4, 8), (16, 4, 8))[
         rng.integers(7)]
-    arrays = ["plain", "winograd", "winograd", *(["inner"] if lanes > clusters else [])]
-    return Machine(lanes=lanes, clusters=clusters, post_lanes=post_lanes, array=str(rng.choice(arrays)),
+    arrays = ["plain", "winograd", *(["inner"] if lanes > clusters else [])]
+    array = str(rng.choice(arrays)) if any_array else "winograd"
+    return Machine(lanes=lanes, clusters=clusters, post_lanes=post_lanes, array=array,
                    bus_bytes=int(rng.choice([4, 8, 16])),
                    activation_bytes=int(rng.choice([4096, 8192, 32768])),
                    weight_bytes=int(rng.choice([4096, 8192, 32768])), result_bytes=int(rng.choice([1024, 2048, 8192])),
