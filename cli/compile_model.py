@@ -1,5 +1,7 @@
 """The command ``compile``: a model as a folder of manifest, C, ELF and weights."""
 
+import tempfile
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +21,14 @@ from tilewright.cli.options.streams import leave_standard_output
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
-__all__ = ["compile_", "register"]
+__all__ = ["Target", "compile_", "register"]
+
+
+class Target(StrEnum):
+    """Kinds of folder that a compiled model is written as."""
+
+    SIMULATOR = "simulator"
+    BAREMETAL = "baremetal"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,7 +41,9 @@ def register(app: typer.Typer) -> None:
 def compile_(model: Model,
              output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                          help="Folder to write; may be left out with --explain.")]
-             = None, explain: Explain = False,
+             = None, target: Annotated[Target, typer.Option(
+                 "--target", help="What to write: an artefact for `tilewright simulate`, or a C project for a board.")]
+             = Target.SIMULATOR, explain: Explain = False,
              json_file: Annotated[Path | None, typer.Option(
                  "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
                  help="Write the plan as JSON; - is standard output, and the rest goes to standard error.")] = None,
@@ -46,12 +57,16 @@ def compile_(model: Model,
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.text import console
     from tilewright.compiler.compile import compile_file, emit_artefact
+    from tilewright.compiler.emit.baremetal import write_project
     from tilewright.compiler.explain import explain as explanation_of
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Compiling {model}"):
         compiled = compile_file(source.path, size, options=compiler.options())
-        if output is not None:
+        if output is not None and target is Target.BAREMETAL:
+            with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+                write_project(emit_artefact(compiled, source.path, Path(folder, "artefact")), output)
+        elif output is not None:
             emit_artefact(compiled, source.path, output)
     if explain:
         print_plan(explanation_of(compiled), console())

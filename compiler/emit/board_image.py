@@ -19,7 +19,7 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.errors import CompileError
 from tilewright.isa.memory import MAIN_BASE
 
-__all__ = ["RAM_BYTES", "BoardError", "BoardProgram", "compile_for_board"]
+__all__ = ["RAM_BYTES", "BoardError", "BoardProgram", "compile_for_board", "loaded_memories"]
 
 RAM_BYTES = 32 * 1024
 """RAM for code, data and stack; as in ``firmware/board.ld``."""
@@ -125,6 +125,23 @@ def _header(artefact: Artefact, image: str, output: str, cycles_per_bit: int) ->
 def _plain(text: str) -> str:
     """Return ``text`` in printable ASCII, so that JSON's way to write it is C's too."""
     return "".join(letter if letter.isprintable() and letter.isascii() else "_" for letter in text)
+
+
+def loaded_memories(elf: bytes, main_bytes: int) -> tuple[bytes, bytes]:
+    """Return RAM and the first ``main_bytes`` of main memory as the segments of a 32-bit little-endian ELF make them.
+
+    Raises
+    ------
+    BoardError
+        If a segment lies in neither.
+    """
+    memories = {0: bytearray(RAM_BYTES), MAIN_BASE: bytearray(main_bytes)}
+    for address, data in _segments(elf):
+        base = MAIN_BASE if address >= MAIN_BASE else 0
+        if address - base + len(data) > len(memories[base]):
+            raise BoardError(f"Segment at {address:#x} must lie in the board's memories, not take {len(data)} bytes")
+        memories[base][address - base:address - base + len(data)] = data
+    return bytes(memories[0]), bytes(memories[MAIN_BASE])
 
 
 def _loaded(elf: bytes) -> bytes:

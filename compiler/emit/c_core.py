@@ -1,7 +1,7 @@
 """Layers of the host core as C: one function per call with the tensors as parameters, and shared ones."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tilewright.compiler.kernels.language.c_helpers import helper_text
 from tilewright.compiler.kernels.language.kernel import CTYPES
@@ -51,23 +51,29 @@ def core_function(call: Call, name: str) -> list[str]:
             *(_INDENT + line if line else "" for line in CORE_KERNELS[call.kernel].c_body(call, name)), "}"]
 
 
-def call_text(call: Call, name: str) -> str:
+def _literal(address: int) -> str:
+    return f"{address:#x}u"
+
+
+def call_text(call: Call, name: str, address: Callable[[int], str] | None = None) -> str:
     """Return the statement that calls the C function ``name`` of ``call`` with its tensors in main memory."""
-    return _statement(call, name, [f"{operand.address:#x}u" for operand in call.operands])
+    address = address or _literal
+    return _statement(call, name, [address(operand.address) for operand in call.operands])
 
 
-def call_lines(call: Call, name: str) -> list[str]:
+def call_lines(call: Call, name: str, address: Callable[[int], str] | None = None) -> list[str]:
     """Return the statements that compute ``call``, with copies where it is staged.
 
     Behind them a fence: memory must have what the core wrote before the coprocessor reads that.
     """
     fence = '__asm__ volatile("fence" : : : "memory");'
     if not call.staged:
-        return [call_text(call, name), fence]
+        return [call_text(call, name, address), fence]
+    address = address or _literal
     places = [f"(stage + {offset // 4})" for offset in stage_of(call).offsets]
-    copies = [f"tw_copy({place}, (const uint32_t *){operand.address:#x}u, {operand.span_bytes});"
+    copies = [f"tw_copy({place}, (const uint32_t *){address(operand.address)}, {operand.span_bytes});"
               for place, operand in zip(places[:-1], call.operands[:-1], strict=True)]
-    back = f"tw_copy((uint32_t *){call.output.address:#x}u, {places[-1]}, {call.output.span_bytes});"
+    back = f"tw_copy((uint32_t *){address(call.output.address)}, {places[-1]}, {call.output.span_bytes});"
     return [*copies, _statement(call, name, places), back, fence]
 
 

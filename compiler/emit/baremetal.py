@@ -1,0 +1,174 @@
+"""A compiled model as a C project for a board: relocatable model, a port to the platform, an example, build files.
+
+The network is that of the artefact; only its addresses in main memory become places in two sections, one with the
+weights, which may lie in flash, and one for all tensors and records. The files come from ``compiler/c/bare_*``.
+"""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tilewright.compiler.emit.artefact import Artefact
+from tilewright.compiler.emit.c import program_text
+from tilewright.compiler.emit.elf import FIRMWARE
+from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.operands import tensor_operand
+from tilewright.errors import InputError
+from tilewright.isa.counters import FAULTS
+from tilewright.isa.extension import extension_of
+from tilewright.isa.memory import MAIN_BASE, AddressWindow
+from tilewright.isa.program import Affine, Issue, Loop, Statement
+from tilewright.tools.templates import render
+
+__all__ = ["BareMetalError", "write_project"]
+
+_ALIGNMENT = 64
+_TEMPLATES = {"model.h": "bare_model.h.j2", "main.c": "bare_main.c.j2", "link.ld": "bare_link.ld.j2",
+              "CMakeLists.txt": "bare_cmake.j2", "Makefile": "bare_makefile.j2", "README.md": "bare_readme.md.j2"}
+_COPIES = {"port.h": "bare_port.h", "port.c": "bare_port.c", "start.S": "board_start.S", "weights.S": "bare_weights.S",
+           "float32.c": "float32.c"}
+_MARK = ".tilewright-project"
+_CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int32": "int32_t", "float32": "float"}
+
+
+class BareMetalError(InputError):
+    """A model cannot be written as a project for a board; the message is one sentence."""
+
+
+def write_project(artefact: Artefact, folder: Path) -> None:
+    """Write the project to ``folder``: a new folder, an empty one, or one with such a project, which is replaced.
+
+    Raises
+    ------
+    BareMetalError
+        If the model has not one input and one output, or they have types that C on the core does not take, or the
+        folder holds something else or cannot be written.
+    """
+    if folder.exists() and not (folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))):
+        raise BareMetalError(f"Output {folder} must be a new folder or one with a bare-metal project, and has "
+                             f"something else in it")
+    contents = _contents(artefact)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+            fresh = Path(scratch, "new")
+            fresh.mkdir()
+            for name, data in contents.items():
+                (fresh / name).write_bytes(data)
+            for name, source in _COPIES.items():
+                shutil.copyfile(FIRMWARE / source, fresh / name)
+            if folder.exists():
+                folder.rename(Path(scratch, "old"))
+            fresh.rename(folder)
+    except OSError as error:
+        raise BareMetalError(f"Project {folder} cannot be written: {error}") from error
+
+
+def _contents(artefact: Artefact) -> dict[str, bytes]:
+    """Return the files that are the model's, by name."""
+    manifest = artefact.manifest
+    weights = (artefact.folder / "weights.bin").read_bytes()
+    if manifest.weights_address != MAIN_BASE:
+        raise BareMetalError(f"Weights must begin main memory, at {MAIN_BASE:#x}, not {manifest.weights_address:#x}")
+    arena = MAIN_BASE + -(-len(weights) // _ALIGNMENT) * _ALIGNMENT
+    for function in artefact.program.functions:
+        _require_one_section(function.body, arena, {})
+    network = program_text(artefact.program, f"{manifest.model} for machine {manifest.machine.name}",
+                           extension_of(manifest.machine), entry="static int run_network",
+                           address=lambda address: _placed(address, arena))
+    taken = _port(manifest.inputs, manifest.tensors, "input")
+    given = _port([info.name for info in manifest.outputs], manifest.tensors, "output")
+    values: dict[str, object] = {
+        "name": re.sub(r"[^0-9A-Za-z_.-]", "_", manifest.model), "machine": _plain(manifest.machine.name),
+        "input": _described(*taken, arena), "output": _described(*given, arena),
+        "weights_bytes": arena - MAIN_BASE, "arena_bytes": MAIN_BASE + manifest.memory_bytes - arena,
+        "faults": {code: text for code, text in FAULTS.items() if code},
+        "windows": [_window(window, arena) for window in manifest.windows],
+    }
+    texts = {name: render(FIRMWARE / template, **values) for name, template in _TEMPLATES.items()}
+    interface = render(FIRMWARE / "bare_model.c.j2", **values)
+    head, rest = network.split('#include "tilewright.h"\n', 1)
+    places = ('#define TW_WEIGHT(offset) ((uint32_t)tilewright_weights + (offset))\n'
+              '#define TW_ARENA(offset) ((uint32_t)tilewright_arena + (offset))\n')
+    texts["model.c"] = (f'{head}#include "model.h"\n#include "port.h"\n#include "tilewright.h"\n\n{places}{rest}'
+                        f'\n{interface}')
+    return {**{name: text.encode() for name, text in texts.items()}, _MARK: b"",
+            "tilewright.h": (artefact.folder / "tilewright.h").read_bytes(),
+            "weights.bin": weights.ljust(arena - MAIN_BASE, b"\0")}
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isprintable() and letter.isascii() and letter not in '"\\*' else "_"
+                   for letter in text)
+
+
+def _placed(address: int, arena: int) -> str:
+    """Return the C expression of an address."""
+    return f"TW_WEIGHT({address - MAIN_BASE:#x})" if address < arena else f"TW_ARENA({address - arena:#x})"
+
+
+def _window(window: AddressWindow, arena: int) -> dict[str, object]:
+    """Return a window as C: its ends are in one section."""
+    section = window.base < arena
+    start = MAIN_BASE if section else arena
+    if section and window.limit > arena:
+        raise BareMetalError(f"Window {window.name!r} must end with the weights, not at {window.limit:#x}")
+    macro = "TW_WEIGHT" if section else "TW_ARENA"
+    return {"base": f"{macro}({window.base - start:#x})", "limit": f"{macro}({window.limit - start:#x})",
+            "rights": int(window.readable) | int(window.writable) << 1, "name": window.name}
+
+
+def _require_one_section(body: Sequence[Statement], arena: int, counts: Mapping[str, int]) -> None:
+    """Refuse a loop whose addresses begin in one section and end in the other."""
+    for statement in body:
+        if isinstance(statement, Loop):
+            _require_one_section(statement.body, arena, {**counts, statement.variable: statement.count})
+        elif isinstance(statement, Issue) and "address" in statement.operands:
+            value = statement.operands["address"]
+            low, high = _range(value, counts)
+            if (low < arena) != (high < arena) or (value.constant < arena) != (low < arena):
+                raise BareMetalError(f"Addresses of {statement.mnemonic}.{statement.variant} must stay in weights or "
+                                     f"in tensors, not go from {low:#x} to {high:#x}: compile for another machine")
+
+
+def _range(value: Affine, counts: Mapping[str, int]) -> tuple[int, int]:
+    low = high = value.constant
+    for term in value.terms:
+        reach = term.coefficient * ((term.modulus or counts[term.variable]) - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def _port(names: Sequence[str], tensors: Mapping[str, tuple[TensorInfo, int]], what: str) -> tuple[TensorInfo, int]:
+    if len(names) != 1:
+        raise BareMetalError(f"Model for a board must have one {what}, not {len(names)}: {', '.join(names)}")
+    info, address = tensors[names[0]]
+    if info.dtype not in _CTYPES or info.preparation:
+        raise BareMetalError(f"The {what} {info.name!r} of a model for a board must be one of {', '.join(_CTYPES)}, as "
+                             f"the network takes it, not {info.dtype} after other operations")
+    return info, address
+
+
+def _described(info: TensorInfo, address: int, arena: int) -> dict[str, object]:
+    """Return what the templates say of an input or output; ``unsigned``: its bytes are stored less 128."""
+    operand = tensor_operand(info, address)
+    size = 1
+    for length in operand.dims:
+        size *= length
+    unsigned = info.dtype == "int8" and info.onnx_dtype == "uint8"
+    return {"ctype": "uint8_t" if unsigned else _CTYPES[info.dtype], "memory_type": _CTYPES[info.dtype],
+            "unsigned": unsigned, "elements": size, "scale": f"{float(info.scale):.9g}",
+            "zero_point": info.zero_point + (128 if unsigned else 0),
+            "quantised": info.dtype == "int8", "place": _placed(address, arena),
+            "shape": "x".join(map(str, info.onnx_shape or operand.dims)), "loops": list(_loops(operand.dims)),
+            "index": " + ".join(f"i{axis} * {stride}" for axis, (length, stride) in
+                                enumerate(zip(operand.dims, operand.strides, strict=True)) if length > 1) or "0"}
+
+
+def _loops(dims: tuple[int, ...]) -> Iterator[str]:
+    """Yield the heads of the loops over a tensor in ONNX's order, but for axes of one element."""
+    for axis, length in enumerate(dims):
+        if length > 1:
+            yield f"for (uint32_t i{axis} = 0; i{axis} < {length}; i{axis}++)"

@@ -1,0 +1,116 @@
+"""The C project for a board, built as it is written and run on the board's RTL, twice, and through a fault."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.compiler.compile import compile_model
+from tilewright.compiler.emit.artefact import Artefact
+from tilewright.compiler.emit.baremetal import BareMetalError, _described, write_project
+from tilewright.compiler.emit.board_image import RAM_BYTES, loaded_memories
+from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.operands import to_memory
+from tilewright.hardware.board.board_design import contents, design_for
+from tilewright.hardware.board.board_simulation import talk
+from tilewright.isa.counters import READ_OUTSIDE
+from tilewright.isa.machine import preset
+from tilewright.models import builtin
+from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
+from tilewright.runtime.oracle.onnx_runtime import session
+
+QUICK = 10
+"""Clock cycles per bit of the serial line."""
+
+
+def built(artefact: Artefact, folder: Path, *defines: str) -> Path:
+    write_project(artefact, folder)
+    done = subprocess.run(["make", "-C", folder, f"CC={sys.executable} -m ziglang cc",
+                           f"DEFINES=-DCYCLES_PER_BIT={QUICK} -Werror {' '.join(defines)}"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "model.elf"
+
+
+def example_input(info: TensorInfo, seed: int) -> np.ndarray:
+    """Return the input that main.c makes up."""
+    assert info.onnx_shape is not None
+    i = np.arange(np.prod(info.onnx_shape), dtype=np.int64)
+    step = (i * 37 + (i >> 5) * 11 + seed * 101 & 255) - 128
+    return (step.astype(np.float32) * np.float32(0.5) * np.float32(info.scale)).reshape(info.onnx_shape)
+
+
+def said(artefact: Artefact, elf: Path, lines: int) -> list[str]:
+    """Return the lines that the program says on the board."""
+    design = design_for(artefact.manifest.machine, RAM_BYTES, artefact.manifest.memory_bytes)
+    ram, main = loaded_memories(elf.read_bytes(), design.main_bytes)
+    frames = [b"\0"] * (lines - 1)  # a byte that nobody reads makes the host wait for another line
+    return [line.text for line in talk(design, contents(design, ram, main), frames, cycles_per_bit=QUICK)]
+
+
+def expected(artefact: Artefact, model: Path, seed: int) -> np.ndarray:
+    """Return ONNX Runtime's output for the made-up input."""
+    info, _ = artefact.manifest.tensors[artefact.manifest.inputs[0]]
+    (found,) = session(model).run(None, {info.onnx_name: example_input(info, seed)})
+    return found
+
+
+def output_of(artefact: Artefact, line: str) -> np.ndarray:
+    word, *values = line.split()
+    assert word == "values", line
+    info = artefact.manifest.outputs[0]
+    return dequantise_output(info, np.array(values, np.int8).reshape(info.array_shape))
+
+
+def test_project_runs_twice_and_after_a_fault(tmp_path):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+    elf = built(artefact, tmp_path / "project", "-DEXAMPLE_FAULT")
+    first, second, fault, refused, again = said(artefact, elf, 5)
+    right = [expected(artefact, builtin("lenet5"), seed) for seed in (0, 1)]
+    assert not np.array_equal(*right)
+    np.testing.assert_array_equal(output_of(artefact, first), right[0])
+    np.testing.assert_array_equal(output_of(artefact, second), right[1])
+    word, code, _, address = fault.split()
+    assert (word, int(code)) == ("error", READ_OUTSIDE)
+    weights = (tmp_path / "project" / "weights.bin").stat().st_size
+    assert 0x8000_0000 <= int(address) % (1 << 32) < 0x8000_0000 + weights
+    assert refused.split()[:2] == ["error", "100"]
+    np.testing.assert_array_equal(output_of(artefact, again), right[1])
+
+
+def test_example_quantises_as_onnx_runtime_does(tmp_path):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+    info, _ = artefact.manifest.tensors[artefact.manifest.inputs[0]]
+    levels = quantise_input(info, example_input(info, 0))
+    assert len(np.unique(levels)) > 100
+
+
+def test_no_address_of_main_memory_is_fixed(tmp_path):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+    write_project(artefact, tmp_path / "project")
+    text = (tmp_path / "project" / "model.c").read_text()
+    assert "0x800" in (tmp_path / "artefact" / "model.c").read_text()
+    assert "0x800" not in text
+
+
+def test_folder_with_something_else_is_left_alone(tmp_path):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("mine")
+    with pytest.raises(BareMetalError):
+        write_project(artefact, tmp_path / "mine")
+    assert [each.name for each in (tmp_path / "mine").iterdir()] == ["notes"]
+    write_project(artefact, tmp_path / "project")
+    write_project(artefact, tmp_path / "project")
+
+
+def test_input_of_channels_goes_where_the_network_reads_it():
+    info = TensorInfo(name="image", shape=(3, 4, 5), scale=np.float32(1), zero_point=0, unsigned=False)
+    told = _described(info, 0x8000_0040, 0x8000_0040)
+    values = np.arange(60, dtype=np.int8).reshape(info.array_shape)
+    memory, axes = np.frombuffer(to_memory(values, info), np.int8), np.ndindex(3, 4, 5)
+    assert len(told["loops"]) == 3
+    found = [memory[eval(told["index"], {"i1": c, "i2": y, "i3": x})] for c, y, x in axes]
+    assert found == values.ravel().tolist()
