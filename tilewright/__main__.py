@@ -1,6 +1,19 @@
-"""``python -m tilewright`` is the command ``tilewright``."""
+"""``python -m tilewright`` is the command ``tilewright``; Ctrl-C ends it in a sentence while it is loaded, too."""
 
-from tilewright.cli.app import main
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        from tilewright.cli.app import main as run  # a second on a slow machine, in which Ctrl-C may come
+    except KeyboardInterrupt:
+        print("tilewright: Interrupted.", file=sys.stderr)
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

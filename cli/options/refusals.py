@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from tilewright.errors import CompileError, Error, InputError, InternalError
 from tilewright.tools.files import reason
 
-__all__ = ["BAD_INPUT", "FAILED", "QUIET", "OneSentence", "refuse"]
+__all__ = ["BAD_INPUT", "FAILED", "INTERRUPTED", "QUIET", "OneSentence", "refuse"]
 
 FAILED = 1
 """Exit status of a run that did not end, or whose output is not the reference's."""
@@ -21,6 +21,9 @@ FAILED = 1
 BAD_INPUT = 2
 """Exit status of everything that is the caller's to change: options, files, models, a full disk."""
 
+
+INTERRUPTED = 130
+"""Exit status behind Ctrl-C: 128 and the number of SIGINT, as typer returns it."""
 
 QUIET = ("-q", "--quiet")
 """An option of all commands, which may stand behind them."""
@@ -43,6 +46,8 @@ class OneSentence(TyperGroup):
             refuse(f"{place}{reason(error)}", BAD_INPUT)
         except typer.TyperException as error:
             refuse(error.format_message(), error.exit_code)
+        if status == INTERRUPTED:
+            refuse("Interrupted; steps that were finished are kept, and files are whole or not there", INTERRUPTED)
         sys.exit(status if isinstance(status, int) else 0)
 
 
