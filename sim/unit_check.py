@@ -19,7 +19,7 @@ class UnitDifference(ExtensionError):
 
 @dataclass(frozen=True, slots=True)
 class UnitCheck:
-    """What has been compared, all of it equal."""
+    """Counts of what has been compared, all of it equal."""
 
     items: int
     bytes: int

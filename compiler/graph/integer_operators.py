@@ -238,7 +238,7 @@ class QStage(IntegerOperator):
 
 @dataclass(frozen=True, kw_only=True)
 class QUnit(OneLayer):
-    """What the unit of an extension makes of the channels of each pixel of x."""
+    """Result of the unit of an extension for the channels of each pixel of x."""
 
     use: UnitUse
 
