@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate
+.PHONY: package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove
 
 BIN := .venv/bin
 
@@ -73,6 +73,9 @@ fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged f
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 
+prove: setup  ## prove properties of the gateware for all inputs and write docs/proofs.md again (minutes); PROOFS= names some
+	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)
+
 compile-times: setup  ## seconds of compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
 	@$(BIN)/python -m tests.compile_times $(FILES)
 
@@ -122,7 +125,7 @@ $(INSTALLED): pyproject.toml
 	fi
 	@$(BIN)/python -c '$(NEW_ENOUGH)' || { echo "Tilewright needs Python >= 3.11, and .venv has" \
 	    "$$($(BIN)/python --version): remove .venv and run make again." >&2; exit 1; }
-	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev)
+	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev$(comma)prove)
 
 $(TORCH): $(INSTALLED)
-	$(call install,torch and scikit-learn (up to 6 GB),dev$(comma)train)
+	$(call install,torch and scikit-learn (up to 6 GB),dev$(comma)prove$(comma)train)

@@ -22,7 +22,7 @@ FLOORS = (
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
-    "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware",
+    "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware/proofs", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
     "examples/extensions",
@@ -42,7 +42,9 @@ ALLOWED = {
     # models/ lends runtime/ the files of the built-in networks, and no torch.
     "runtime": ({"compiler", "energy", "isa", "models", "sim", "tools"},
                 {"numpy", "onnx", "onnxruntime", "pydantic", "rich"}),
-    "hardware": ({"compiler", "energy", "isa", "models", "runtime", "sim", "tools"}, {"numpy", "rich", *_CORES}),
+    # amaranth, bitwuzla, rtl: in hardware/proofs alone, see DOORS.
+    "hardware": ({"compiler", "energy", "isa", "models", "rtl", "runtime", "sim", "tools"},
+                 {"amaranth", "bitwuzla", "numpy", "rich", *_CORES}),
     # optuna, plotly, pydantic, ray: in bench/exploration alone, see DOORS.
     "bench": ({"compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
               {"numpy", "optuna", "plotly", "pydantic", "ray"}),
@@ -54,7 +56,8 @@ ALLOWED = {
 
 # Heavy dependencies, and the only files and folders that may import them.
 DOORS = {
-    "amaranth": ("examples", "rtl", "sim/verilog/elaborate.py"),
+    "amaranth": ("examples", "hardware/proofs/guarded_master.py", "rtl", "sim/verilog/elaborate.py"),
+    "bitwuzla": ("hardware/proofs/unrolled_model.py",),
     "google": ("compiler/onnx",),
     "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli",
               "examples"),
@@ -63,7 +66,7 @@ DOORS = {
     "onnx_ir": ("compiler/onnx/cleaning.py",),
     "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
-    "tilewright.rtl": ("rtl", "sim/verilog/elaborate.py"),
+    "tilewright.rtl": ("hardware/proofs/guarded_master.py", "rtl", "sim/verilog/elaborate.py"),
     "optuna": ("bench/exploration",),
     "plotly": ("bench/exploration/explore_page.py",),
     "pydantic": ("runtime/design", "bench/exploration/space_file.py"),

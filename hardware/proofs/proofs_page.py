@@ -1,0 +1,57 @@
+"""The page docs/proofs.md: every property with what came of its proof, today.
+
+``python -m tilewright.hardware.proofs.proofs_page`` prints a line for each property and ends with status 1 if one is
+not proved; ``-o docs/proofs.md`` writes the page too, and names of properties limit it to those.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.hardware.proofs.properties import PROPERTIES
+from tilewright.hardware.proofs.proving import ProofRow, prove
+from tilewright.tools.files import write_file
+from tilewright.tools.templates import render
+
+__all__ = ["main", "page"]
+
+_SECONDS = 240
+"""What the solver may take for a property and each of its mutants."""
+
+
+def page(rows: Sequence[ProofRow]) -> str:
+    """Return the page about ``rows``."""
+    return render(Path(__file__).with_name("proofs_page.md.j2"), rows=rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prove, print, write; return the exit status."""
+    names = [each.name for each in PROPERTIES]
+    parser = argparse.ArgumentParser(description="Prove properties of the gateware.")
+    parser.add_argument("name", nargs="*", help=f"one of {', '.join(names)}; all if none is given")
+    parser.add_argument("-o", "--output", type=Path, help="write the table as a page")
+    chosen = parser.parse_args(arguments)
+    if unknown := set(chosen.name) - set(names):
+        parser.error(f"property must be one of {', '.join(names)}, not {', '.join(sorted(unknown))}")
+    rows = []
+    for wanted in PROPERTIES:
+        if chosen.name and wanted.name not in chosen.name:
+            continue
+        row = prove(wanted, seconds=_SECONDS, progress=_show)
+        print(f"{row.name:20} {'FAILED' if row.failure else 'proved'} {row.seconds:6.1f} s  {row.engine}; covers: "
+              f"{row.covers or 'none'}; mutants refuted: {', '.join(row.mutants) or 'none'}", flush=True)
+        if row.failure:
+            print(f"  {row.failure}", flush=True)
+        rows.append(row)
+    if chosen.output:
+        write_file(chosen.output, page(rows).encode())
+    return int(any(row.failure for row in rows))
+
+
+def _show(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
