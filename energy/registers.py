@@ -21,7 +21,7 @@ from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS, count_registers
 __all__ = ["CORE_REGISTERS", "count_fresh", "main", "registers_of"]
 
 _TABLE = Path(__file__).with_name("registers.toml")
-_FITTED_ARRAYS = ("plain", "winograd", "inner")
+_FITTED_ARRAYS = ("plain", "winograd", "inner", "winograd_inner")
 
 CORE_REGISTERS = {HOST_CORE: 2388, XPULP_CORE: 2479}
 """Flip-flops of the cores as simulated, register files included; of CV32E40P's performance counters one of 32."""

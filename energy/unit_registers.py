@@ -17,6 +17,10 @@ _PLAIN_LANE = 643
 _INNER_LANE, _XI_LANE, _PAIR_BUFFER = 565, 350, 544
 """Of a lane of inner products (an output channel), of the lane of xi, and of a weight buffer that fetches two runs."""
 
+_TILE_LANE, _TILE_CLUSTER, _TILE_BESIDE, _TILE_BUFFER = 902.5, 842, 1444, 731
+"""The same behind transforms: of an output channel, of a cluster's transforms, of what stands beside the clusters (xi,
+patches and their transform), and of a weight buffer."""
+
 
 def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int]:
     """Return by block how many flip-flops fewer a machine has than the same with all units.
@@ -50,6 +54,11 @@ def saved_registers(machine: Machine, whole: Mapping[str, int]) -> dict[str, int
 def _saved_of_array(machine: Machine, whole: Mapping[str, int]) -> dict[str, float]:
     """Return what an array without transforms saves; an array of inner products takes more for its weights."""
     post, lanes, clusters = machine.post_lanes, machine.lanes, machine.clusters
+    if machine.pairs_channels:
+        array = _TILE_LANE * lanes + _TILE_CLUSTER * clusters + _TILE_BESIDE
+        sums = 1383 + 270 * post + 140 * (post == 1)    # two channels are chosen at least
+        return {"array": whole["array"] - array, "sequencer": whole["sequencer"] - sums, "activation_buffer": -12,
+                "weight_buffer": whole["weight_buffer"] - _TILE_BUFFER * clusters}
     if machine.winograd:
         return {}
     plain: dict[str, float] = {

@@ -11,7 +11,7 @@ TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a 
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
-_XI_MULTIPLIERS = 8  # of an array of inner products, beside its lanes
+_XI_MULTIPLIERS = {"inner": 8, "winograd_inner": 16}  # of arrays of inner products, beside their lanes
 _LEAST_WORDS = 16  # of a cluster's weight memory: two of its ninth weights
 
 BUS_BYTES = 8
@@ -44,6 +44,7 @@ ARRAYS = {
     "plain": "products of int8 by int8 and an adder tree; no conv23",
     "winograd": "products of 10 by 12 bits between the transforms of F(2x2,3x3): conv and conv23",
     "inner": "products of sums, each of which is two multiply-accumulates (Winograd, 1968); no conv23",
+    "winograd_inner": "such products of 12 by 12 bits between the transforms of F(2x2,3x3): conv and conv23",
 }
 """Kinds of array, and what each multiplies."""
 
@@ -56,7 +57,7 @@ def lanes_of_a_fetch(array: str) -> int:
     array : str
         One of ``ARRAYS``.
     """
-    return 2 if array == "inner" else 1
+    return 2 if array in _XI_MULTIPLIERS else 1
 
 
 UNITS = {
@@ -77,7 +78,7 @@ class Machine:
     Attributes
     ----------
     lanes : int
-        Output channels computed in parallel; each lane has 16 multipliers, of an array of inner products 8.
+        Output channels computed in parallel; each lane has 16 multipliers, of arrays of inner products 8.
     clusters : int
         Groups of lanes with a weight memory and a weight transform of their own.
     tiles : int
@@ -164,12 +165,17 @@ class Machine:
     @property
     def winograd(self) -> bool:
         """Whether the array computes conv23."""
-        return self.array == "winograd"
+        return self.array in ("winograd", "winograd_inner")
 
     @property
     def inner(self) -> bool:
         """Whether the array makes two products with one multiplication: `isa.semantics.inner_product`."""
-        return self.array == "inner"
+        return self.array in _XI_MULTIPLIERS
+
+    @property
+    def pairs_channels(self) -> bool:
+        """Whether conv23 takes input channels in pairs, and the output channels of a lane one behind the other."""
+        return self.array == "winograd_inner"
 
     @property
     def reuses_columns(self) -> bool:
@@ -200,9 +206,15 @@ class Machine:
     def multipliers(self) -> int:
         """Multipliers in the array: of 8 by 8 bits in a plain one, of 10 by 12 behind transforms.
 
-        An array of inner products has one of 9 by 9 for two products, and 8 of 8 by 8 for xi.
+        An array of inner products has one of 9 by 9 for two products, and 8 of 8 by 8 for xi; behind transforms they
+        are of 12 by 12, and 16 of 10 by 10.
         """
-        return self.macs_per_slot // 2 + _XI_MULTIPLIERS if self.inner else self.macs_per_slot
+        return self.macs_per_slot // 2 + _XI_MULTIPLIERS[self.array] if self.inner else self.macs_per_slot
+
+    @property
+    def channel_parameters(self) -> int:
+        """Parameters of an output channel of conv23: with pairs of channels each pixel of a tile has its own bias."""
+        return 4 if self.pairs_channels else 1
 
     @property
     def lane_runs(self) -> int:

@@ -169,19 +169,28 @@ def loop_nest(layer: Layer, algorithm: Algorithm, machine: Machine) -> LoopNest:
 def _winograd_nest(layer: Layer, machine: Machine) -> LoopNest:
     """Return the loop nest of ``conv23``: a run is a channel, and its patch lies 16 bytes from the next channel's.
 
-    A command's first channel must be a multiple of 16, so a section of its own needs groups of so many channels.
+    A command's first channel must be a multiple of 16, so a section of its own needs groups of so many channels. Where
+    channels are taken in pairs, an odd one is taken with what lies behind it.
     """
     channels, outputs = layer.in_shape[0], layer.conv_shape[0]
     inputs_each, outputs_each = channels // layer.groups, outputs // layer.groups
     side_by_side = machine.lanes // outputs_each * inputs_each
     if layer.groups > 1 and machine.lanes % outputs_each == 0 and side_by_side < channels:
-        overread = -(-outputs // machine.lanes) * side_by_side - channels
-        return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=side_by_side, seen=side_by_side,
+        overread = -(-outputs // machine.lanes) * side_by_side - channels + _missing(side_by_side, machine)
+        return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1,
+                        runs=side_by_side + _missing(side_by_side, machine), seen=side_by_side,
                         group_step=side_by_side * TILE_BYTES, overread=overread * TILE_BYTES)
     if layer.groups > 1 and outputs_each % machine.lanes == 0 and inputs_each % TILE_BYTES == 0:
         return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=inputs_each, seen=inputs_each,
                         section=outputs_each // machine.lanes, section_step=inputs_each * TILE_BYTES)
-    return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=channels, seen=channels)
+    missing = _missing(channels, machine)
+    return LoopNest(algorithm=Algorithm.WINOGRAD, kernel_y=1, kernel_x=1, runs=channels + missing, seen=channels,
+                    overread=missing * TILE_BYTES)
+
+
+def _missing(channels: int, machine: Machine) -> int:
+    """Return how many channels are missing to a number that ``machine`` can take."""
+    return channels % 2 if machine.pairs_channels else 0
 
 
 def loop_nests(layer: Layer, algorithm: Algorithm, machine: Machine) -> tuple[LoopNest, ...]:

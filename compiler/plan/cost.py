@@ -95,7 +95,9 @@ def compute_cycles(problem: Problem, tile: Tile, channels: int, runs: int) -> in
     nest, machine = problem.nest, problem.machine
     tiles, groups = slots_of(len(tile.rows.conv), len(tile.columns.conv), channels, nest, machine)
     steps = nest.kernel_y * nest.kernel_x * runs
-    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine),
+    # The last products of second channels follow the command.
+    behind = machine.tiles if nest.winograd and machine.pairs_channels else 0
+    return _STEP_OVERHEAD + max(mac_cycles(tiles, groups, steps, machine) + behind,
                                post_cycles(tiles, groups, problem.layer, nest, machine))
 
 

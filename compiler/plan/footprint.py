@@ -113,7 +113,12 @@ def block_words(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
 
 
 def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> int:
-    """Return the channels whose parameters are loaded for ``block``; if all are alike, those of a lane group."""
+    """Return the channels whose parameters are loaded for ``block``; if all are alike, those of a lane group.
+
+    With pairs of channels conv23 takes as many as lane groups have for each pixel of a tile.
+    """
+    if nest.winograd and machine.pairs_channels:
+        return machine.channel_parameters * machine.lanes * block.groups
     return machine.lanes if nest.across else block.channels
 
 

@@ -243,7 +243,8 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
     layer, nest, machine = problem.layer, problem.nest, problem.machine
     total = -(-layer.conv_shape[0] // machine.lanes)
     usable = usable_words(machine)
-    most = min(total, min(machine.parameter_channels, MAX_BLOCK_CHANNELS) // machine.lanes)
+    parameters = machine.parameter_channels // (machine.channel_parameters if nest.winograd else 1)
+    most = min(total, min(parameters, MAX_BLOCK_CHANNELS) // machine.lanes)
     lengths = {-(-total // n) for n in range(1, total + 1)} | {most}
     if nest.section:
         lengths = {length for length in lengths | {nest.section} if nest.section % length == 0} | {1}
@@ -252,7 +253,7 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
         unit = TILE_BYTES // gcd(TILE_BYTES, nest.seen)
         lengths = {min(-(-length // unit) * unit, total) for length in lengths}
     found = [(length, 1) for length in sorted(lengths)
-             if length <= most and weight_words(length, nest.runs, nest, machine) <= usable]
+             if 0 < length <= most and weight_words(length, nest.runs, nest, machine) <= usable]
     # Large and small blocks alike are worth a look, but not all of hundreds.
     found = found[:3] + found[3:-6:max(1, len(found) // 8)] + found[max(3, len(found) - 6):]
     if nest.one_run and layer.conv_shape[1] * layer.conv_shape[2] <= machine.tiles and not nest.group_step:

@@ -165,10 +165,11 @@ class Reader:
         cfg = self.settings["conv"]
         rows, columns = 2 * op["y_half"] + 2 * op["tiles_y"] + 2, 2 * cfg["tiles_x"] + 2
         # The channels of the last block end with its last lane group's, which may go beyond the pixel's.
-        channels = (op["groups"] - 1) * cfg.get("group_step", 0) + cfg["runs"] * TILE_BYTES
+        runs = cfg["runs"] + (cfg["runs"] % 2 if self.machine.pairs_channels else 0)
+        channels = (op["groups"] - 1) * cfg.get("group_step", 0) + runs * TILE_BYTES
         yield _rows("activations", op["base"], -(-rows // 4), cfg["y_step"],
                     (-(-columns // 4) - 1) * cfg["x_step"] + channels)
-        kernels = op["groups"] * cfg["runs"] * self.machine.lanes_per_cluster
+        kernels = op["groups"] * runs * self.machine.lanes_per_cluster
         yield self._weights(op["weight_base"], -(-kernels // 2))
         ninths = self._weights(op["weight_base"] // 8, -(-kernels // TILE_BYTES))
         yield Access("ninths", ninths.start, ninths.stop)
@@ -182,7 +183,10 @@ class Reader:
     def _act(self, variant: str, op: _Operands) -> Iterator[Access]:
         cfg, window = self.settings["act"], self.settings.get("pool", {})
         rows, width = (window["rows"], window["width"]) if op["pooled"] else (op["rows"], cfg["width"])
-        yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + op["channels"]))
+        channels = op["channels"]
+        if op["winograd"] and self.machine.pairs_channels:
+            channels = -(-channels // self.machine.lanes) * self.machine.lanes * self.machine.channel_parameters
+        yield Access("parameters", 8 * op["parameter_base"], 8 * (op["parameter_base"] + channels))
         if op["table"]:
             yield Access("table", TABLE_BYTES * op["table_slot"], TABLE_BYTES * (op["table_slot"] + 1))
         yield _rows("results", op["base"], rows, cfg["row_step"], (width - 1) * cfg["pixel_step"] + op["channels"],

@@ -104,7 +104,10 @@ class ProgramScheduler:
 
         self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
         self.weights = loaded("weights", usable_words(machine), 8)
-        self.parameters = loaded("parameters", machine.parameter_channels, max(machine.lanes, 2))
+        group = max(machine.lanes * machine.channel_parameters, 2)
+        if group > machine.parameter_channels:   # too few for conv23
+            group = max(machine.lanes, 2)
+        self.parameters = loaded("parameters", machine.parameter_channels, group)
         self.tables = loaded("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
         self.results = Ring(machine.result_bytes, TILE_BYTES)
 

@@ -10,11 +10,11 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.algorithms import PAIR_BYTES, Algorithm, LoopNest
-from tilewright.compiler.plan.footprint import WeightBlock
+from tilewright.compiler.plan.footprint import WeightBlock, parameter_channels
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
-from tilewright.isa.semantics.inner_product import fold_run_eta
+from tilewright.isa.semantics.inner_product import fold_run_eta, fold_tile_eta
 
 __all__ = [
     "BlockImage", "Span", "kernel_runs", "pack_conv", "pack_conv23", "pack_network", "pack_parameters", "with_computed",
@@ -66,15 +66,17 @@ def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[byte
     for layer, plan in plans.items():
         main, ninths = _pack_layer(plan, machine)
         computed = plan.layer.factor is not None and bool(plan.layer.factor.parameters)
-        parameters = b"" if computed else pack_parameters(plan.layer, _bias(plan, machine))
+        by_pixel = plan.nest.winograd and machine.pairs_channels
+        parameters = b"" if computed else (_pack_pixel_parameters(plan, machine) if by_pixel
+                                           else pack_parameters(plan.layer, _bias(plan, machine)))
         table = append(_pack_table(plan.layer))
         layer_places = []
         for block, words, ninth in zip(plan.blocks, main, ninths, strict=True):
             chosen = b""
             if block.runs.start == 0:
-                first = 8 * block.first_channel
+                first = 8 * block.first_channel * (machine.channel_parameters if by_pixel else 1)
                 chosen = parameters[:8] * machine.lanes if plan.nest.across \
-                    else parameters[first:first + 8 * block.channels]
+                    else parameters[first:first + 8 * parameter_channels(block, plan.nest, machine)]
             layer_places.append(BlockImage(append(words), append(ninth), append(chosen), table))
         places[layer] = tuple(layer_places)
     return b"".join(parts), places
@@ -123,18 +125,33 @@ def _pack_layer(plan: LayerPlan, machine: Machine) -> tuple[list[bytes], list[by
         return nothing, nothing
     if nest.winograd:
         kernels = _seen_kernels(layer, nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
-        packed = [pack_conv23(_block_weights(kernels, block, machine), machine) for block in plan.blocks]
+        packed = [pack_conv23(_block_weights(kernels, nest.runs, block, machine), machine) for block in plan.blocks]
         return [main for main, _ in packed], [ninths for _, ninths in packed]
     runs = kernel_runs(layer, nest, machine)                                   # (lane groups, lanes, ky * kx, runs, 16)
     return [pack_conv(runs[block.first_group:block.first_group + block.groups, :, :, block.runs.start:block.runs.stop],
                       machine) for block in plan.blocks], [b""] * len(plan.blocks)
 
 
-def _block_weights(kernels: _Int8, block: WeightBlock, machine: Machine) -> _Int8:
-    """Return the 3x3 kernels of ``block``, zero for lanes without a channel: (lane groups, lanes, channels, 9)."""
+def _pack_pixel_parameters(plan: LayerPlan, machine: Machine) -> bytes:
+    """Return the parameters of conv23 where each pixel of a tile has a bias of its own: (lane groups, 4, lanes)."""
+    layer = plan.layer
+    kernels = _seen_kernels(layer, plan.nest, machine).transpose(0, 3, 1, 2)     # (outputs, seen, 3, 3)
+    biases = fold_tile_eta(np.asarray(layer.bias, np.int32), kernels).reshape(len(kernels), -1)
+    groups = -(-len(kernels) // machine.lanes)
+    words = np.zeros((groups * machine.lanes, machine.channel_parameters, 8), np.int8)
+    for pixel, bias in enumerate(biases.T):
+        words[:len(kernels), pixel] = np.frombuffer(pack_parameters(layer, bias), np.int8).reshape(-1, 8)
+    return words.reshape(groups, machine.lanes, -1, 8).transpose(0, 2, 1, 3).tobytes()
+
+
+def _block_weights(kernels: _Int8, channels: int, block: WeightBlock, machine: Machine) -> _Int8:
+    """Return the 3x3 kernels of ``block`` for so many ``channels``: (lane groups, lanes, channels, 9).
+
+    They are zero for lanes without an output channel, and for channels that are not there.
+    """
     chosen = kernels[block.first_channel:block.first_channel + block.channels]
-    padded = np.zeros((block.groups * machine.lanes, kernels.shape[1], 9), np.int8)
-    padded[:len(chosen)] = chosen.reshape(len(chosen), -1, 9)
+    padded = np.zeros((block.groups * machine.lanes, channels, 9), np.int8)
+    padded[:len(chosen), :kernels.shape[1]] = chosen.reshape(len(chosen), -1, 9)
     return padded.reshape(block.groups, machine.lanes, -1, 9)
 
 
@@ -142,8 +159,12 @@ def pack_conv23(kernels: _Int8, machine: Machine) -> tuple[bytes, bytes]:
     """Return main and ninth words of (lane groups, lanes, channels, 9) kernels, the clusters' words interleaved."""
     groups, _, channels, _ = kernels.shape
     clusters, per_cluster = machine.clusters, machine.lanes_per_cluster
-    kernels = kernels.reshape(groups, clusters, per_cluster, channels, 9)
-    flat = kernels.transpose(0, 3, 2, 1, 4).reshape(-1, clusters, 9)            # (kernel q, cluster, 9)
+    if machine.pairs_channels:
+        kernels = kernels.reshape(groups, clusters, per_cluster // 2, 2, channels // 2, 2, 9)
+        flat = kernels.transpose(0, 4, 3, 2, 5, 1, 6).reshape(-1, clusters, 9)  # (kernel q, cluster, 9)
+    else:
+        kernels = kernels.reshape(groups, clusters, per_cluster, channels, 9)
+        flat = kernels.transpose(0, 3, 2, 1, 4).reshape(-1, clusters, 9)
     count = -(-len(flat) // TILE_BYTES) * TILE_BYTES
     padded = np.zeros((count, clusters, 9), np.int8)
     padded[:len(flat)] = flat

@@ -19,6 +19,7 @@ _PLACES = {
     "mac.sequencer": "mac: sequencer",
     "mac.buffer": "mac: activation buffer",
     "mac.transform": "mac: input transform",
+    "mac.patches": "mac: input transform",
     "mac.xi": "mac: lanes",
     "mac.cluster": "mac: lanes",
     "mac.cluster.transform": "mac: weight transform",

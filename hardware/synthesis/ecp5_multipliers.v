@@ -1,11 +1,11 @@
 // Multipliers of the gateware on Lattice ECP5: products in MULT18X18D blocks with the blocks' own registers.
 //
 // Yosys does not pack registers into the block when it infers one, and the wires from flip-flops to the block and back
-// are then the longest paths of the array.  Three modules here take the place of modules of the gateware: their ports are
-// those of the modules made from `Multipliers`, `PairMultipliers` and `Product` below `Coprocessor`, which can clear
-// them, and the synthesis script exchanges them by name (`chtype -set ecp5_multipliers t:*multipliers`, `chtype -set
-// ecp5_pairs t:*pairs`, `chtype -set ecp5_product t:*_product`).  Parameters and ports of the block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and
-// nextpnr's names for them.
+// are then the longest paths of the array.  Four modules here take the place of modules of the gateware: their ports
+// are those of the modules made from `Multipliers`, `PairMultipliers` and `Product` below `Coprocessor`, which can clear
+// them, and the synthesis script exchanges them by name (`chtype -set ecp5_multipliers t:*multipliers`, and so on).
+// Parameters and ports of the block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and nextpnr's names
+// for them.
 
 // tilewright.rtl.array.lane.Multipliers.
 module ecp5_multipliers (
@@ -55,8 +55,59 @@ module ecp5_pairs (
     input                product_enable,
     output [16*18-1:0]   products
 );
-    reg [8*8-1:0] even_register, odd_register;
-    reg [16*8-1:0] weight_even_register, weight_odd_register;
+    ecp5_sums #(.PAIRS(8), .DATA(8), .WEIGHT(8), .PRODUCT(18)) sums (
+        .clk(clk), .even(even), .odd(odd), .data_enable(data_enable), .even_held(even_held), .odd_held(odd_held),
+        .weight_even(weight_even), .weight_odd(weight_odd), .weight_enable(weight_enable),
+        .operand_enable(operand_enable), .product_enable(product_enable), .products(products)
+    );
+endmodule
+
+// The same of two transformed patches and one output channel.
+module ecp5_tile_factors (
+    input                clk,
+    input                rst,
+    input                clear,
+    input  [16*10-1:0]   even,
+    input  [16*10-1:0]   odd,
+    input                data_enable,
+    output [16*10-1:0]   even_held,
+    output [16*10-1:0]   odd_held,
+    input  [16*12-1:0]   weight_even,
+    input  [16*12-1:0]   weight_odd,
+    input                weight_enable,
+    input                operand_enable,
+    input                product_enable,
+    output [16*23-1:0]   products
+);
+    ecp5_sums #(.PAIRS(16), .DATA(10), .WEIGHT(12), .PRODUCT(23)) sums (
+        .clk(clk), .even(even), .odd(odd), .data_enable(data_enable), .even_held(even_held), .odd_held(odd_held),
+        .weight_even(weight_even), .weight_odd(weight_odd), .weight_enable(weight_enable),
+        .operand_enable(operand_enable), .product_enable(product_enable), .products(products)
+    );
+endmodule
+
+// Sixteen products of sums, each of a value of the data and one of the weights; PAIRS of the data, in turn.
+module ecp5_sums #(
+    parameter PAIRS = 8,
+    parameter DATA = 8,
+    parameter WEIGHT = 8,
+    parameter PRODUCT = 18
+) (
+    input                       clk,
+    input  [PAIRS*DATA-1:0]     even,
+    input  [PAIRS*DATA-1:0]     odd,
+    input                       data_enable,
+    output [PAIRS*DATA-1:0]     even_held,
+    output [PAIRS*DATA-1:0]     odd_held,
+    input  [16*WEIGHT-1:0]      weight_even,
+    input  [16*WEIGHT-1:0]      weight_odd,
+    input                       weight_enable,
+    input                       operand_enable,
+    input                       product_enable,
+    output [16*PRODUCT-1:0]     products
+);
+    reg [PAIRS*DATA-1:0] even_register, odd_register;
+    reg [16*WEIGHT-1:0] weight_even_register, weight_odd_register;
     always @(posedge clk) begin
         if (data_enable) begin
             even_register <= even;
@@ -73,14 +124,14 @@ module ecp5_pairs (
     genvar k;
     generate
         for (k = 0; k < 16; k = k + 1) begin : pair_product
-            wire signed [7:0] x_even = even_register[8*(k%8) +: 8];
-            wire signed [7:0] x_odd = odd_register[8*(k%8) +: 8];
-            wire signed [7:0] w_even = weight_even_register[8*k +: 8];
-            wire signed [7:0] w_odd = weight_odd_register[8*k +: 8];
+            wire signed [DATA-1:0] x_even = even_register[DATA*(k%PAIRS) +: DATA];
+            wire signed [DATA-1:0] x_odd = odd_register[DATA*(k%PAIRS) +: DATA];
+            wire signed [WEIGHT-1:0] w_even = weight_even_register[WEIGHT*k +: WEIGHT];
+            wire signed [WEIGHT-1:0] w_odd = weight_odd_register[WEIGHT*k +: WEIGHT];
             wire signed [17:0] a = x_even + w_odd;
             wire signed [17:0] b = x_odd + w_even;
             wire [35:0] product;
-            assign products[18*k +: 18] = product[17:0];
+            assign products[PRODUCT*k +: PRODUCT] = product[PRODUCT-1:0];
             ecp5_block #(.SIGNED(1'b1)) place (
                 .clk(clk), .rst(1'b0), .a_enable(operand_enable), .b_enable(operand_enable),
                 .product_enable(product_enable), .a(a), .b(b), .product(product)

@@ -19,7 +19,8 @@ VERILOG = "design.v"
 """The file with all modules of the coprocessor."""
 
 _ECP5_MULTIPLIERS = "ecp5_multipliers.v"
-_ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_pairs": "*pairs", "ecp5_product": "*_product"}
+_ECP5_MODULES = {"ecp5_multipliers": "*multipliers", "ecp5_pairs": "*pairs", "ecp5_tile_factors": "*tile_factors",
+                 "ecp5_product": "*_product"}
 """Modules of that file, DSP blocks with their registers, and which modules of the gateware give way to them."""
 
 _CORE_REGISTERS = "cv32e40x_register_file"

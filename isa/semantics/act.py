@@ -19,6 +19,7 @@ from tilewright.isa.semantics.buffer_places import Places, inside, run_places
 from tilewright.isa.semantics.command_errors import (
     OutsideBufferError,
     ResidualPooledError,
+    Shape,
     SumsMismatchError,
     SumsMissingError,
 )
@@ -36,7 +37,10 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     sums = _take_sums(state, rows, width, channels, winograd=bool(operands["winograd"]))
     if operands["residual"] and operands["pooled"]:
         raise ResidualPooledError
-    bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
+    if operands["winograd"] and state.machine.pairs_channels:
+        bias, scale = _pixel_parameters(state, operands["parameter_base"], sums.shape)
+    else:
+        bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
     values = requantise(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
     if operands["residual"]:
         other = state.results[_result_places(state, operands["base"], rows, width, channels)]
@@ -83,6 +87,22 @@ def _channel_parameters(state: CoprocessorState, first: int, channels: int) -> t
     mantissa, shift = words[:, 1] & 0xFFFFFF, words[:, 1] >> 24
     scale = np.ldexp(mantissa.astype(np.float64), -shift.astype(np.int32)).astype(np.float32)
     return words[:, 0].copy().view(np.int32), scale
+
+
+def _pixel_parameters(state: CoprocessorState, first: int, shape: Shape) -> tuple[Int32, NDArray[np.float32]]:
+    """Return bias and scale of (rows, width, channels): by pixel of a 2x2 tile, the lanes of a group beside each other.
+
+    The number of a group's parameters and that of the pixel are joined by "or": a group begins at a multiple of four.
+    """
+    rows, width, channels = shape
+    lanes, each = state.machine.lanes, state.machine.channel_parameters
+    group = first // lanes + each * np.arange(-(-channels // lanes))
+    vector = np.arange(each).reshape(2, 2, 1, 1) | group[:, None]
+    places = (vector * lanes + np.arange(lanes)).reshape(2, 2, -1)
+    start = int(places.min())
+    bias, scale = _channel_parameters(state, start, int(places.max()) + 1 - start)
+    index = np.tile(places - start, (-(-rows // 2), -(-width // 2), 1))[:rows, :width, :channels]
+    return bias[index], scale[index]
 
 
 def _result_places(state: CoprocessorState, base: int, rows: int, width: int, channels: int) -> Places:

@@ -10,6 +10,10 @@ it is computed as one here. The patch of tile (tx, ty) starts at stored pixel (2
 ``y_half``; lane group g reads channels from g * group_step / 16 on. Kernel q = (g * channels + channel) * lanes per
 cluster + lane has its first eight weights in half q % 2 of word weight_base + q // 2, the ninth in byte q % 16 of ninth
 word weight_base // 8 + q // 16.
+
+An array that takes channels in pairs takes one more if they are odd, with kernels as they lie there. It leaves
+floor(eta / 4) of the kernels in each pixel's sum (`isa.semantics.inner_product`). Kernels of a lane group come pair by
+pair of channels, in a pair first those of the even outputs, then of the odd ones, each of both channels in turn.
 """
 
 import numpy as np
@@ -23,9 +27,11 @@ from tilewright.isa.semantics.coprocessor_state import (
     Float32,
     Int8,
     Int32,
+    Int64,
     MemoryPort,
     Settings,
 )
+from tilewright.isa.semantics.inner_product import tile_eta
 from tilewright.isa.semantics.tile_sums import leave_sums
 
 __all__ = ["convolve_winograd", "kernel_weights"]
@@ -34,11 +40,23 @@ __all__ = ["convolve_winograd", "kernel_weights"]
 def convolve_winograd(state: CoprocessorState, memory: MemoryPort, variant: str, operands: dict[str, int]) -> None:
     """Execute a conv23; with or without column reuse the sums are the same."""
     del memory, variant
-    leave_sums(state, operands, _correlations, winograd=True)
+    leave_sums(state, operands, _pairs if state.machine.pairs_channels else _correlations, winograd=True)
+
+
+def _pairs(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int64:
+    """Return four times the sums, and eta besides."""
+    kernels = kernel_weights(state, operands["weight_base"], operands["groups"], _channels(state, settings))
+    eta = tile_eta(kernels.astype(np.int8).transpose(3, 2, 0, 1)).transpose(1, 2, 0)     # (2, 2, outputs)
+    sums = 4 * _correlations(state, settings, operands).astype(np.int64)
+    return sums + np.tile(eta, (operands["tiles_y"], settings["tiles_x"], 1))
+
+
+def _channels(state: CoprocessorState, settings: Settings) -> int:
+    return settings["runs"] + (settings["runs"] % 2 if state.machine.pairs_channels else 0)
 
 
 def _correlations(state: CoprocessorState, settings: Settings, operands: dict[str, int]) -> Int32:
-    channels, groups = settings["runs"], operands["groups"]
+    channels, groups = _channels(state, settings), operands["groups"]
     x = np.arange(2 * settings["tiles_x"] + 2)
     y = 2 * operands["y_half"] + np.arange(2 * operands["tiles_y"] + 2)
     kernels = kernel_weights(state, operands["weight_base"], groups, channels)
@@ -74,5 +92,9 @@ def _unpack(state: CoprocessorState, base: int, groups: int, channels: int) -> I
     first = words.reshape(-1, machine.clusters, 2, 8).transpose(0, 2, 1, 3).reshape(-1, machine.clusters, 8)
     ninth = ninths.transpose(0, 2, 1).reshape(-1, machine.clusters, 1)
     kernels = np.concatenate([first[:count], ninth[:count]], axis=2)            # (count, clusters, 9)
+    if machine.pairs_channels:
+        pairs = groups, channels // 2, 2, machine.lanes_per_cluster // 2, 2, machine.clusters, 3, 3
+        order = 6, 7, 1, 4, 0, 5, 3, 2
+        return kernels.reshape(pairs).transpose(order).reshape(3, 3, channels, groups * machine.lanes)
     shape = groups, channels, machine.lanes_per_cluster, machine.clusters, 3, 3
     return kernels.reshape(shape).transpose(4, 5, 1, 0, 3, 2).reshape(3, 3, channels, groups * machine.lanes)

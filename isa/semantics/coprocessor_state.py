@@ -17,10 +17,11 @@ from tilewright.isa.lacking import WINOGRAD, has_unit
 from tilewright.isa.machine import TABLE_BYTES, TABLE_SLOTS, TILE_BYTES, UNITS, Machine
 from tilewright.isa.semantics.command_errors import SettingMissingError, ZeroSettingError
 
-__all__ = ["CoprocessorState", "Float32", "Int8", "Int32", "MemoryPort", "Settings", "Steps", "TileSums"]
+__all__ = ["CoprocessorState", "Float32", "Int8", "Int32", "Int64", "MemoryPort", "Settings", "Steps", "TileSums"]
 
 Int8 = NDArray[np.int8]
 Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
 Float32 = NDArray[np.float32]
 Steps = tuple[int, int]
 
@@ -87,7 +88,7 @@ class CoprocessorState:
     sums : deque of TileSums
         Oldest first.
     held : int32 (rows, columns, lanes) or None
-        What the accumulators keep of a command with ``hold``.
+        What the accumulators keep of a command with ``hold``; of pairs of channels int64, four times as much.
     unpacked : dict
         Weights as the array multiplies by them, and their eta, kept until others are loaded: a copy of some state.
     has_all : bool
@@ -110,5 +111,5 @@ class CoprocessorState:
         self.settings = {mnemonic: Settings(mnemonic)
                          for mnemonic in ("lda", "conv", "act", "pool", "sta", "extension")}
         self.sums: deque[TileSums] = deque()
-        self.held: Int32 | None = None
+        self.held: Int32 | Int64 | None = None
         self.unpacked: dict[tuple[str, int, int, int], NDArray[Any]] = {}

@@ -11,12 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.isa.semantics.command_errors import HeldSumsMissingError, HeldTilesError
-from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, Settings, TileSums
+from tilewright.isa.semantics.coprocessor_state import CoprocessorState, Int32, Int64, Settings, TileSums
 
 __all__ = ["leave_sums"]
 
-_Summation = Callable[[CoprocessorState, Settings, dict[str, int]], Int32]
-"""Returns the sums (rows, columns, lanes * groups) of a command with the settings of conv and its operands."""
+_Summation = Callable[[CoprocessorState, Settings, dict[str, int]], Int32 | Int64]
+"""Returns the sums (rows, columns, lanes * groups) of a command with the settings of conv and its operands.
+
+int64 are four times the sums, of which the array drops two bits.
+"""
 
 
 def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: _Summation, *, winograd: bool) -> None:
@@ -34,4 +37,5 @@ def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: _Su
             sums = sums + state.held
     state.held = sums if hold else None
     if not hold:
-        state.sums.append(TileSums(sums, winograd))
+        whole = (sums >> 2 if sums.dtype == np.int64 else sums).astype(np.int32, copy=False)
+        state.sums.append(TileSums(whole, winograd))

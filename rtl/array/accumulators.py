@@ -1,11 +1,11 @@
 """The sums of the tiles in flight, and behind them those that post-processing has not read yet."""
 
-from amaranth import Cat, Module, Mux, Shape, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
-from tilewright.rtl.array.lane import DEPTH, Slot
+from tilewright.rtl.array.lane import DEPTH, PairSlot, Slot
 
 __all__ = ["Accumulators", "SlotStages"]
 
@@ -18,16 +18,16 @@ class SlotStages:
     m : Module
         Gets the registers.
     valid : Value
-    slot : Slot
+    slot : Slot or PairSlot
     count : int
         Stages behind the first.
     """
 
-    def __init__(self, m: Module, valid: Value, slot: Slot, count: int) -> None:
+    def __init__(self, m: Module, valid: Value, slot: Slot | PairSlot, count: int) -> None:
         self.valid, self.slots = [valid], [slot]
         for number in range(1, count + 1):
             self.valid.append(Signal(name=f"valid_{number}"))
-            self.slots.append(Signal(Slot, name=f"slot_{number}", reset_less=True))
+            self.slots.append(Signal(slot.shape(), name=f"slot_{number}", reset_less=True))
             m.d.sync += self.valid[number].eq(self.valid[number - 1])
             with m.If(self.valid[number - 1]):
                 m.d.sync += self.slots[number].eq(self.slots[number - 1])
@@ -40,7 +40,8 @@ class SlotStages:
 class Accumulators(Component):
     """Add a slot's values to its tile's sums, in the cycle in which they come; finished sums can be read in the next.
 
-    Finished sums lie `DEPTH` / ``tiles`` tile groups deep, in turn, and are read without delay. Sums wrap.
+    Finished sums lie `DEPTH` / ``tiles`` tile groups deep, in turn, and are read without delay. Sums wrap. With two
+    ``channels`` a tile has sums of either; ``second`` of the slot says of which.
 
     Parameters
     ----------
@@ -50,30 +51,34 @@ class Accumulators(Component):
         Sums of a tile.
     value, total : Shape
         Of what is added, and of the sums.
+    channels : int
+        1, or 2.
 
     Members
     -------
     valid : ``In(1)``
-    slot : ``In(Slot)``
+    slot : ``In(Slot)``, or with two channels ``In(PairSlot)``
     values : ``In(ArrayLayout(value, count))``
     complete : ``Out(1)``
         High in the cycle in which a group's sums can first be read.
     address : ``In(4)``
         Tile, and above it the group's number modulo `DEPTH` / ``tiles``.
-    sums : ``Out(ArrayLayout(total, count))``
+    sums : ``Out(ArrayLayout(total, count))``, or with two channels an array of both
     """
 
-    def __init__(self, tiles: int, count: int, value: Shape, total: Shape) -> None:
+    def __init__(self, tiles: int, count: int, value: Shape, total: Shape, channels: int = 1) -> None:
         self.tile_bits = (tiles - 1).bit_length()
+        self.channels = channels
+        sums = ArrayLayout(total, count)
         self.count = count
         self.total = total
         super().__init__({
             "valid": In(1),
-            "slot": In(Slot),
+            "slot": In(Slot if channels == 1 else PairSlot),
             "values": In(ArrayLayout(value, count)),
             "complete": Out(1),
             "address": In(4),
-            "sums": Out(ArrayLayout(total, count)),
+            "sums": Out(sums if channels == 1 else ArrayLayout(sums, channels)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -84,22 +89,30 @@ class Accumulators(Component):
         m.d.sync += self.complete.eq(complete)
         with m.If(complete):
             m.d.sync += group.eq(group + 1)
+        second = slot.second if self.channels == 2 else Const(0)
+        place = Cat(slot.tile[:self.tile_bits], second) if self.channels == 2 else slot.tile
+        every = [Value.cast(self.sums).word_select(channel * self.count + k, self.total.width)
+                 for channel in range(self.channels) for k in range(self.count)]
         for k in range(self.count):
             m.submodules[f"running_{k}"] = running = Memory(shape=self.total, depth=DEPTH, init=[])
-            m.submodules[f"finished_{k}"] = finished = Memory(shape=self.total, depth=DEPTH, init=[])
             old, new = running.read_port(domain="comb"), running.write_port()
-            result, waiting = finished.write_port(), finished.read_port(domain="comb")
             total = Signal(self.total, name=f"total_{k}")
             m.d.comb += [
-                old.addr.eq(slot.tile),
+                old.addr.eq(place),
                 total.eq(Mux(slot.clear, 0, old.data) + self.values[k]),
-                new.addr.eq(slot.tile),
+                new.addr.eq(place),
                 new.data.eq(total),
                 new.en.eq(present & ~slot.finish),
-                result.addr.eq(Cat(slot.tile[:self.tile_bits], group)),
-                result.data.eq(total),
-                result.en.eq(present & slot.finish),
-                waiting.addr.eq(self.address),
-                self.sums[k].eq(waiting.data),
             ]
+            for channel in range(self.channels):
+                name = f"finished_{k}" if self.channels == 1 else f"finished_{k}_{channel}"
+                m.submodules[name] = finished = Memory(shape=self.total, depth=DEPTH, init=[])
+                result, waiting = finished.write_port(), finished.read_port(domain="comb")
+                m.d.comb += [
+                    result.addr.eq(Cat(slot.tile[:self.tile_bits], group)),
+                    result.data.eq(total),
+                    result.en.eq(present & slot.finish & (second == channel)),
+                    waiting.addr.eq(self.address),
+                    every[channel * self.count + k].eq(waiting.data),
+                ]
         return m

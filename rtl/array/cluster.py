@@ -1,14 +1,15 @@
 """A cluster: lanes that share a weight memory and a weight transform."""
 
-from amaranth import Module, Value
+from amaranth import Cat, Module, Mux, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out, connect, flipped
 
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import DATA, VALUE, WeightTransform
 from tilewright.rtl.array.inner_lane import InnerLane
 from tilewright.rtl.array.lane import SUM, Lane, Slot
 from tilewright.rtl.array.plain_lane import PlainLane
+from tilewright.rtl.array.winograd_inner_lane import PAIRS, WIDE_SUM, WinogradInnerLane
 from tilewright.rtl.buffers.weight_buffer import WeightBuffer, fetch_layout, weight_write_signature
 from tilewright.rtl.stream.stages import flow
 
@@ -21,8 +22,8 @@ class Cluster(Component):
     A step's first tile slots fetch the weights of lane 0, 1, 2 ..., one lane per cycle, and so does the step's
     first slot pass from lane to lane: the weights that leave the one transform in a cycle are those of the
     lane that takes new ones in that cycle. A slot's data must come ``fetch_to_slot`` cycles after its fetch. The lanes
-    of arrays without transforms take the weights as they are. An `InnerLane` is two lanes of the machine, and two are
-    fetched at a time.
+    of arrays without transforms take the weights as they are. An `InnerLane`, or a `WinogradInnerLane`, is two lanes of
+    the machine, and what is fetched at a time are two runs, or two kernels.
 
     Parameters
     ----------
@@ -35,12 +36,13 @@ class Cluster(Component):
     weight_write : ``In(weight_write_signature(machine))``
     fetch : ``In(flow(fetch_layout(machine)))``
     i : ``In(flow(...))``
-        ``v`` (16 values, without transforms int8), ``slot`` (`Slot`).
+        ``v`` (16 values, without transforms int8), ``slot`` (`Slot`); with pairs of channels `PAIRS`.
     complete : ``Out(1)``
         The finished sums of a tile group can be read in every lane.
     sums_address : ``In(4)``
     sums : ``Out(ArrayLayout(ArrayLayout(signed(32), 4), lanes_per_cluster))``
-        Finished sums, read without delay; one for a tile of an array without transforms, not four.
+        Finished sums, read without delay; one for a tile of an array without transforms, not four; with pairs of
+        channels of 34 bits.
     """
 
     def __init__(self, machine: Machine, index: int) -> None:
@@ -48,13 +50,15 @@ class Cluster(Component):
         self.index = index
         self.fetch_to_slot = WeightBuffer.LATENCY + (WeightTransform.LATENCY if machine.winograd else 0)
         pixels, data = (4, DATA) if machine.winograd else (1, VALUE)
+        total = WIDE_SUM if machine.pairs_channels else SUM
+        slots = flow(StructLayout({"v": ArrayLayout(data, 16), "slot": Slot}))
         super().__init__({
             "weight_write": In(weight_write_signature(machine)),
             "fetch": In(flow(fetch_layout(machine))),
-            "i": In(flow(StructLayout({"v": ArrayLayout(data, 16), "slot": Slot}))),
+            "i": In(PAIRS if machine.pairs_channels else slots),
             "complete": Out(1),
             "sums_address": In(4),
-            "sums": Out(ArrayLayout(ArrayLayout(SUM, pixels), machine.lanes_per_cluster)),
+            "sums": Out(ArrayLayout(ArrayLayout(total, pixels), machine.lanes_per_cluster)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -62,13 +66,15 @@ class Cluster(Component):
         m.submodules.weights = weights = WeightBuffer(self.machine, self.index)
         connect(m, flipped(self.weight_write), weights.write)
         connect(m, flipped(self.fetch), weights.fetch)
-        u = weights.o.payload.weights
-        if self.machine.winograd:
+        u: Value = weights.o.payload.weights
+        if self.machine.pairs_channels:
+            u = self._transform_pairs(m, weights)
+        elif self.machine.winograd:
             m.submodules.transform = transform = WeightTransform()
             connect(m, weights.o, transform.i)
             u = transform.o.payload.u
-        kinds: dict[str, type[Lane] | type[PlainLane] | type[InnerLane]] = {
-            "winograd": Lane, "plain": PlainLane, "inner": InnerLane}
+        kinds: dict[str, type[Lane] | type[PlainLane] | type[InnerLane] | type[WinogradInnerLane]] = {
+            "winograd": Lane, "plain": PlainLane, "inner": InnerLane, "winograd_inner": WinogradInnerLane}
         kind = kinds[self.machine.array]
         width = len(Value.cast(self.sums)) // self.machine.fetch_slots
         source = flipped(self.i)
@@ -83,3 +89,17 @@ class Cluster(Component):
             source = lane.o
         m.d.comb += self.complete.eq(lane.complete)
         return m
+
+    def _transform_pairs(self, m: Module, buffer: WeightBuffer) -> Value:
+        """Transform two kernels; of runs a lane wants the bytes of even and odd number apart, of both its channels."""
+        fetched, dot, halves = buffer.o.payload.weights, buffer.o.payload.dot, []
+        for number in range(len(fetched)):
+            m.submodules[f"transform_{number}"] = transform = WeightTransform()
+            runs = Cat(run[place] for run in fetched for place in range(number, TILE_BYTES, 2))
+            m.d.comb += [
+                transform.i.valid.eq(buffer.o.valid),
+                transform.i.payload.dot.eq(dot),
+                transform.i.payload.weights.eq(Mux(dot, runs, fetched[number].as_value())),
+            ]
+            halves.append(transform.o.payload.u.as_value())
+        return Cat(halves)

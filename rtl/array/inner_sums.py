@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Mux, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.rtl.array.inner_lane import CHANNELS
 from tilewright.rtl.array.lane import SUM
 from tilewright.rtl.array.winograd_inner_lane import WIDE_SUM
 from tilewright.rtl.stream.stages import Pipeline, flow
@@ -49,14 +50,13 @@ class RunSumsOut(Component):
 class TileSumsOut(Component):
     """Make ``post_lanes`` sums of a pixel, or of output channels of a dot product, of those that lanes hold.
 
-    Every cycle, ``LATENCY`` cycles later.
+    Every cycle, ``LATENCY`` cycles later. Lane l has the channels 2 l and 2 l + 1.
 
-    conv23: ``post_lanes`` lanes have a channel each, and what leaves is ``floor((Y - xi) / 4)`` of the pixel: the pixel
-    and ``floor(eta / 4)``, modulo 2**32, as Y and xi are known modulo 2**34. The bias is ``fold_tile_eta`` of
-    `isa.semantics.inner_product`, a word for each pixel.
+    conv23: what leaves is ``floor((Y - xi) / 4)`` of the pixel: the pixel and ``floor(eta / 4)``, modulo 2**32, as Y
+    and xi are known modulo 2**34. The bias is ``fold_tile_eta`` of `isa.semantics.inner_product`, a word a pixel.
 
-    Dot products: lane l has channels 2 l and 2 l + 1, so ``post_lanes`` lanes have twice as many as leave in a cycle;
-    ``second`` says which half. What leaves is the dot product and eta: the bias is ``fold_run_eta``.
+    Dot products: both channels of a lane are in the sums of its first; what leaves is the dot product and eta: the bias
+    is ``fold_run_eta``.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class TileSumsOut(Component):
     Members
     -------
     i : ``In(flow(...))``
-        ``sums`` (of ``post_lanes`` lanes 4 each), ``xi`` (4), signed 34 bits; ``winograd``; ``pixel`` (0 .. 3, for
-        conv23); ``second`` (for dot products).
+        ``sums`` (of the lanes of ``post_lanes`` channels, one lane at least: of 2 channels 4 each), ``xi`` (4), signed
+        34 bits; ``winograd``; ``pixel`` (0 .. 3, for conv23); ``second`` (of a single channel: it is a lane's second).
     o : ``Out(flow(...))``
         ``values`` (``post_lanes`` signed 32-bit sums).
     """
@@ -79,7 +79,8 @@ class TileSumsOut(Component):
         tile = ArrayLayout(WIDE_SUM, 4)
         super().__init__({
             "i": In(flow(StructLayout({
-                "sums": ArrayLayout(tile, post_lanes), "xi": tile, "winograd": 1, "pixel": 2, "second": 1}))),
+                "sums": ArrayLayout(ArrayLayout(tile, CHANNELS), -(-post_lanes // CHANNELS)), "xi": tile,
+                "winograd": 1, "pixel": 2, "second": 1}))),
             "o": Out(flow(StructLayout({"values": ArrayLayout(SUM, post_lanes)}))),
         })
 
@@ -94,9 +95,9 @@ class TileSumsOut(Component):
             return Mux(i.winograd, pixel, first), Mux(i.winograd, 0, second)
 
         terms: dict[str, Value] = {}
-        for lane in lanes:
-            upper, lower = chosen(*self._halves(lane), of_pixels=i.sums[lane])
-            terms |= {f"plus_{lane}": upper, f"minus_{lane}": lower}
+        for number in lanes:
+            upper, lower = chosen(*self._of_channel(number))
+            terms |= {f"plus_{number}": upper, f"minus_{number}": lower}
         xi_plus, xi_minus = chosen(i.xi[0], i.xi[1], of_pixels=i.xi)
         pipe.step(**terms, xi_plus=xi_plus, xi_minus=xi_minus)
         pipe.step(xi=(pipe.xi_plus - pipe.xi_minus)[:width], **{
@@ -110,12 +111,12 @@ class TileSumsOut(Component):
         ]
         return m
 
-    def _halves(self, number: int) -> tuple[Value, Value]:
-        """Return minuend and subtrahend of output channel ``number`` of the half that ``second`` says."""
-        i, found = self.i.payload, []
-        for half in range(2):
-            lane, channel = divmod(half * self.post_lanes + number, 2)
-            y = i.sums[lane]
-            found.append((y[3], y[2]) if channel else (y[0], y[1]))
-        first, second = found
-        return Mux(i.second, second[0], first[0]), Mux(i.second, second[1], first[1])
+    def _of_channel(self, number: int) -> tuple[Value, Value, Value]:
+        """Return minuend and subtrahend of a dot product of channel ``number``, and its sums of conv23."""
+        i = self.i.payload
+        lane, channel = divmod(number, CHANNELS)
+        both, dot = i.sums[lane], i.sums[lane][0]
+        if self.post_lanes == 1:
+            of_pixels = ArrayLayout(WIDE_SUM, 4)(Mux(i.second, both[1].as_value(), both[0].as_value()))
+            return Mux(i.second, dot[3], dot[0]), Mux(i.second, dot[2], dot[1]), of_pixels
+        return *((dot[3], dot[2]) if channel else (dot[0], dot[1])), both[channel]

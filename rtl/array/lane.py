@@ -5,10 +5,11 @@ from amaranth.lib.data import ArrayLayout, Struct, StructLayout, View
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
+from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.winograd import DATA, PRODUCT, WEIGHT, InverseTransform
 from tilewright.rtl.stream.stages import flow
 
-__all__ = ["DEPTH", "SUM", "Lane", "Multipliers", "Slot"]
+__all__ = ["DEPTH", "SUM", "Lane", "Multipliers", "PairSlot", "Slot", "slot_of"]
 
 SUM = signed(32)
 DEPTH = 16
@@ -43,6 +44,37 @@ class Slot(Struct):
     finish: 1
     complete: 1
     dot: 1
+
+
+class PairSlot(Struct):
+    """A tile slot of an array that takes channels in pairs: two output channels of a lane have slots in turn.
+
+    Of conv23, `present` and what follows it speak of the slot's product, and ``arrives`` of its patch.
+
+    Attributes
+    ----------
+    present, tile, load, clear, finish, complete, dot
+        As of `Slot`.
+    second
+        The product is that of a lane's second output channel.
+    arrives
+        A patch of the tile, or a run, comes with the slot.
+    """
+
+    present: 1
+    tile: 2
+    load: 1
+    clear: 1
+    finish: 1
+    complete: 1
+    dot: 1
+    second: 1
+    arrives: 1
+
+
+def slot_of(machine: Machine) -> type[Slot] | type[PairSlot]:
+    """Return the slot of the array of ``machine``."""
+    return PairSlot if machine.pairs_channels else Slot
 
 
 class Multipliers(Component):

@@ -12,10 +12,12 @@ from tilewright.rtl.arithmetic.winograd import InputTransform
 from tilewright.rtl.array.cluster import Cluster
 from tilewright.rtl.array.extension_unit import ExtensionUnit
 from tilewright.rtl.array.inner_lane import InnerLane, RunXiLane
-from tilewright.rtl.array.inner_sums import RunSumsOut
-from tilewright.rtl.array.lane import DEPTH, SUM, Lane, Slot
+from tilewright.rtl.array.inner_sums import RunSumsOut, TileSumsOut
+from tilewright.rtl.array.lane import DEPTH, SUM, Lane, slot_of
+from tilewright.rtl.array.patch_pairs import PatchPairs
 from tilewright.rtl.array.plain_lane import PlainLane
 from tilewright.rtl.array.sequencer import MacState, Sequencer
+from tilewright.rtl.array.winograd_inner_lane import TileXiLane, WinogradInnerLane
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, activation_write_signature
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
 from tilewright.rtl.stream.commands import is_command
@@ -52,7 +54,8 @@ class MacUnit(Component):
     slot ever waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
 
     An array of inner products makes xi of every tile beside its clusters, and subtracts it from the sums as they leave;
-    in them is eta of the weights (`isa.semantics.inner_product`).
+    in them is eta of the weights (`isa.semantics.inner_product`). With transforms it takes channels in pairs
+    (`PatchPairs`), and a command of conv23 an even number of them; its sums come a step later.
 
     From the issue of a tile group's last slot it takes ``latency + fetch_slots`` cycles until ``sums_available``: each
     lane is one cycle behind the one before.
@@ -81,19 +84,22 @@ class MacUnit(Component):
     """With the transforms; other arrays have those below."""
     PLAIN_LATENCY = Sequencer.LATENCY + ActivationBuffer.LATENCY - 1 + PlainLane.LATENCY + 1
     INNER_LATENCY = PLAIN_LATENCY + InnerLane.LATENCY - PlainLane.LATENCY
+    PAIRS_LATENCY = LATENCY + PatchPairs.LATENCY + WinogradInnerLane.LATENCY - Lane.LATENCY
     SUMS_LATENCY, PLAIN_SUMS_LATENCY = 5, 2
     INNER_SUMS_LATENCY = PLAIN_SUMS_LATENCY + RunSumsOut.LATENCY
+    PAIRS_SUMS_LATENCY = PLAIN_SUMS_LATENCY + TileSumsOut.LATENCY
 
     @classmethod
     def latency_of(cls, machine: Machine) -> int:
         """Return ``latency``."""
-        return {"winograd": cls.LATENCY, "plain": cls.PLAIN_LATENCY, "inner": cls.INNER_LATENCY}[machine.array]
+        return {"winograd": cls.LATENCY, "plain": cls.PLAIN_LATENCY, "inner": cls.INNER_LATENCY,
+                "winograd_inner": cls.PAIRS_LATENCY}[machine.array]
 
     @classmethod
     def sums_latency_of(cls, machine: Machine) -> int:
         """Return the cycles from ``sums_request`` to ``sums_response``."""
         return {"winograd": cls.SUMS_LATENCY, "plain": cls.PLAIN_SUMS_LATENCY,
-                "inner": cls.INNER_SUMS_LATENCY}[machine.array]
+                "inner": cls.INNER_SUMS_LATENCY, "winograd_inner": cls.PAIRS_SUMS_LATENCY}[machine.array]
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -117,9 +123,9 @@ class MacUnit(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.sequencer = sequencer = self.sequencer
-        m.submodules.buffer = buffer = ActivationBuffer(self.machine, Slot)
+        m.submodules.buffer = buffer = ActivationBuffer(self.machine, slot_of(self.machine))
         if self.machine.winograd:
-            m.submodules.transform = transform = InputTransform(Slot)
+            m.submodules.transform = transform = InputTransform(slot_of(self.machine))
         clusters = [Cluster(self.machine, index) for index in range(self.machine.clusters)]
         for index, cluster in enumerate(clusters):
             m.submodules[f"cluster_{index}"] = cluster
@@ -144,10 +150,18 @@ class MacUnit(Component):
             ]
             v = transform.o.payload
             valid, data, slot, delay = transform.o.valid, v.v, v.meta, delay + transform.LATENCY
-        xi = None
-        if self.machine.inner:
+        xi: RunXiLane | TileXiLane | None = None
+        source = {"v": data, "slot": slot}
+        if self.machine.pairs_channels:
+            m.submodules.patches = pairs = PatchPairs(self.machine.tiles)
+            m.submodules.xi = xi = TileXiLane(self.machine.tiles)
+            m.d.comb += [pairs.i.valid.eq(valid), pairs.i.payload.v.eq(data), pairs.i.payload.slot.eq(slot)]
+            valid, delay = pairs.o.valid, delay + pairs.LATENCY
+            source = {name: pairs.o.payload[name] for name in ("even", "odd", "slot")}
+        elif self.machine.inner:
             m.submodules.xi = xi = RunXiLane(self.machine.tiles)
-            m.d.comb += [xi.i.valid.eq(valid), xi.i.payload.v.eq(data), xi.i.payload.slot.eq(slot)]
+        if xi is not None:
+            m.d.comb += [xi.i.valid.eq(valid), *(xi.i.payload[name].eq(each) for name, each in source.items())]
         fetch = Pipeline(m, sequencer.fetch.valid, prefix="fetch_", fetch=sequencer.fetch.payload)
         for _ in range(delay - clusters[0].fetch_to_slot):
             fetch.step()
@@ -157,8 +171,7 @@ class MacUnit(Component):
                 cluster.fetch.valid.eq(fetch.valid),
                 cluster.fetch.payload.eq(fetch.fetch),
                 cluster.i.valid.eq(valid),
-                cluster.i.payload.v.eq(data),
-                cluster.i.payload.slot.eq(slot),
+                *(cluster.i.payload[name].eq(each) for name, each in source.items()),
             ]
         self._serve_sums(m, clusters, xi)
         self._report(m, sequencer)
@@ -204,7 +217,7 @@ class MacUnit(Component):
                 inner, outer = getattr(sequencer, name), getattr(self, name)
                 m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
 
-    def _serve_sums(self, m: Module, clusters: Sequence[Cluster], xi: RunXiLane | None) -> None:
+    def _serve_sums(self, m: Module, clusters: Sequence[Cluster], xi: RunXiLane | TileXiLane | None) -> None:
         """Read finished sums of the oldest group."""
         machine = self.machine
         groups = DEPTH // machine.tiles
@@ -225,11 +238,15 @@ class MacUnit(Component):
         of_tile = {}
         if xi is not None:
             m.d.comb += xi.sums_address.eq(pipe.address)
-            of_tile["xi"] = xi.sums[0]
-        pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(pipe.slice, layout.size), **of_tile)
-        chosen = layout(pipe.sums)
-        sums = [chosen[lane][0] for lane in every]
-        if machine.winograd:
+            of_tile["xi"] = xi.sums if machine.pairs_channels else xi.sums[0]
+        # A lane of two channels is the least that is chosen.
+        least, part = (2, pipe.slice >> 1) if machine.pairs_channels and machine.post_lanes == 1 else (1, pipe.slice)
+        pipe.step(sums=Cat(cluster.sums for cluster in clusters).word_select(part, layout.size * least), **of_tile)
+        chosen = layout(pipe.sums[:layout.size])
+        sums: list[ValueLike] = [chosen[lane][0] for lane in every]
+        if machine.pairs_channels:
+            sums = self._make_pixels(m, pipe)
+        elif machine.winograd:
             sums = self._combine(pipe, chosen)
         elif xi is not None:
             sums = self._subtract(m, pipe, sums)
@@ -238,6 +255,19 @@ class MacUnit(Component):
             self.sums_response.valid.eq(pipe.valid),
             *(self.sums_response.values[lane].eq(sums[lane]) for lane in every),
         ]
+
+    def _make_pixels(self, m: Module, pipe: Pipeline) -> list[ValueLike]:
+        """Append the stages that make pixels, or dot products, of what lanes hold; return them by lane."""
+        m.submodules.sums_out = out = TileSumsOut(self.machine.post_lanes)
+        m.d.comb += [
+            out.i.valid.eq(pipe.valid),
+            out.i.payload.sums.eq(pipe.sums),
+            out.i.payload.second.eq(pipe.slice[0] if self.machine.post_lanes == 1 else 0),
+            *(out.i.payload[name].eq(getattr(pipe, name)) for name in ("xi", "winograd", "pixel")),
+        ]
+        for _ in range(out.LATENCY):
+            pipe.step()
+        return [out.o.payload.values[lane] for lane in range(self.machine.post_lanes)]
 
     def _subtract(self, m: Module, pipe: Pipeline, sums: Sequence[Value]) -> list[ValueLike]:
         """Append the stage that takes xi off the sums; return them by lane."""

@@ -5,9 +5,16 @@ from amaranth.lib import enum, stream
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.isa.machine import TILE_BYTES, Machine
-from tilewright.rtl.array.lane import DEPTH, Slot
-from tilewright.rtl.array.sequencer_state import ArrayRun, KernelLoops, KernelStep, MacSettings, PendingRun
-from tilewright.rtl.array.tile_walker import TileWalker
+from tilewright.rtl.array.lane import DEPTH, slot_of
+from tilewright.rtl.array.sequencer_state import (
+    ArrayRun,
+    KernelLoops,
+    KernelStep,
+    MacSettings,
+    PairStep,
+    PendingRun,
+)
+from tilewright.rtl.array.tile_walker import TileGroup, TileWalker
 from tilewright.rtl.buffers.activation_buffer import ActivationBuffer, read_request
 from tilewright.rtl.buffers.weight_buffer import fetch_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
@@ -37,6 +44,10 @@ class Sequencer(Component):
     is prepared meanwhile: once its first group is listed, and the semaphores are there, it follows without a gap too.
     Into an idle array the first slot of a command is issued ``tiles`` + 2 cycles after the command has been taken.
 
+    With pairs of channels a step of conv23 brings a channel, and every second one has the products of a pair for the
+    lanes' first output channels; those for the second ones follow in the step behind it, of the same tile group, of
+    the next, or, behind the last of a command, in a step of its own.
+
     A run command is taken while the one before it is issued; ``set`` commands for the next but one run wait
     until it has begun, and take one cycle each.
 
@@ -56,7 +67,7 @@ class Sequencer(Component):
         All reads of the command's last slot have been made.
     sums_done : ``In(1)``
         Post-processing is done with the oldest tile group: there is room for another.
-    request : ``Out(flow(read_request(machine, Slot)))``
+    request : ``Out(flow(read_request(machine, slot_of(machine))))``
         To the activation buffer.
     fetch : ``Out(flow(fetch_layout(machine)))``
         To the weight buffers: each step's first slots fetch the weights of lane 0, 1, 2 ... of every cluster.
@@ -82,7 +93,7 @@ class Sequencer(Component):
             "act_free_signal": Out(1),
             "wgt_free_signal": Out(1),
             "sums_done": In(1),
-            "request": Out(flow(read_request(machine, Slot))),
+            "request": Out(flow(read_request(machine, slot_of(machine)))),
             "fetch": Out(flow(fetch_layout(machine))),
             "state": Out(MacState),
             "busy": Out(1),
@@ -99,15 +110,16 @@ class Sequencer(Component):
         pending, settings = self._take_commands(m, walker, begin)
         ready = self._wait(m, pending, begin)
         run = self._run(m, pending, settings, begin)
-        loops, step = self._walk(m, walker, run, settings, active, begin)
+        pairs = PairStep(pending.winograd) if self.machine.pairs_channels else None
+        loops, step = self._walk(m, walker, run, settings, active, begin, pairs)
         m.d.comb += begin.eq(pending.valid & ready & (~active | step.ends_command))
         with m.If(begin):
             m.d.sync += active.eq(1)
         with m.Elif(step.ends_command):
             m.d.sync += active.eq(0)
         offset = self._offsets(m, run, loops, step, begin)
-        pointer = self._pointer(m, pending, step, begin)
-        self._issue(m, walker, run, step, offset, pointer, active | pending.valid)
+        pointer = self._pointer(m, pending, run, step, begin, pairs)
+        self._issue(m, walker, run, step, offset, pointer, active | pending.valid, pairs)
         self._report(m, pending, active, step)
         return m
 
@@ -190,20 +202,24 @@ class Sequencer(Component):
         ]
 
     def _walk(self, m: Module, walker: TileWalker, run: ArrayRun, settings: MacSettings, active: Value,
-              begin: Value) -> tuple[KernelLoops, KernelStep]:
+              begin: Value, pairs: PairStep | None) -> tuple[KernelLoops, KernelStep]:
         """Walk kernel rows, kernel columns, runs and slots; return the loops, and where in them the slot is."""
         loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
         group = walker.group
+        there, last_slot, ends_command = walker.group_valid, group.last_slot, step.ends_group & group.ends_command
+        if pairs is not None:
+            there = there | pairs.flushing
+            last_slot, ends_command = self._walk_pairs(m, group, run, step, begin, pairs)
         full = self._credit(m, step, run)
         m.d.comb += [
             step.last.eq(loops.runs.last & loops.columns.last & loops.rows.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
             step.blocked.eq(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold),
-            step.go.eq(active & walker.group_valid & ~step.blocked),
-            step.ends.eq(step.go & (step.slot == group.last_slot)),
+            step.go.eq(active & there & ~step.blocked),
+            step.ends.eq(step.go & (step.slot == last_slot)),
             step.ends_group.eq(step.ends & step.last),
             step.ends_lanes.eq(step.ends_group & group.ends_lanes),
-            step.ends_command.eq(step.ends_group & group.ends_command),
+            step.ends_command.eq(ends_command),
             walker.slot.eq(step.slot),
             walker.group_done.eq(step.ends_group),
         ]
@@ -211,11 +227,33 @@ class Sequencer(Component):
             m.d.sync += step.slot.eq(Mux(step.ends, 0, step.slot + 1))
         with m.If(begin):
             m.d.sync += [step.first.eq(1), step.part.eq(0)]
-            loops.load(m, settings)
+            loops.load(m, settings, None if pairs is None else pairs.begins)
         with m.Elif(step.ends):
             m.d.sync += [step.first.eq(step.last), step.part.eq(step.part + 1)]
             loops.step(m)
         return loops, step
+
+    def _walk_pairs(self, m: Module, group: TileGroup, run: ArrayRun, step: KernelStep, begin: Value,
+                    pairs: PairStep) -> tuple[Value, Value]:
+        """Keep what a step leaves to the one behind it; return the last slot of a step, and that a command ends."""
+        left = pairs.left
+        longer = left.due & (pairs.flushing | (left.last_slot > group.last_slot))
+        follows = step.ends_group & group.ends_command
+        with m.If(begin):
+            m.d.sync += [pairs.odd.eq(0), pairs.first.eq(1), pairs.flushing.eq(0), left.due.eq(0)]
+        with m.Elif(step.ends & run.winograd):
+            m.d.sync += [pairs.odd.eq(~pairs.odd), pairs.flushing.eq(follows), left.due.eq(pairs.odd)]
+            with m.If(pairs.odd):
+                m.d.sync += [
+                    pairs.first.eq(step.last),
+                    left.last_tile.eq(group.last_tile),
+                    left.last_slot.eq(group.last_slot),
+                    left.clear.eq(pairs.first & ~run.accumulate),
+                    left.finish.eq(step.last & ~run.hold),
+                    left.ends_group.eq(step.last),
+                    left.ends_lanes.eq(step.last & group.ends_lanes),
+                ]
+        return Mux(longer, left.last_slot, group.last_slot), Mux(run.winograd, step.ends & pairs.flushing, follows)
 
     def _credit(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
@@ -251,30 +289,39 @@ class Sequencer(Component):
                         m.d.sync += lanes.eq(target)
         return offset
 
-    def _pointer(self, m: Module, pending: PendingRun, step: KernelStep, begin: Value) -> Signal:
+    def _pointer(self, m: Module, pending: PendingRun, run: ArrayRun, step: KernelStep, begin: Value,
+                 pairs: PairStep | None) -> Signal:
         """Return the pointer to the weights, which begins anew with each tile group of a lane group.
 
-        It counts kernels, or words, or of an array of inner products pairs of words.
+        It counts kernels, or words, or of an array of inner products pairs of words, of kernels or not.
         """
         pointer, lanes, following = Signal(17, reset_less=True), Signal(17, reset_less=True), Signal(17)
         base = pending.run.weight_base
-        if self.machine.winograd:
+        fetches, ends_group, ends_lanes = step.slot < self.machine.fetch_slots, step.ends_group, step.ends_lanes
+        if pairs is not None:
+            base = Mux(pending.winograd, base, base >> 1)
+            fetches = fetches & (~run.winograd | pairs.odd | pairs.left.due)
+            again = step.ends & ~pairs.odd & pairs.left.due & pairs.left.ends_group
+            ends_group = Mux(run.winograd, again, ends_group)
+            ends_lanes = Mux(run.winograd, again & pairs.left.ends_lanes, ends_lanes)
+        elif self.machine.winograd:
             base = base << pending.winograd
         elif self.machine.inner:
             base = base >> 1
-        m.d.comb += following.eq(pointer + (step.slot < self.machine.fetch_slots))
+        m.d.comb += following.eq(pointer + fetches)
         with m.If(begin):
             m.d.sync += [pointer.eq(base), lanes.eq(base)]
         with m.Elif(step.go):
-            m.d.sync += pointer.eq(Mux(step.ends_group & ~step.ends_lanes, lanes, following))
-            with m.If(step.ends_lanes):
+            m.d.sync += pointer.eq(Mux(ends_group & ~ends_lanes, lanes, following))
+            with m.If(ends_lanes):
                 m.d.sync += lanes.eq(following)
         return pointer
 
     def _issue(self, m: Module, walker: TileWalker, run: ArrayRun, step: KernelStep, offset: Value, pointer: Value,
-               working: Value) -> None:
+               working: Value, pairs: PairStep | None) -> None:
         """Send the slot on its way: where its tile is, which weights it fetches, what the lanes must do."""
-        info = Signal(Slot)
+        info = Signal(slot_of(self.machine))
+        fetches, fresh = step.slot < self.machine.fetch_slots, step.first & (step.slot == 0)
         m.d.comb += [
             info.present.eq(step.slot <= walker.group.last_tile),
             info.tile.eq(step.slot),
@@ -284,9 +331,25 @@ class Sequencer(Component):
             info.complete.eq(step.ends_group & ~run.hold),
             *([info.dot.eq(~run.winograd)] if self.machine.winograd else []),
         ]
+        if pairs is not None:
+            left = pairs.left
+            fetches = fetches & (~run.winograd | pairs.odd | left.due)
+            fresh = pairs.first & pairs.odd & (step.slot == 0)
+            m.d.comb += info.arrives.eq((step.slot <= walker.group.last_tile) & ~pairs.flushing)
+            with m.If(run.winograd):
+                m.d.comb += [info.complete.eq(0), info.clear.eq(pairs.first & ~run.accumulate)]
+                with m.If(~pairs.odd):
+                    m.d.comb += [
+                        info.second.eq(1),
+                        info.present.eq(left.due & (step.slot <= left.last_tile)),
+                        info.load.eq((step.slot == 0) & left.due),
+                        info.clear.eq(left.clear),
+                        info.finish.eq(left.finish),
+                        info.complete.eq(step.ends & left.due & left.finish),
+                    ]
         pipe = Pipeline(
             m, step.go, slot=info, tile=walker.tile, offset=offset, pointer=pointer,
-            fetches=step.slot < self.machine.fetch_slots, fresh=step.first & (step.slot == 0), pool=run.pool,
+            fetches=fetches, fresh=fresh, pool=run.pool,
             right=run.right, below=run.below,
             **({"part": step.part} if self.machine.lane_runs > 1 else {}),
             free_activations=step.ends_command & run.free_activations,
@@ -316,7 +379,7 @@ class Sequencer(Component):
 
     def _send(self, m: Module, pipe: Pipeline) -> None:
         request, fetch = self.request.payload, self.fetch.payload
-        present = pipe.slot.present
+        present = pipe.slot.arrives if self.machine.pairs_channels else pipe.slot.present
         has_patches, reuses_columns = self.machine.winograd, self.machine.reuses_columns
         winograd = ~pipe.slot.dot if has_patches else Const(0)
         m.d.comb += [
@@ -356,7 +419,8 @@ class Sequencer(Component):
         run_bytes = TILE_BYTES * self.machine.clusters * self.machine.lanes_per_fetch
         with m.If(self.fetch.valid & ~pipe.pool):
             m.d.comb += self.weight_read_bytes.eq(
-                Mux(winograd, KERNEL_BYTES * self.machine.clusters, run_bytes) if has_patches else run_bytes)
+                Mux(winograd, KERNEL_BYTES * self.machine.clusters * self.machine.lanes_per_fetch, run_bytes)
+                if has_patches else run_bytes)
 
     def _report(self, m: Module, pending: PendingRun, active: Value, step: KernelStep) -> None:
         """Say what happened in the cycle, one cycle later."""

@@ -6,7 +6,7 @@ from amaranth.lib.data import Struct
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
-__all__ = ["ArrayRun", "KernelLoops", "KernelStep", "MacSettings", "PendingRun"]
+__all__ = ["ArrayRun", "KernelLoops", "KernelStep", "MacSettings", "PairStep", "PendingRun", "SecondChannels"]
 
 
 class ArrayRun(Struct):
@@ -90,6 +90,45 @@ class KernelStep:
         self.slot = Signal(2, name="slot")
 
 
+class SecondChannels(Struct):
+    """What is left of a step of conv23 that took a pair of channels: the same for the lanes' second output channels.
+
+    Attributes
+    ----------
+    due
+        There is something left; the next step does it.
+    last_tile, last_slot
+        Of the tile group.
+    clear, finish
+        As of a slot.
+    ends_group, ends_lanes
+        The step was the last of a tile group, of a lane group.
+    """
+
+    due: unsigned(1)
+    last_tile: unsigned(2)
+    last_slot: unsigned(2)
+    clear: unsigned(1)
+    finish: unsigned(1)
+    ends_group: unsigned(1)
+    ends_lanes: unsigned(1)
+
+
+class PairStep:
+    """Where a step of conv23 stands among those that bring a channel each.
+
+    ``odd``: the second of a pair. ``first``: the pair is the tile group's first. ``flushing``: nothing arrives any
+    more; the step does what the command's last has ``left``. ``begins``: the command that is to begin is one of conv23.
+    """
+
+    def __init__(self, begins: Value) -> None:
+        self.begins = begins
+        self.odd = Signal(name="step_odd")
+        self.first = Signal(name="step_first_pair")
+        self.flushing = Signal(name="step_flushing")
+        self.left = Signal(SecondChannels, name="second_channels")
+
+
 class KernelLoops:
     """The loops inside a tile group: kernel rows, in them kernel columns, in them runs of 16 bytes."""
 
@@ -98,9 +137,9 @@ class KernelLoops:
         self.columns = LoopCounter("kernel_x", 6)
         self.rows = LoopCounter("kernel_y", 6)
 
-    def load(self, m: Module, settings: MacSettings) -> None:
-        """Begin all three."""
-        self.runs.load(m, settings.runs)
+    def load(self, m: Module, settings: MacSettings, pairs: Value | None) -> None:
+        """Begin all three; with ``pairs`` the runs, which are channels, are an even number."""
+        self.runs.load(m, settings.runs, even=pairs)
         self.columns.load(m, settings.kernel_x)
         self.rows.load(m, settings.kernel_y)
 

@@ -67,9 +67,11 @@ class LoopCounter:
         self._once = Signal(name=f"{name}_once", reset_less=True)
         self.last = Signal(name=f"{name}_last", reset_less=True)
 
-    def load(self, m: Module, turns: Value) -> None:
-        """Begin a loop of ``turns`` turns, at least one."""
+    def load(self, m: Module, turns: Value, *, even: Value | None = None) -> None:
+        """Begin a loop of ``turns`` turns, at least one; with ``even`` one more if they are odd."""
         again, once = turns - 1, turns == 1
+        if even is not None:
+            again, once = again | even, once & ~even
         m.d.sync += [self._again.eq(again), self._left.eq(again), self._once.eq(once), self.last.eq(once)]
 
     def restart(self, m: Module) -> None:

@@ -1,9 +1,9 @@
 """F(2x2, 3x3) and the inner product in one lane: 16 multipliers of 12 by 12 bits; and the lane of xi beside them.
 
-Two transforms of each kind stand before the lanes. For conv23 they bring two neighbouring channels, patches and
-kernels, ``even`` and ``odd``. A dot product passes them: ``even[k]`` is byte 2 (k % 8) of the run and ``odd[k]`` the
-one behind it, so that all 16 multipliers have pairs of it, with weights of a lane's first output channel for k < 8
-and of its second for the others.
+A lane has two output channels. For conv23 it multiplies two neighbouring input channels, patches and kernels, ``even``
+and ``odd``, for its first output channel, and the same patches for its second in a slot of its own: `PatchPairs`. Of a
+run ``even[k]`` is byte 2 (k % 8) and ``odd[k]`` the one behind it, so that all 16 multipliers have pairs of it, with
+weights of a lane's first output channel for k < 8 and of its second for the others.
 
 Widths of what a slot adds. Of two channels, e and o, Aᵀ M A is 4 S_e + 4 S_o + xi + eta. A pixel's S is at most
 9 * 2**14. Its xi is a sum of nine V_e V_o, at most the larger sum of nine squares (Cauchy and Schwarz), and that is a
@@ -14,16 +14,16 @@ Registers on the way there may wrap.
 
 from collections.abc import Sequence
 
-from amaranth import Module, Mux, Shape, Value, signed
+from amaranth import Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.wiring import Component, In, Out
 
 from tilewright.rtl.array.accumulators import Accumulators, SlotStages
-from tilewright.rtl.array.lane import Slot
+from tilewright.rtl.array.lane import PairSlot
 from tilewright.rtl.array.pair_multipliers import TILE, PairMultipliers, PairProducts, signed_within
 from tilewright.rtl.stream.stages import Pipeline, flow
 
-__all__ = ["ETA_BOUND", "WIDE_SUM", "XI_BOUND", "PairInverseTransform", "TileXiLane", "WinogradInnerLane"]
+__all__ = ["ETA_BOUND", "PAIRS", "WIDE_SUM", "XI_BOUND", "PairInverseTransform", "TileXiLane", "WinogradInnerLane"]
 
 WIDE_SUM = signed(34)
 """A sum of four times a pixel, and of eta: two bits above the 32 that count, see `isa.semantics.inner_product`."""
@@ -35,7 +35,11 @@ _PIXEL = signed_within(2 * 4 * 9 * 128 * 128 + XI_BOUND + ETA_BOUND)
 _XI = signed_within(XI_BOUND)
 
 _VALUES = ArrayLayout(TILE.data, TILE.pairs)
-_PAIRS = flow(StructLayout({"even": _VALUES, "odd": _VALUES, "slot": Slot}))
+PAIRS = flow(StructLayout({"even": _VALUES, "slot": PairSlot, "odd": _VALUES}))
+"""A slot with its two transformed patches, or with the pairs of its run twice.
+
+Not side by side: Amaranth would make one port of two where they go to the multipliers, which synthesis exchanges.
+"""
 
 
 class PairInverseTransform(Component):
@@ -86,9 +90,9 @@ class WinogradInnerLane(Component):
     """Multiply a tile of two channels, or a run, by this lane's weights; one tile slot per cycle.
 
     A cycle's 16 products are 72 MACs of conv23 (two channels of four pixels) or 32 of a run (two output channels):
-    4.5 or 2 for each multiplier. The four sums of a tile are, modulo 2**34, Aᵀ M A of all its products, in which are
-    four times the pixel, xi, and eta (`isa.semantics.inner_product`); of a dot product those of
-    `PairInverseTransform`.
+    4.5 or 2 for each multiplier. The four sums of a tile and output channel are, modulo 2**34, Aᵀ M A of all its
+    products, in which are four times the pixel, xi, and eta (`isa.semantics.inner_product`). Of a dot product those
+    of the first channel are both channels', as of `PairInverseTransform`.
 
     Data and slots go from lane to lane with a delay of one cycle (``o``). In the slot marked ``load`` the lane takes
     the weights that then stand at ``u`` and keeps them until the next. A slot's product is added ``LATENCY`` cycles
@@ -102,12 +106,13 @@ class WinogradInnerLane(Component):
     Members
     -------
     i, o : ``flow(...)``
-        ``even``, ``odd`` (16 values of 10 bits each), ``slot`` (`Slot`).
+        ``even``, ``odd`` (16 values of 10 bits each), ``slot`` (`PairSlot`).
     u : ``In(StructLayout(...))``
         Weights ``even``, ``odd`` (16 values of 12 bits each).
     complete : ``Out(1)``
     sums_address : ``In(4)``
-    sums : ``Out(ArrayLayout(signed(34), 4))``
+    sums : ``Out(ArrayLayout(ArrayLayout(signed(34), 4), 2))``
+        By output channel.
     """
 
     LATENCY = PairMultipliers.LATENCY + PairInverseTransform.LATENCY
@@ -116,17 +121,17 @@ class WinogradInnerLane(Component):
         self.tiles = tiles
         weights = ArrayLayout(TILE.weight, TILE.pairs)
         super().__init__({
-            "i": In(_PAIRS),
-            "o": Out(_PAIRS),
+            "i": In(PAIRS),
+            "o": Out(PAIRS),
             "u": In(StructLayout({"even": weights, "odd": weights})),
             "complete": Out(1),
             "sums_address": In(4),
-            "sums": Out(ArrayLayout(WIDE_SUM, 4)),
+            "sums": Out(ArrayLayout(ArrayLayout(WIDE_SUM, 4), 2)),
         })
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.multipliers = multipliers = PairMultipliers(TILE, 1)
+        m.submodules.tile_factors = multipliers = PairMultipliers(TILE, 1)
         stages = SlotStages(m, self.i.valid, self.i.payload.slot, self.LATENCY)
         m.d.comb += [
             multipliers.even.eq(self.i.payload.even),
@@ -142,15 +147,15 @@ class WinogradInnerLane(Component):
             self.o.payload.odd.eq(multipliers.odd_held),
             self.o.payload.slot.eq(stages.slots[1]),
         ]
-        _transform_and_accumulate(m, self, multipliers, _PIXEL, stages)
+        _transform_and_accumulate(m, self, multipliers, _PIXEL, stages, channels=2)
         return m
 
 
 class TileXiLane(Component):
     """Sum the products of two channels' transformed values, or of a run's pairs: xi of every tile.
 
-    One tile slot per cycle, every one that the first lane takes; its sums are finished a cycle before that lane's. Of
-    a dot product both halves of the sums are the same xi, which is that of both output channels.
+    One tile slot per cycle, those of the lanes' first output channels, which have the same xi as the second's; its sums
+    are finished a cycle before those of the first lane. Of a dot product both halves of the sums are the same xi.
 
     Parameters
     ----------
@@ -160,7 +165,7 @@ class TileXiLane(Component):
     Members
     -------
     i : ``flow(...)``
-        ``even``, ``odd`` (16 values of 10 bits each), ``slot`` (`Slot`).
+        ``even``, ``odd`` (16 values of 10 bits each), ``slot`` (`PairSlot`).
     complete : ``Out(1)``
     sums_address : ``In(4)``
     sums : ``Out(ArrayLayout(signed(34), 4))``
@@ -171,7 +176,7 @@ class TileXiLane(Component):
     def __init__(self, tiles: int) -> None:
         self.tiles = tiles
         super().__init__({
-            "i": In(_PAIRS),
+            "i": In(PAIRS),
             "complete": Out(1),
             "sums_address": In(4),
             "sums": Out(ArrayLayout(WIDE_SUM, 4)),
@@ -180,23 +185,27 @@ class TileXiLane(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.products = multipliers = PairProducts(TILE)
-        stages = SlotStages(m, self.i.valid, self.i.payload.slot, self.LATENCY)
+        first = Signal(PairSlot)
+        m.d.comb += [first.eq(self.i.payload.slot), first.present.eq(self.i.payload.slot.present
+                                                                     & ~self.i.payload.slot.second)]
+        stages = SlotStages(m, self.i.valid, first, self.LATENCY)
         m.d.comb += [
             multipliers.even.eq(self.i.payload.even),
             multipliers.odd.eq(self.i.payload.odd),
             multipliers.enable.eq(stages.present(0)),
             multipliers.product_enable.eq(stages.present(1)),
         ]
-        _transform_and_accumulate(m, self, multipliers, _XI, stages)
+        _transform_and_accumulate(m, self, multipliers, _XI, stages, channels=1)
         return m
 
 
 def _transform_and_accumulate(m: Module, lane: WinogradInnerLane | TileXiLane,
-                              multipliers: PairMultipliers | PairProducts, pixel: Shape, stages: SlotStages) -> None:
+                              multipliers: PairMultipliers | PairProducts, pixel: Shape, stages: SlotStages, *,
+                              channels: int) -> None:
     """Bring the products to the tile's sums, which leave through the lane's members."""
     m.submodules.inverse = inverse = PairInverseTransform(
         multipliers.products.shape().elem_shape, pixel)
-    m.submodules.sums = accumulators = Accumulators(lane.tiles, 4, pixel, WIDE_SUM)
+    m.submodules.sums = accumulators = Accumulators(lane.tiles, 4, pixel, WIDE_SUM, channels)
     multiplied = multipliers.LATENCY
     m.d.comb += [
         inverse.i.valid.eq(stages.present(multiplied)),

@@ -16,7 +16,8 @@ def fetch_layout(machine: Machine) -> StructLayout:
     """Return the layout of a request for weights.
 
     ``pointer`` counts 128-bit words, with ``winograd`` 3x3 kernels; ``lane`` is the lane's number in its cluster. Of
-    an array of inner products ``pointer`` counts pairs of words, and ``lane`` pairs of lanes.
+    an array of inner products ``pointer`` counts pairs of words, and ``lane`` pairs of lanes; with ``winograd``
+    it counts pairs of kernels, which are words.
     ``fresh``: the kernel does not follow the one fetched before. ``pool``: a one for byte ``l`` of lane ``l`` of the
     array, and zeros, whatever the memory holds; of more than 16 lanes, those whose byte lies in run ``part`` of
     ``machine.lane_runs``. Without transforms an array knows neither ``fresh`` nor ``winograd``.
@@ -37,9 +38,10 @@ def weight_write_signature(machine: Machine) -> Signature:
 
 
 class WeightBuffer(Component):
-    """Fetch the weights of one lane per cycle: 16 bytes of a run, or the nine of a 3x3 kernel; or runs of two lanes.
+    """Fetch the weights of one lane per cycle: 16 bytes of a run, or the nine of a 3x3 kernel; or twice as many.
 
-    Words of even and odd number, which two lanes of an array of inner products take, are memories of their own.
+    Words of even and odd number, which two lanes of an array of inner products take, are memories of their own. Two
+    kernels are one word, of either.
 
     Nine weights cost nine bytes of reading: eight are one half of a main word, which is a memory of its own, and
     a word of ninth weights is read once for sixteen kernels. Layouts are those of docs/datapath.md.
@@ -127,29 +129,73 @@ class WeightBuffer(Component):
             m.d.sync += weights.eq(chosen)
 
     def _fetch_pairs(self, m: Module) -> None:
-        """Fetch the runs of two lanes, or ones and zeros for the sums of two."""
-        fetch = self.fetch.payload
+        """Fetch the runs of two lanes, or ones and zeros for the sums of two; or two kernels of one."""
+        fetch, kernels, halves = self.fetch.payload, self.machine.winograd, list[Memory]()
         pipe = Pipeline(m, self.fetch.valid, **{name: fetch[name] for name in fetch.shape().members})
-        halves: list[Memory] = []
         for odd in range(2):
             for name in ("low", "high"):
                 half = Memory(shape=64, depth=self.machine.weight_words // 2, init=[])
                 m.submodules[f"{name}_{'odd' if odd else 'even'}"] = half
                 halves.append(half)
             self._connect_write(m, halves[-2], halves[-1], None, odd=odd)
-        pipe.step(word=pipe.pointer, use=~pipe.pool)
-        ports = [self._read(m, memory, pipe.word, pipe.valid & pipe.use) for memory in halves]
+        if not kernels:
+            pipe.step(word=pipe.pointer, use_even=~pipe.pool, use_odd=~pipe.pool)
+        else:
+            ninths = self._ninths(m)
+            pipe.step(
+                word=Mux(fetch.winograd, fetch.pointer >> 1, fetch.pointer)[:17],
+                use_even=~fetch.pool & ~(fetch.winograd & fetch.pointer[0]),
+                use_odd=~fetch.pool & ~(fetch.winograd & ~fetch.pointer[0]),
+                use_ninth=fetch.winograd & (fetch.fresh | ~fetch.pointer[:3].any()),
+            )
+        uses = ["use_even", "use_even", "use_odd", "use_odd"]
+        ports = [self._read(m, memory, pipe.word, pipe.valid & getattr(pipe, use))
+                 for memory, use in zip(halves, uses, strict=True)]
+        if kernels:
+            uses.append("use_ninth")
+            ports.append(self._read(m, ninths, pipe.word[2:], pipe.valid & pipe.use_ninth))
         pipe.step()
-        words = Signal(256, name="words", reset_less=True)
-        with m.If(pipe.valid & pipe.use):  # nothing between the block RAM and its register
-            m.d.sync += words.eq(Cat(port.data for port in ports))
+        words = []
+        for number, (port, use) in enumerate(zip(ports, uses, strict=True)):
+            word = Signal.like(port.data, name=f"word_{number}", reset_less=True)
+            with m.If(pipe.valid & getattr(pipe, use)):  # nothing between the block RAM and its register
+                m.d.sync += word.eq(port.data)
+            words.append(word)
         pipe.step()
         ones = Cat(self._ones(pipe, 2 * pipe.lane + odd)[:128] for odd in range(2))
-        weights, chosen = self.o.payload.weights.as_value(), Mux(pipe.pool, ones, words)
-        m.d.comb += self.o.payload.dot.eq(1)
+        weights, runs = self.o.payload.weights.as_value(), Mux(pipe.pool, ones, Cat(words[:4]))
         m.d.sync += self.o.valid.eq(pipe.valid)
+        if not kernels:
+            m.d.comb += self.o.payload.dot.eq(1)
+            with m.If(pipe.valid):
+                m.d.sync += weights.eq(runs)
+            return
+        pointer, winograd = pipe.pointer, pipe.winograd
+        last = words[4].word_select(pointer[:3], 16)
         with m.If(pipe.valid):
-            m.d.sync += weights.eq(chosen)
+            m.d.sync += self.o.payload.dot.eq(~winograd)
+            with m.If(winograd):
+                for number in range(2):     # eight weights are half a word, and the ninth is a byte behind the other's
+                    first = Mux(pointer[0], words[2 + number], words[number])
+                    m.d.sync += weights[128 * number:128 * number + 72].eq(Cat(first, last.word_select(number, 8)))
+            with m.Else():
+                m.d.sync += weights.eq(runs)
+
+    def _ninths(self, m: Module) -> Memory:
+        """Return the memory of ninth weights, whose words are written."""
+        m.submodules.ninths = ninths = Memory(shape=128, depth=self.machine.weight_words // 8, init=[])
+        parts = TILE_BYTES // self.machine.bus_bytes
+        part_bits, cluster_bits = parts.bit_length() - 1, self.machine.clusters.bit_length() - 1
+        index = self.write.index
+        cluster, word = index[part_bits:part_bits + cluster_bits], index[part_bits + cluster_bits:]
+        port = ninths.write_port(granularity=8 * self.machine.bus_bytes)
+        mine = self.write.valid & self.write.ninth & (cluster == self.cluster)
+        m.d.comb += [
+            port.addr.eq(word),
+            port.data.eq(self.write.data.replicate(parts)),
+            port.en.eq(mine << index[:part_bits]),
+        ]
+        return ninths
 
     def _ones(self, pipe: Pipeline, inner: Value | None = None) -> Value:
         """Return the weights of a sum: a one for the byte that lane ``inner`` of the cluster takes."""
@@ -170,6 +216,8 @@ class WeightBuffer(Component):
         mine = write.valid & (cluster == self.cluster)
         if odd is not None:
             mine, word = mine & (word[0] == odd), word[1:]
+            if self.machine.winograd:
+                mine = mine & ~write.ninth
         selected = Signal(parts)
         m.d.comb += selected.eq(mine << write.index[:part_bits])
         data = write.data.replicate(parts)

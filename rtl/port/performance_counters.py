@@ -43,8 +43,8 @@ def event_steps(machine: Machine) -> dict[str, range]:
     """Return by how much each of ``EVENTS`` may step in a cycle, as a range from 0 on in steps of a power of two."""
     values, word = range(machine.post_lanes + 1), range(machine.bus_bytes + 1)
     result = range(max(machine.bus_bytes, machine.post_lanes) + 1)
-    sizes = (machine.lanes_per_fetch * TILE_BYTES,) if machine.inner else (TILE_BYTES, KERNEL_BYTES)
-    weights = [size * machine.clusters for size in sizes]
+    sizes = (TILE_BYTES, KERNEL_BYTES) if machine.winograd else (TILE_BYTES,)
+    weights = [size * machine.lanes_per_fetch * machine.clusters for size in sizes]
     return {
         "tile_slots": range(2),
         "requantized": values,

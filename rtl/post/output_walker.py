@@ -223,7 +223,8 @@ class OutputWalker(Component):
         """Go back to the first pixel, and on by the channels of a lane group; after the last one the run ends."""
         at.groups.step()
         address = (at.y.start.address + self.machine.lanes)[:len(at.y.start.address)]
-        m.d.sync += at.group.eq(at.group + 1)
+        each = self.machine.channel_parameters
+        m.d.sync += at.group.eq(at.group + (Mux(self.winograd, each, 1) if each > 1 else 1))
         for place in (at.y.now, at.y.tile, at.y.start):
             m.d.sync += [place.eq(at.y.start), place.address.eq(address)]
         with m.If(at.groups.last):

@@ -312,7 +312,7 @@ class PostUnit(Component):
         machine, step = self.machine, windows.o.payload
         pipe = Pipeline(
             m, issue, prefix="slot_", fresh=step.fresh, count=step.count, y=step.y, x=step.x,
-            index=Cat(step.slice, step.group), slice=step.slice,
+            index=Cat(step.slice, self._parameter_group(step, walker)), slice=step.slice,
             write=step.covered, merge=step.covered & ~step.first,
             residual=walker.residual, signals=Mux(step.ends_run, walker.signals, 0),
         )
@@ -321,7 +321,7 @@ class PostUnit(Component):
             group = Signal.like(step.group, name="first_group")
             with m.If(walker.run.valid):
                 m.d.sync += group.eq(walker.run.payload.parameter_base[exact_log2(machine.lanes):])
-            pipe.join(own=Cat(step.slice, (step.group - group)[:len(group)]))
+            pipe.join(own=Cat(step.slice, self._groups_since(group, step, walker)))
         sums = None
         for stage in range(self.value_latency - MaxPoolUnit.VALUE + 1):
             if stage == self.sums_latency - ParameterBuffer.LATENCY:
@@ -360,6 +360,19 @@ class PostUnit(Component):
             pool.i.payload.eq(Mux(waits, late.slot.as_value(), slot.as_value())),
         ]
         return sums
+
+    def _groups_since(self, first: Value, step: View, walker: OutputWalker) -> Value:
+        """Return the number of a step's lane group, counted from ``first``."""
+        number: Value = (step.group - first)[:len(first)]
+        if self.machine.pairs_channels:
+            return Mux(walker.winograd, number >> exact_log2(self.machine.channel_parameters), number)[:len(first)]
+        return number
+
+    def _parameter_group(self, step: View, walker: OutputWalker) -> Value:
+        """Return which parameters of a lane's are meant: with pairs of channels each pixel of a tile has its own."""
+        if not self.machine.pairs_channels:
+            return step.group
+        return (step.group | Mux(walker.winograd, step.pixel, 0))[:len(step.group)]
 
     def _requantise(self, m: Module, parameters: ParameterBuffer, clamp: Signal, count: Value) -> tuple[Value, Signal]:
         """Requantise the ``count`` first of the sums; return the values, which stay, and when the next have come."""

@@ -155,13 +155,23 @@ def mac_work(machine: Machine, kind: str, tiles_x: int, tiles_y: int, groups: in
     sizes = np.full(-(-count // tiles), tiles, np.int64)
     sizes[-1] = count - tiles * (len(sizes) - 1)
     slots = np.maximum(sizes, machine.fetch_slots)
+    behind = last = np.tile(slots, groups)
+    if pairs := machine.pairs_channels and kind == "conv23":
+        # The last products of a tile group, those for second channels, are made while the next one begins, which takes
+        # as many slots at least, or behind the command.
+        steps += steps % 2
+        behind = np.append(np.maximum(last[1:], last[:-1]), last[-1])
+    cycles = last * (steps - 1) + behind
+    if pairs:
+        cycles[0] += last[0]
+        last = last + behind
     index = np.arange(count)
     reused = int(np.count_nonzero((index % tiles != 0) & (index % tiles_x != 0))) if reuse else 0
     fetch = {"conv23": 9, "conv": TILE_BYTES, "pool": 0}[kind] * machine.clusters * lanes
     return MacWork(
-        cycles=np.tile(slots * steps, groups),
-        last=np.tile(slots, groups),
-        total=int(slots.sum()) * steps * groups,
+        cycles=cycles,
+        last=last,
+        total=int(cycles.sum()),
         tiles=count,
         tile_slots=count * steps * groups,
         activation_read=(TILE_BYTES * count - TILE_BYTES // 2 * reused) * steps * groups,

@@ -15,10 +15,10 @@ QUEUE_LATENCY = 2
 RING_SUMS = 16
 """rtl.array.lane.DEPTH: sums that a lane keeps; over `tiles` it is how many tile groups wait for post-processing."""
 
-MAC_LATENCY = {"winograd": 14, "plain": 12, "inner": 13}
+MAC_LATENCY = {"winograd": 14, "plain": 12, "inner": 13, "winograd_inner": 16}
 """By array, rtl.array.mac.MacUnit.latency_of: with fetch_slots, from a group's last slot to sums_available."""
 
-SUMS_SAVED = {"winograd": 0, "plain": 3, "inner": 2}
+SUMS_SAVED = {"winograd": 0, "plain": 3, "inner": 2, "winograd_inner": 0}
 """By array, how much earlier sums come: rtl.array.mac.MacUnit.SUMS_LATENCY less sums_latency_of."""
 
 READS_MADE = 6

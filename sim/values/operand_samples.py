@@ -16,6 +16,7 @@ from tilewright.isa.semantics.buffer_places import blocked_places
 from tilewright.isa.semantics.conv import run_weights
 from tilewright.isa.semantics.conv23 import kernel_weights
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
+from tilewright.sim.values.pair_samples import DATA_BITS, held_pairs, pair_registers
 
 __all__ = ["FIRST", "OperandSampler", "OperandToggles"]
 
@@ -42,8 +43,8 @@ class _Widths:
 
 
 _WIDTHS = {"winograd": _Widths(12, 21, 22, 20, 10), "plain": _Widths(8, 16, 18, 20, 8),
-           "inner": _Widths(8, 18, 20, 21, 8, 9)}
-"""By kind of array, as in rtl/arithmetic/winograd.py, rtl/array/plain_lane.py and inner_lane.py."""
+           "inner": _Widths(8, 18, 20, 21, 8, 9), "winograd_inner": _Widths(12, 23, 24, 24, DATA_BITS, 12)}
+"""By kind of array, as in rtl/arithmetic/winograd.py, rtl/array/plain_lane.py, inner_lane.py, winograd_inner_lane.py."""
 
 _XI_WIDTHS = _Widths(8, 16, 18, 19, 8)
 """Of the lane of xi in an array of inner products."""
@@ -154,7 +155,10 @@ class _SlotSample:
         tiles = cfg["tiles_x"] * op["tiles_y"]
         first = int(random.integers(-(-tiles // machine.tiles))) * machine.tiles
         tile = np.arange(first, min(first + machine.tiles, tiles))
+        steps += steps % 2 if winograd and machine.pairs_channels else 0
         step = int(random.integers(max(1, steps - _STEPS + 1))) + np.arange(min(_STEPS, steps))
+        if winograd and machine.pairs_channels:
+            step -= step[0] % 2
         group = int(random.integers(op["groups"]))
         places = (_patches if winograd else _runs)(op, cfg, group, tile, step) % state.activations.size
         weights = np.zeros((len(step), TILE_BYTES, machine.lanes), np.int64)
@@ -185,9 +189,16 @@ class _SlotSample:
         passed = _differing(data, widths.data) / between
         held = self.machine.lanes // self.machine.lanes_per_fetch + self.machine.inner   # xi's lane holds data, too
         slotwise = data.reshape(steps, tiles, TILE_BYTES, 1)
-        stages = (_inner_registers(slotwise, weights[:, None], widths) if self.machine.inner else
-                  self._registers(slotwise * weights[:, None], widths))
-        lanes = sum(_differing(each.reshape(count, -1), bits) / between for each, bits in stages)
+        kept = passed
+        if self.machine.pairs_channels:
+            pairs = held_pairs(data.reshape(steps, tiles, TILE_BYTES), dot=self.dot)
+            kept, held = _differing(pairs, DATA_BITS) / between, held + 1   # before the lanes they stand together, too
+            stages = pair_registers(pairs, weights, tiles, dot=self.dot)
+        else:
+            stages = (_inner_registers(slotwise, weights[:, None], widths) if self.machine.inner else
+                      self._registers(slotwise * weights[:, None], widths))
+        lanes = sum(_differing(each.reshape(len(each), -1) if self.machine.pairs_channels else each.reshape(count, -1),
+                               bits) / between for each, bits in stages)
         # A lane takes its weights once in a step, in whose slots it keeps them.
         operands = _differing(weights, widths.weight) / max(1, steps - 1) / tiles
         in_lanes = self.weights.transpose(0, 2, 1).reshape(steps, self.machine.clusters, -1, TILE_BYTES)
@@ -196,7 +207,7 @@ class _SlotSample:
         by_bank = np.argsort(self.places % TILE_BYTES, axis=2)
         banks, words = (np.take_along_axis(each, by_bank, axis=2).reshape(count, -1)
                         for each in (self.patches, self.places // TILE_BYTES))
-        return np.array([_differing(patches, 8) / between, passed, passed * held + lanes + operands,
+        return np.array([_differing(patches, 8) / between, passed, kept * held + lanes + operands,
                          fetched * self.machine.fetch_slots / tiles, _differing(banks, 8) / between,
                          _differing(words, _ADDRESS_BITS) / between])
 

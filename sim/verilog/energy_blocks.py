@@ -24,6 +24,7 @@ _PLACES = {
     "mac": "sequencer",
     "mac.buffer": "activation_buffer",
     "mac.transform": "array",
+    "mac.patches": "array",
     "mac.xi": "array",
     "mac.cluster": "array",
     "mac.cluster.weights": "weight_buffer",

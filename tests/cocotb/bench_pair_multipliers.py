@@ -1,5 +1,6 @@
 """The multipliers of inner products and what takes their place on ECP5, side by side, against Python's products."""
 
+import os
 import random
 
 import cocotb
@@ -8,16 +9,20 @@ from cocotb.triggers import RisingEdge
 
 from tests.cocotb.bench_multipliers import pack
 
-PAIRS, CHANNELS, CYCLES = 8, 2, 4000
+CYCLES = 4000
+PAIRS, CHANNELS = (16, 1) if os.environ["PAIRS_KIND"] == "tile" else (8, 2)
+WIDTHS = (10, 12, 23) if PAIRS == 16 else (8, 8, 18)
+"""Of data, weights and products."""
+BOUNDS = (512, 1152) if PAIRS == 16 else (128, 128)
 COUNTS = {"even": PAIRS, "odd": PAIRS, "weight_even": CHANNELS * PAIRS, "weight_odd": CHANNELS * PAIRS}
 ENABLES = {"data": ("even", "odd"), "weight": ("weight_even", "weight_odd")}
 
 
-def draw(rng: random.Random, count: int) -> list[int]:
-    """Return int8 values, often the extremes."""
+def draw(rng: random.Random, count: int, bound: int) -> list[int]:
+    """Return values from -bound on, below bound, often the extremes."""
     if rng.random() < 0.3:
-        return [rng.choice((-128, -127, -1, 0, 1, 127)) for _ in range(count)]
-    return [rng.randint(-128, 127) for _ in range(count)]
+        return [rng.choice((-bound, 1 - bound, -1, 0, 1, bound - 1)) for _ in range(count)]
+    return [rng.randint(-bound, bound - 1) for _ in range(count)]
 
 
 def operands(held: dict[str, list[int]]) -> list[tuple[int, int]]:
@@ -37,10 +42,10 @@ async def both_make_the_products_of_sums(dut):
     products: list[int] | None = None
     compared = 0
     for _ in range(CYCLES):
-        given = {name: draw(rng, count) for name, count in COUNTS.items()}
+        given = {name: draw(rng, count, BOUNDS[name.startswith("weight")]) for name, count in COUNTS.items()}
         enabled = {name: rng.random() < 0.6 for name in (*ENABLES, "operand", "product")}
         for name, values in given.items():
-            getattr(dut, name).value = pack(values, 8)
+            getattr(dut, name).value = pack(values, WIDTHS[name.startswith("weight")])
         dut.clear.value = rng.random() < 0.1  # takes nothing from them: none of their registers has a reset
         for name, on in enabled.items():
             getattr(dut, f"{name}_enable").value = on
@@ -48,9 +53,9 @@ async def both_make_the_products_of_sums(dut):
         for kind in ("inferred", "block"):
             for name in ENABLES["data"]:
                 if name in held:
-                    assert int(getattr(dut, f"{kind}_{name}_held").value) == pack(held[name], 8), kind
+                    assert int(getattr(dut, f"{kind}_{name}_held").value) == pack(held[name], WIDTHS[0]), kind
             if products is not None:
-                assert int(getattr(dut, f"{kind}_products").value) == pack(products, 18), kind
+                assert int(getattr(dut, f"{kind}_products").value) == pack(products, WIDTHS[2]), kind
                 compared += 1
         if enabled["product"] and factors is not None:
             products = [a * b for a, b in factors]

@@ -8,7 +8,7 @@ from tests.support.bench import ROOT, run_bench
 from tilewright.rtl.arithmetic.product import Product
 from tilewright.rtl.array.inner_lane import CHANNELS
 from tilewright.rtl.array.lane import Multipliers
-from tilewright.rtl.array.pair_multipliers import RUN, PairMultipliers
+from tilewright.rtl.array.pair_multipliers import RUN, TILE, PairMultipliers
 
 SYNTHESIS = ROOT / "hardware" / "synthesis"
 BLOCK = ROOT / "tests" / "support" / "mult18x18d.v"
@@ -51,9 +51,12 @@ def test_the_array_s_multipliers():
               toplevel="multipliers_side_by_side", sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))
 
 
-def test_the_multipliers_of_inner_products():
-    run_bench(SideBySide(PairMultipliers(RUN, CHANNELS), "ecp5_pairs"), module="tests.cocotb.bench_pair_multipliers",
-              toplevel="pairs_side_by_side", sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))
+@pytest.mark.parametrize(("kind", "factors", "channels", "replacement"), [
+    ("run", RUN, CHANNELS, "ecp5_pairs"), ("tile", TILE, 1, "ecp5_tile_factors")])
+def test_the_multipliers_of_inner_products(kind, factors, channels, replacement):
+    run_bench(SideBySide(PairMultipliers(factors, channels), replacement),
+              module="tests.cocotb.bench_pair_multipliers", toplevel=f"{kind}_pairs_side_by_side",
+              environment={"PAIRS_KIND": kind}, sources=(SYNTHESIS / "ecp5_multipliers.v", BLOCK))
 
 
 @pytest.mark.parametrize(("a_bits", "b_bits"), [(18, 18), (18, 6), (6, 6), (8, 18)])

@@ -20,10 +20,12 @@ SMALL = Machine(name="small", lanes=2, clusters=1, post_lanes=2, bus_bytes=4, ac
                 result_bytes=4096, parameter_channels=64)
 PLAIN = replace(SMALL, name="plain", array="plain")
 INNER = replace(SMALL, name="inner products", array="inner")
+PAIRS = replace(SMALL, name="pairs of channels", array="winograd_inner")
 ALONE = tuple(replace(SMALL, name=f"without {unit}", **{unit: False}) for unit in UNITS)
 FEWEST = replace(PLAIN, name="fewest units", **dict.fromkeys(UNITS, False))
 FEWEST_WINOGRAD = replace(FEWEST, name="conv23 alone", array="winograd")
 FEWEST_INNER = replace(FEWEST, name="inner products alone", array="inner")
+FEWEST_PAIRS = replace(FEWEST, name="pairs of channels alone", array="winograd_inner")
 LAYERS = 12
 
 
@@ -50,7 +52,7 @@ def lacked(compiled: Compiled) -> list[str]:
             and lacking(compiled.machine, each.instruction.mnemonic, each.variant.name, each.operands)]
 
 
-@pytest.mark.parametrize("machine", [PLAIN, INNER, *ALONE, FEWEST, FEWEST_WINOGRAD, FEWEST_INNER],
+@pytest.mark.parametrize("machine", [PLAIN, INNER, PAIRS, *ALONE, FEWEST, FEWEST_WINOGRAD, FEWEST_INNER, FEWEST_PAIRS],
                          ids=lambda machine: machine.name)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_functional_engine_computes_the_same_with_what_is_left(machine, seed):
@@ -81,7 +83,7 @@ def assert_rtl_equals_the_reference(machine: Machine, seed: int, folder) -> None
         np.testing.assert_array_equal(tensors[layer.output], expected[layer.output], err_msg=layer.name)
 
 
-@pytest.mark.parametrize("machine", [PLAIN, INNER, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", [PLAIN, INNER, PAIRS, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
 def test_rtl_without_units(machine, tmp_path):
     assert_rtl_equals_the_reference(machine, 0, tmp_path)
 

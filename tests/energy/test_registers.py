@@ -43,8 +43,9 @@ LESS = replace(PRESETS["nano"], activation_bytes=4096, weight_bytes=4096, result
 @pytest.mark.parametrize("lacking", [
     {"value_tables": False, "residual_adder": False, "chaining": False},
     {"array": "inner", "lanes": 8, "post_lanes": 2, "column_reuse": False},
+    {"array": "winograd_inner", "lanes": 8, "post_lanes": 2, "parameter_channels": 64},
     pytest.param({"array": "plain", **dict.fromkeys(UNITS, False)}, marks=pytest.mark.slow)],
-    ids=["units", "inner products", "all"])
+    ids=["units", "inner products", "pairs of channels", "all"])
 def test_registers_of_a_machine_that_leaves_out_units_are_near_those_counted(lacking):
     less = replace(LESS, **lacking)
     assert sum(registers_of(less).values()) == pytest.approx(sum(count_fresh(less).values()), rel=0.06)

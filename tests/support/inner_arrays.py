@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.rtl.arithmetic.winograd import VALUE, InputTransform, WeightTransform
 from tilewright.rtl.array.inner_lane import CHANNELS, InnerLane, RunXiLane
 from tilewright.rtl.array.inner_sums import RunSumsOut, TileSumsOut
-from tilewright.rtl.array.lane import DEPTH, Slot
+from tilewright.rtl.array.lane import DEPTH, PairSlot, Slot
 from tilewright.rtl.array.winograd_inner_lane import TileXiLane, WinogradInnerLane
 from tilewright.rtl.stream.stages import flow
 
@@ -64,7 +64,7 @@ class TileArray(Component):
         self.out = TileSumsOut(post_lanes)
         pair = StructLayout({"even": ArrayLayout(VALUE, 16), "odd": ArrayLayout(VALUE, 16)})
         super().__init__({
-            "i": In(flow(StructLayout({"even": ArrayLayout(VALUE, 16), "odd": ArrayLayout(VALUE, 16), "slot": Slot}))),
+            "i": In(flow(StructLayout({**pair.members, "slot": PairSlot}))),
             "u": In(pair),
             "u_dot": In(1),
             "complete": Out(1),
@@ -82,7 +82,7 @@ class TileArray(Component):
         chain = [WinogradInnerLane(self.tiles) for _ in range(self.lanes)]
         joined = flow(chain[0].i.payload.shape()).create(path=("joined",))
         for name in ("even", "odd"):
-            m.submodules[f"input_{name}"] = transform = InputTransform(Slot)
+            m.submodules[f"input_{name}"] = transform = InputTransform(PairSlot)
             m.submodules[f"weight_{name}"] = weights = WeightTransform()
             m.d.comb += [
                 transform.i.valid.eq(self.i.valid),
@@ -100,12 +100,12 @@ class TileArray(Component):
         m.d.comb += [joined.valid.eq(transform.o.valid), joined.payload.slot.eq(transform.o.payload.meta)]
         lanes = _chain(m, self, chain, xi, joined)
         sums = Cat(lane.sums for lane in lanes)
-        per_slice = len(lanes[0].sums.as_value()) * self.post_lanes
-        # Of a dot product, twice as many slices: a lane has two channels.
+        # A lane of two channels is the least that is chosen.
+        single = self.post_lanes == 1
         m.d.comb += [
             out.i.valid.eq(1),
-            out.i.payload.sums.eq(sums.word_select(self.slice >> ~self.winograd, per_slice)),
-            out.i.payload.second.eq(self.slice[0]),
+            out.i.payload.sums.eq(sums.word_select(self.slice >> single, len(out.i.payload.sums.as_value()))),
+            out.i.payload.second.eq(self.slice[0] & single),
             out.i.payload.xi.eq(xi.sums),
             out.i.payload.winograd.eq(self.winograd),
             out.i.payload.pixel.eq(self.pixel),
@@ -126,15 +126,21 @@ def _chain(m, array, lanes, xi, source):
     return lanes
 
 
-def slots_of(data, tiles, *, dot):
-    """Return (payload, step) of every slot for ``data`` (groups, steps, tiles) of dicts: a slot for each tile."""
+def slots_of(data, tiles, *, dot, channels=1):
+    """Return (payload, step) of every slot for ``data`` (groups, steps, tiles) of dicts: a slot for each tile.
+
+    With two ``channels`` each step is there for the first and for the second ones, and has weights for both.
+    """
     slots = []
     for group in data:
         for step, present in enumerate(group):
             last = step == len(group) - 1
-            slots += [(values | {"slot": {
-                "present": 1, "tile": tile, "load": tile == 0, "clear": step == 0, "finish": last,
-                "complete": last and tile == tiles - 1, "dot": dot}}, step) for tile, values in enumerate(present)]
+            for second in range(channels):
+                slots += [(values | {"slot": {
+                    "present": 1, "tile": tile, "load": tile == 0, "clear": step == 0, "finish": last,
+                    "complete": last and second == channels - 1 and tile == tiles - 1, "dot": dot,
+                    **({"second": second} if channels > 1 else {})}}, channels * step + second)
+                    for tile, values in enumerate(present)]
     return slots
 
 

@@ -82,6 +82,13 @@ def eta_of(runs: np.ndarray) -> np.ndarray:
     return (even * odd).sum(axis=1)
 
 
+def tile_eta(kernels: np.ndarray) -> np.ndarray:
+    """Return what pairs of channels leave in four times the pixels: (o, 2, 2) of kernels (o, c, 3, 3), c even."""
+    g2, a = np.array(((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))), np.array(((1, 1, 1, 0), (0, 1, -1, -1)))
+    u = g2 @ kernels.astype(np.int64) @ g2.T
+    return a @ (u[:, 0::2] * u[:, 1::2]).sum(axis=1) @ a.T
+
+
 def settings(**fields: int) -> dict[str, dict[str, int]]:
     """Return the four ``conv.set`` commands, with defaults for what a layer does not use."""
     given = {"kernel_x": 1, "kernel_y": 1, "kernel_x_step": 0, "kernel_y_step": 0, "group_step": 0,
@@ -100,6 +107,8 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
     """Return a 3x3 layer on the blocked layout; ``grouped``: each lane group has channels of its own."""
     machine = place.machine
     lanes = machine.lanes
+    if machine.pairs_channels:  # an odd channel is taken with the byte behind it, and zero weights
+        channels += channels % 2
     stored = channels * (groups if grouped else 1)
     rows, columns = 2 * tiles_y + 2, 2 * tiles_x + 2
     x = values(rng, (rows, columns, stored))
@@ -121,6 +130,9 @@ def conv23(place, rng, *, channels, tiles_x, tiles_y, groups=1, grouped=False, y
         convolve(x[:, :, g * channels * grouped:g * channels * grouped + channels], w[g * lanes:(g + 1) * lanes])
         for g in range(groups)], axis=2)  # (rows - 2, columns - 2, groups * lanes)
     sums = out.reshape(tiles_y, 2, tiles_x, 2, groups, lanes).transpose(4, 0, 2, 1, 3, 5)
+    if machine.pairs_channels:
+        eta = tile_eta(w.transpose(0, 3, 1, 2)).reshape(groups, lanes, 2, 2).transpose(0, 2, 3, 1)
+        sums = sums + (eta >> 2)[:, None, None]
     return Layer(
         "conv23", "run" if reuse else "run_without_reuse",
         settings(tiles_x=tiles_x, runs=channels, x_step=x_step, y_step=y_step,
@@ -218,7 +230,11 @@ def _pack_conv23(place: Place, w: np.ndarray, channels: int, groups: int):
     clusters, each = machine.clusters, machine.lanes_per_cluster
     kernels = groups * channels * each
     base = place.take_weights(-(-kernels // 2))
-    nine = w.reshape(groups, clusters, each, 9, channels).transpose(0, 4, 2, 1, 3).reshape(kernels, clusters, 9)
+    if machine.pairs_channels:  # two channels of one output are a word; the first outputs of all lanes, then the second
+        nine = w.reshape(groups, clusters, each // 2, 2, 9, channels // 2, 2).transpose(0, 5, 3, 2, 6, 1, 4)
+    else:
+        nine = w.reshape(groups, clusters, each, 9, channels).transpose(0, 4, 2, 1, 3)
+    nine = nine.reshape(kernels, clusters, 9)
     padded = np.zeros((-(-kernels // 16) * 16, clusters, 9), np.int8)
     padded[:kernels] = nine
     main = padded[..., :8].reshape(-1, 2, clusters, 8).transpose(0, 2, 1, 3).reshape(-1, clusters, 16)

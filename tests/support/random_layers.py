@@ -175,7 +175,7 @@ def random_machine(rng: np.random.Generator, *, any_array: bool = False) -> Mach
         return PRESETS[str(rng.choice(list(PRESETS)))]
     lanes, clusters, post_lanes = ((1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 2, 2), (8, 2, 4), (8, 4, 8), (16, 4, 8))[
         rng.integers(7)]
-    arrays = ["plain", "winograd", *(["inner"] if lanes > clusters else [])]
+    arrays = ["plain", "winograd", *(["inner", "winograd_inner"] if lanes > clusters else [])]
     array = str(rng.choice(arrays)) if any_array else "winograd"
     return Machine(lanes=lanes, clusters=clusters, post_lanes=post_lanes, array=array,
                    bus_bytes=int(rng.choice([4, 8, 16])),

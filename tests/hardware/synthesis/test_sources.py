@@ -17,11 +17,12 @@ VERILOG_PORT = re.compile(r"^ +(?:input|output)\b.*?(\w+)(?:,|$| *//)", re.MULTI
 def test_multipliers_for_ecp5_have_the_ports_of_those_elaborated():
     text = Path(sources.__file__).with_name("ecp5_multipliers.v").read_text(encoding="utf-8")
     known = {name: set(VERILOG_PORT.findall(ports)) for name, ports in VERILOG_MODULE.findall(text)}
-    inner = replace(PRESETS["nano"], array="inner", lanes=2)
-    found = {"multipliers": 0, "pairs": 0, "_product": 0}
-    for module in (*modules(coprocessor_rtlil(PRESETS["nano"])), *modules(coprocessor_rtlil(inner))):
+    machines = (PRESETS["nano"], *(replace(PRESETS["nano"], array=array, lanes=2)
+                                   for array in ("inner", "winograd_inner")))
+    found = {"multipliers": 0, "pairs": 0, "tile_factors": 0, "_product": 0}
+    for module in (each for machine in machines for each in modules(coprocessor_rtlil(machine))):
         for end, replacement in (("multipliers", "ecp5_multipliers"), ("pairs", "ecp5_pairs"),
-                                 ("_product", "ecp5_product")):
+                                 ("tile_factors", "ecp5_tile_factors"), ("_product", "ecp5_product")):
             if module.name.endswith(end):
                 assert set(PORT.findall(module.text)) == known[replacement], module.name
                 found[end] += 1

@@ -20,12 +20,13 @@ def run(shape, data, weights, *, winograd):
     """Return sums (groups, tiles, channels, pixels) and the cycles of ``complete``; ``shape`` as of `TileArray`."""
     lanes, tiles, post_lanes = shape
     array = TileArray(*shape)
-    pixels, channels = (4, lanes) if winograd else (1, 2 * lanes)
+    pixels, channels = 4 if winograd else 1, 2 * lanes
     sums, seen = np.zeros((len(data), tiles, channels, pixels), np.int64), []
 
     async def bench(ctx):
         ctx.set(array.u_dot, not winograd)
-        seen.extend(await issue(ctx, array, slots_of(data, tiles, dot=not winograd), weights))
+        slots = slots_of(data, tiles, dot=not winograd, channels=2 if winograd else 1)
+        seen.extend(await issue(ctx, array, slots, weights))
         for group, tile, part, pixel in itertools.product(
                 range(len(data)), range(tiles), range(channels // post_lanes), range(pixels)):
             sums[group, tile, part * post_lanes:(part + 1) * post_lanes, pixel] = await read(
@@ -36,11 +37,11 @@ def run(shape, data, weights, *, winograd):
 
 
 def tiles_of(shape, d, g):
-    """Run patches (groups, pairs, tiles, 2, 4, 4) and kernels (pairs, lanes, 2, 3, 3)."""
+    """Run patches (groups, pairs, tiles, 2, 4, 4) and kernels (pairs, channels, 2, 3, 3), two to a lane."""
     data = [[[{"even": tile[0].ravel().tolist(), "odd": tile[1].ravel().tolist()} for tile in step] for step in group]
             for group in d]
     weights = [[{name: kernels[half].ravel().tolist() + [99] * 7 for half, name in enumerate(("even", "odd"))}
-                for kernels in lanes] for lanes in g]
+                for kernels in step[second::2]] for step in g for second in range(2)]
     return run(shape, data, weights, winograd=True)
 
 
@@ -77,9 +78,9 @@ SHAPES = [(1, 1, 1), (1, 4, 1), (2, 2, 2), (4, 4, 2)]
 def test_tiles_of_every_group_in_the_ring(shape):
     lanes, tiles, _ = shape
     d = int8_values("random", (groups_that_fit(tiles), 3, tiles, 2, 4, 4), 1)
-    g = int8_values("random", (3, lanes, 2, 3, 3), 2)
+    g = int8_values("random", (3, 2 * lanes, 2, 3, 3), 2)
     sums, _ = tiles_of(shape, d, g)
-    check_tiles(sums, d, g, np.random.default_rng(3).integers(-INT32, INT32, lanes).astype(np.int32))
+    check_tiles(sums, d, g, np.random.default_rng(3).integers(-INT32, INT32, 2 * lanes).astype(np.int32))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -95,8 +96,8 @@ def test_runs_of_every_group_in_the_ring(shape):
 def test_extremes(kind, weight_kind):
     """All of -128 is where an operand is 1664 and a product 23 bits wide."""
     bias = np.array([-INT32, INT32 - 1], np.int32)
-    d, g = int8_values(kind, (2, 2, 2, 2, 4, 4), 4), int8_values(weight_kind, (2, 2, 2, 3, 3), 5)
-    check_tiles(tiles_of((2, 2, 2), d, g)[0], d, g, bias)
+    d, g = int8_values(kind, (2, 2, 2, 2, 4, 4), 4), int8_values(weight_kind, (2, 4, 2, 3, 3), 5)
+    check_tiles(tiles_of((2, 2, 2), d, g)[0], d, g, np.tile(bias, 2))
     x, w = int8_values(kind, (2, 2, 2, 16), 6), int8_values(weight_kind, (2, 2, 2, 16), 7)
     check_runs(runs_of((2, 2, 2), x, w)[0], x, w, np.tile(bias, 2))
 
@@ -110,8 +111,8 @@ def test_patterns_that_make_each_transformed_value_the_widest():
         d = np.stack([patches, np.roll(patches, shift, 0)], axis=1).reshape(8, 1, 4, 2, 4, 4).astype(np.int8)
         g = np.stack([kernels, np.roll(kernels, shift, 0)], axis=1).astype(np.int8)
         for first in range(0, len(places), 8):
-            check_tiles(tiles_of((1, 4, 1), d[:4], g[first:first + 1, None])[0], d[:4], g[first:first + 1, None],
-                        np.zeros(1, np.int32))
+            both = np.stack([g[first], g[first - 1]])[None]
+            check_tiles(tiles_of((1, 4, 1), d[:4], both)[0], d[:4], both, np.zeros(2, np.int32))
 
 
 def test_bounds_of_what_a_slot_adds():
@@ -128,10 +129,10 @@ def test_bounds_of_what_a_slot_adds():
 
 
 def test_odd_channels_take_a_zero_kernel_and_any_patch():
-    d, g = int8_values("extremes", (1, 3, 2, 2, 4, 4), 8), int8_values("extremes", (3, 2, 2, 3, 3), 9)
+    d, g = int8_values("extremes", (1, 3, 2, 2, 4, 4), 8), int8_values("extremes", (3, 4, 2, 3, 3), 9)
     g[-1, :, 1] = 0
     sums, _ = tiles_of((2, 2, 1), d, g)
-    check_tiles(sums, d, g, np.zeros(2, np.int32))
+    check_tiles(sums, d, g, np.zeros(4, np.int32))
     d[:, -1, :, 1] = -128
     np.testing.assert_array_equal(tiles_of((2, 2, 1), d, g)[0], sums)
 
@@ -139,8 +140,8 @@ def test_odd_channels_take_a_zero_kernel_and_any_patch():
 def test_sums_wrap_to_34_bits_and_pixels_are_exact():
     """2047 pairs of channels at the lowest values: 4 S + eta is beyond 2**33, S is an int32."""
     pairs = 2047
-    d, g = np.full((1, pairs, 1, 2, 4, 4), -128, np.int8), np.full((pairs, 1, 2, 3, 3), -128, np.int8)
-    check_tiles(tiles_of((1, 1, 1), d, g)[0], d, g, np.array([12345], np.int32))
+    d, g = np.full((1, pairs, 1, 2, 4, 4), -128, np.int8), np.full((pairs, 2, 2, 3, 3), -128, np.int8)
+    check_tiles(tiles_of((1, 1, 1), d, g)[0], d, g, np.array([12345, -12345], np.int32))
 
 
 @pytest.mark.parametrize(("winograd", "rate"), [(True, 4.5), (False, 2)])
@@ -151,10 +152,10 @@ def test_rate(shape, winograd, rate):
     groups, steps = groups_that_fit(tiles), 5
     if winograd:
         d = int8_values("random", (groups, steps, tiles, 2, 4, 4), 1)
-        g = int8_values("random", (steps, lanes, 2, 3, 3), 2)
+        g = int8_values("random", (steps, 2 * lanes, 2, 3, 3), 2)
         sums, seen = tiles_of(shape, d, g)
-        check_tiles(sums, d, g, np.zeros(lanes, np.int32))
-        macs = tiles * lanes * 4 * 2 * 9
+        check_tiles(sums, d, g, np.zeros(2 * lanes, np.int32))
+        macs = tiles * 2 * lanes * 4 * 2 * 9
     else:
         x, w = int8_values("random", (groups, steps, tiles, 16), 1), int8_values("random", (steps, lanes, 2, 16), 2)
         sums, seen = runs_of(shape, x, w)

@@ -1,0 +1,77 @@
+"""Patches of two neighbouring channels beside each other, though one patch comes in a cycle."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib.data import ArrayLayout, StructLayout
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out
+
+from tilewright.rtl.arithmetic.winograd import DATA
+from tilewright.rtl.array.lane import PairSlot
+from tilewright.rtl.array.pair_multipliers import TILE
+from tilewright.rtl.array.winograd_inner_lane import PAIRS
+from tilewright.rtl.stream.stages import flow
+
+__all__ = ["PatchPairs"]
+
+
+class PatchPairs(Component):
+    """Keep the transformed patches of the tiles in flight, and send them two and two; a slot a cycle.
+
+    The steps of conv23 bring a channel each. In a step of an odd channel a slot's pair are the tile's patch of the
+    channel before and the one that arrives, for the lanes' first output channels; in the step behind it the same pair
+    again, for the second ones, while the patch of the next even channel arrives and is kept. So every cycle has a pair
+    for 16 multipliers of a lane, from one patch a cycle. Of a run the bytes leave in pairs, twice: `WinogradInnerLane`.
+
+    What leaves follows what comes by ``LATENCY`` cycles, and stays as it is in a slot without a product.
+
+    Parameters
+    ----------
+    tiles : int
+        Tiles in flight.
+
+    Members
+    -------
+    i : ``In(flow(...))``
+        ``v`` (16 values of 10 bits), ``slot`` (`PairSlot`).
+    o : ``Out(PAIRS)``
+    """
+
+    LATENCY = 1
+
+    def __init__(self, tiles: int) -> None:
+        self.tiles = tiles
+        super().__init__({
+            "i": In(flow(StructLayout({"v": ArrayLayout(DATA, TILE.pairs), "slot": PairSlot}))),
+            "o": Out(PAIRS),
+        })
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        v, slot = self.i.payload.v, self.i.payload.slot
+        comes = self.i.valid & slot.arrives & ~slot.dot
+        tile = slot.tile[:(self.tiles - 1).bit_length()]
+        kept = []
+        for name, writes in (("even", slot.second), ("odd", ~slot.second)):
+            m.submodules[name] = memory = Memory(shape=v.shape(), depth=self.tiles, init=[])
+            port, before = memory.write_port(), memory.read_port(domain="comb")
+            m.d.comb += [port.addr.eq(tile), port.data.eq(v), port.en.eq(comes & writes), before.addr.eq(tile)]
+            kept.append(before.data)
+        even, odd = (Signal(v.shape(), name=name, reset_less=True) for name in ("even_patch", "odd_patch"))
+        out = Signal(PairSlot, name="slot_register", reset_less=True)
+        half = TILE.pairs // 2
+        with m.If(self.i.valid & slot.present):
+            for k in range(TILE.pairs):
+                run = 2 * (k % half)
+                m.d.sync += [
+                    even[k].eq(Mux(slot.dot, v[run], kept[0][k])),
+                    odd[k].eq(Mux(slot.dot, v[run + 1], Mux(slot.second, kept[1][k], v[k]))),
+                ]
+        with m.If(self.i.valid):
+            m.d.sync += out.eq(slot)
+        m.d.sync += self.o.valid.eq(self.i.valid)
+        m.d.comb += [
+            self.o.payload.even.eq(even),
+            self.o.payload.odd.eq(odd),
+            self.o.payload.slot.eq(out),
+        ]
+        return m
