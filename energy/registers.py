@@ -44,11 +44,16 @@ def registers_of(machine: Machine) -> dict[str, int]:
         return bare | {block: bare[block] + extension_logic(machine).registers}
     if machine.array not in _FITTED_ARRAYS:
         return dict(_counted(replace(machine, name="")))
+    if (counted := _committed(machine)) is not None:
+        return dict(counted)
     whole = _whole(machine)
-    found = next((_table()[name] for name, each in PRESETS.items() if replace(whole, name=name) == each), None)
-    registers = dict(found or predicted_registers(whole))
+    registers = dict(_committed(whole) or predicted_registers(whole))
     saved = saved_registers(machine, registers)
     return {block: count - saved[block] for block, count in registers.items()}
+
+
+def _committed(machine: Machine) -> dict[str, int] | None:
+    return next((_table()[name] for name, each in PRESETS.items() if machine.same_as(each)), None)
 
 
 def count_fresh(machine: Machine) -> dict[str, int]:

@@ -239,8 +239,8 @@ PRESETS = {
         Machine(name="nano", lanes=1, clusters=1, tiles=4, post_lanes=1, bus_bytes=4,
                 activation_bytes=32 * 1024, weight_bytes=16 * 1024, result_bytes=8 * 1024,
                 parameter_channels=512, queue_depth=16),
-        Machine(name="base"),
-        Machine(name="large", lanes=16, clusters=4, tiles=4, post_lanes=8, bus_bytes=16,
+        Machine(name="base", array="winograd_inner", lanes=8, clusters=1, post_lanes=8),
+        Machine(name="large", array="winograd_inner", lanes=32, clusters=4, tiles=4, post_lanes=16, bus_bytes=16,
                 activation_bytes=256 * 1024, weight_bytes=256 * 1024, result_bytes=64 * 1024,
                 parameter_channels=2048, queue_depth=16),
     )

@@ -41,7 +41,7 @@ from tilewright.bench.exploration.space import LANES_PER_CLUSTER, Space, Value
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
 from tilewright.errors import InputError
-from tilewright.isa.machine import DEFAULT_MACHINE, LIMITS, Machine, MemoryTiming, preset
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, Machine, MemoryTiming, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_file import MOST_BYTES, MOST_MHZ, size_of
 
@@ -93,6 +93,8 @@ def _section(name: str, keys: Mapping[str, Any]) -> Any:
 _TYPES: dict[str, type] = {field.name: type(getattr(Machine(), field.name)) for field in fields(Machine)
                            if field.name != "name"}
 """Of a machine's parameters."""
+
+_MOST_PER_CLUSTER = LIMITS["tiles"][1] * max(map(lanes_of_a_fetch, ARRAYS))
 
 _MachineAxes = create_model("_MachineAxes", __base__=_section("_Sizes", {**_TYPES, LANES_PER_CLUSTER: int}),
                             preset=(str, DEFAULT_MACHINE))
@@ -217,7 +219,7 @@ def _require(key: str, values: tuple[Value, ...]) -> None:
         If there is one.
     """
     kind = _TYPES.get(key, int)
-    low, high = LIMITS.get(key, LIMITS["tiles"] if key == LANES_PER_CLUSTER else (0, 0))
+    low, high = LIMITS.get(key, (1, _MOST_PER_CLUSTER) if key == LANES_PER_CLUSTER else (0, 0))
     for value in values:
         if type(value) is not kind:
             expected = {bool: "true or false", int: "an integer", str: "text"}[kind]

@@ -98,7 +98,7 @@ class _ProductImages:
     def _weights(self) -> str:
         """Write the words of every lane group, a row each."""
         channels, lanes = self.product.in_shape[0], self.machine.lanes
-        size = TILE_BYTES * self.factor.halves * self.machine.lane_runs * lanes
+        size = TILE_BYTES * self.factor.halves * self._runs() * lanes
         groups, left = divmod(channels, lanes)
         image = self._tensor("weights", (size, groups + (left > 0), 1))
         for first, rows, count in ((0, groups, lanes), (groups, 1, left)):
@@ -108,6 +108,10 @@ class _ProductImages:
                 source = self._view((count, rows, 1), first * lanes)
                 self._scatter(f"{self.product.name}:weights[{first}:{first + rows}]", source, part)
         return image.name
+
+    def _runs(self) -> int:
+        """Return the runs that hold a byte of every channel of a lane group, of which there may be fewer than lanes."""
+        return -(-min(self.product.in_shape[0], self.machine.lanes) // TILE_BYTES)
 
     def _scatter(self, name: str, source: TensorInfo, target: TensorInfo) -> None:
         """Add the convolution from the channels of lane groups to their words."""
@@ -119,7 +123,7 @@ class _ProductImages:
             for lane in range(count):
                 cluster, inner = divmod(lane, per_cluster)
                 run, place = divmod(lane, TILE_BYTES)
-                step = half * self.machine.lane_runs + run
+                step = half * self._runs() + run
                 byte = ((step * per_cluster + inner) * clusters + cluster) * TILE_BYTES + place
                 weights[byte, lane] = sign * halves
                 bias[byte] = -sign * zero * halves + (2 * half - 1 if halves > 1 else 0)

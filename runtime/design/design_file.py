@@ -150,7 +150,8 @@ def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str
     """Return ``base`` with ``changes`` by parameter, called ``name``.
 
     A post-processing unit is never wider than the array: if ``post_lanes`` is not stated, it is made to fit ``lanes``,
-    and so are ``clusters``, also to another ``array``.
+    and so are ``clusters``, also to another ``array``. Another array has as many multipliers in its lanes, if ``lanes``
+    is not stated: half the lanes where a multiplication is one product, not two.
 
     Raises
     ------
@@ -158,6 +159,10 @@ def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str
         If there is no such machine.
     """
     values = asdict(base)
+    if "array" in changes and "lanes" not in changes:
+        wanted, given = lanes_of_a_fetch(str(changes["array"])), lanes_of_a_fetch(base.array)
+        if wanted != given:
+            changes = {**changes, "lanes": max(1, values["lanes"] * wanted // given)}
     if "lanes" in changes and type(changes["lanes"]) is int and changes["lanes"] > 0:
         lanes = int(changes["lanes"])
         tiles = max(1, int(changes.get("tiles", values["tiles"])))

@@ -44,7 +44,7 @@ class _Widths:
 
 _WIDTHS = {"winograd": _Widths(12, 21, 22, 20, 10), "plain": _Widths(8, 16, 18, 20, 8),
            "inner": _Widths(8, 18, 20, 21, 8, 9), "winograd_inner": _Widths(12, 23, 24, 24, DATA_BITS, 12)}
-"""By kind of array, as in rtl/arithmetic/winograd.py, rtl/array/plain_lane.py, inner_lane.py, winograd_inner_lane.py."""
+"""By kind of array, as in rtl/arithmetic/winograd.py, rtl/array/plain_lane.py, inner_lane.py and the like."""
 
 _XI_WIDTHS = _Widths(8, 16, 18, 19, 8)
 """Of the lane of xi in an array of inner products."""

@@ -24,7 +24,7 @@ def test_a_changed_preset_runs_and_states_time_and_power(tmp_path):
     assert " mW" in shown
     assert content["milliseconds"] == content["cycles"] / 80_000
     assert content["milliwatts"] == pytest.approx(content["energy"]["total_uj"] / content["milliseconds"])
-    assert (content["design"]["machine"]["lanes"], content["multipliers"]) == (8, 128)
+    assert (content["design"]["machine"]["lanes"], content["multipliers"]) == (8, 80)
     assert content["memory"] == {"latency_cycles": 60, "bytes_per_cycle": 16}
 
 

@@ -10,7 +10,7 @@ from tilewright.isa.machine import PRESETS
 from tilewright.runtime.execution.records import RECORD_BYTES, differences, read_record
 
 LEAST_RATE = 0.5
-"""MAC per multiplier and cycle; a dot product of 16 bytes would reach 0.06."""
+"""MAC per multiplier of a lane and cycle; a dot product of 16 bytes would reach 0.06."""
 
 
 def test_depthwise_3x3_keeps_half_the_multipliers_busy(tmp_path):
@@ -28,4 +28,4 @@ def test_depthwise_3x3_keeps_half_the_multipliers_busy(tmp_path):
         np.testing.assert_array_equal(tensors[name], expected[name])
     counts = differences([read_record(content) for content in result.dumps[-len(records):]])
     assert compiled.plans[1].nest.algorithm == "conv23"
-    assert network.layers[1].macs / counts[1]["cycles"] / machine.multipliers >= LEAST_RATE
+    assert network.layers[1].macs / counts[1]["cycles"] / (8 * machine.lanes) >= LEAST_RATE

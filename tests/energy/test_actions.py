@@ -3,12 +3,12 @@
 import pytest
 
 from tests.runtime.execution.test_report import record
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.energy.actions import Clock, actions_of, busy_cycles, core_actions
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
-from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
-BASE = preset("base")
+BASE = WINOGRAD_MACHINES["base"]
 COUNTS = record(1000, mac_setup=50, mac_wait_post=100, mac_idle_load=200, mac_idle_host=150, tile_slots=480,
                 activation_read=4800, activation_written=333, weight_read=2404, weight_written=100, requantized=70,
                 memory_read=640, memory_written=64, load_busy=300, store_busy=20, post_busy=600)
@@ -58,7 +58,7 @@ def test_memories_are_priced_by_macro_and_port():
     assert actions["sums.leakage_ns@64x32"] == 32 * 5000
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", WINOGRAD_MACHINES.values(), ids=lambda machine: machine.name)
 def test_macros_hold_what_the_buffers_hold(machine):
     actions = actions_of(COUNTS, machine, 0, TOGGLES, Clock(1000.0))
     held = dict.fromkeys(("activation_buffer", "weight_buffer", "parameter_buffer", "result_buffer"), 0.0)

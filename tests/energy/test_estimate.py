@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.energy.actions import Clock, actions_of, core_actions
 from tilewright.energy.estimate import Technology, TechnologyError, estimate, sum_energies, technologies
 from tilewright.energy.prices import Range
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
 from tilewright.isa.counters import COUNTERS
-from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 GENERIC45, OSU018 = Technology.load("generic45"), Technology.load("osu018")
@@ -101,7 +101,7 @@ CLOCK = Clock(mhz=100)
 STILL = dict.fromkeys(ENERGY_BLOCKS, 0)
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", WINOGRAD_MACHINES.values(), ids=lambda machine: machine.name)
 @pytest.mark.parametrize("name", technologies())
 def test_whatever_costs_energy_is_an_action_with_a_price(machine, name):
     technology = Technology.load(name)
@@ -123,7 +123,7 @@ def test_whatever_costs_energy_is_an_action_with_a_price(machine, name):
 
 
 def test_actions_of_base():
-    base = preset("base")
+    base = WINOGRAD_MACHINES["base"]
     counters = NOTHING | {"cycles": 10, "tile_slots": 3, "requantized": 5, "activation_read": 7,
                           "activation_written": 4, "weight_read": 17, "weight_written": 16, "result_read": 8,
                           "result_written": 9, "memory_read": 24, "memory_written": 11, "table_read": 13}
@@ -150,7 +150,7 @@ def test_actions_of_base():
 
 
 def test_weights_of_nano_come_in_words_of_its_narrow_bus():
-    actions = actions_of(NOTHING | {"weight_written": 16}, preset("nano"), 0, STILL, CLOCK)
+    actions = actions_of(NOTHING | {"weight_written": 16}, WINOGRAD_MACHINES["nano"], 0, STILL, CLOCK)
     assert actions["weight_buffer.write@8192x64"] == 4
 
 
@@ -163,7 +163,7 @@ def test_core_actions_fetch_every_instruction():
 
 
 def test_a_larger_buffer_costs_more_for_the_same_bytes():
-    base = preset("base")
+    base = WINOGRAD_MACHINES["base"]
     counters = NOTHING | {"activation_read": 10**6}
     small, large = (estimate(actions_of(counters, machine, 0, STILL, CLOCK), GENERIC45).total_uj
                     for machine in (base, replace(base, activation_bytes=1 << 20)))

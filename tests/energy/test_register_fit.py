@@ -4,13 +4,13 @@ import random
 
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.energy.register_fit import draw_machine, features, fitted, predicted_registers
 from tilewright.energy.registers import registers_of
-from tilewright.isa.machine import PRESETS
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("machine", WINOGRAD_MACHINES.values(), ids=WINOGRAD_MACHINES)
 def test_presets_are_near_what_was_counted(machine):
     predicted = predicted_registers(machine)
     for block, counted in registers_of(machine).items():

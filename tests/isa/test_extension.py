@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa.assembler import command
 from tilewright.isa.emit_c import header
 from tilewright.isa.encoding import EXTENSION, Field
 from tilewright.isa.extension import BufferUnit, ExtensionError, PostStage, extended, extension_of, load_extension
 from tilewright.isa.lacking import variants_of
-from tilewright.isa.machine import PRESETS
 from tilewright.isa.semantics.command_errors import UnitMissingError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 from tilewright.isa.semantics.execute_command import execute_command
 
 PRELU = Path(__file__).parents[2] / "examples/extensions/prelu.py"
 ARGMAX = PRELU.with_name("argmax.py")
-BASE = PRESETS["base"]
+BASE = WINOGRAD_MACHINES["base"]
 
 
 class Unit:

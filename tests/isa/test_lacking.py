@@ -54,7 +54,7 @@ def test_operands_that_need_a_unit_must_be_zero(change, command, operand):
 
 
 def test_a_plain_array_has_no_columns_to_reuse():
-    plain = replace(PRESETS["base"], array="plain")
+    plain = replace(Machine(), array="plain")
     assert plain.column_reuse
     assert not plain.reuses_columns
     assert not has_unit(plain, WINOGRAD)

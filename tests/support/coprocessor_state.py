@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa.assembler import command
-from tilewright.isa.machine import PRESETS
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.sim.values.executor import Executor
 from tilewright.sim.values.main_memory import MainMemory
 
-MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+MACHINES = pytest.mark.parametrize("machine", WINOGRAD_MACHINES.values(), ids=lambda machine: machine.name)
 SIZE = 1 << 16
 
 

@@ -1,8 +1,14 @@
 """Machines by name for tests: the presets, and one so small that most layers must be cut."""
 
+from dataclasses import replace
+
 from tilewright.isa.machine import PRESETS, Machine
 
 TINY = Machine(name="tiny", lanes=2, clusters=1, post_lanes=2, bus_bytes=4, activation_bytes=4096, weight_bytes=4096,
                result_bytes=1024, parameter_channels=16)
 
 MACHINES = {**PRESETS, TINY.name: TINY}
+
+WINOGRAD_MACHINES = {"nano": PRESETS["nano"], "base": Machine(name="base"),
+            "large": replace(PRESETS["large"], array="winograd", lanes=16, post_lanes=8)}
+"""The presets with an array whose multiplications are one multiply-accumulate each."""

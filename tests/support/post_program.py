@@ -115,6 +115,15 @@ class Reference:
                             self.output(run, memory, y, x, channel, windows)
         return steps
 
+    def _place(self, run, y, x, channel):
+        """Return the number of a channel's parameters: with pairs of channels each pixel of a tile has its own."""
+        machine = self.machine
+        if not (run.layer.winograd and machine.pairs_channels):
+            return run.parameter_base + channel
+        group, lane = divmod(channel, machine.lanes)
+        pixel = y % 2 * 2 + x % 2
+        return run.parameter_base + (machine.channel_parameters * group + pixel) * machine.lanes + lane
+
     def windows(self, layer, y, x):
         """Yield (wy, wx, whether this is its first pixel) of each window that covers the pixel."""
         if layer.pool is None:
@@ -129,7 +138,7 @@ class Reference:
 
     def output(self, run, memory, y, x, channel, windows):
         layer = run.layer
-        q = requantise(run.sums[y, x, channel], **self.parameters[run.parameter_base + channel], **layer.clamp)
+        q = requantise(run.sums[y, x, channel], **self.parameters[self._place(run, y, x, channel)], **layer.clamp)
         if layer.residual is None:
             q = self.mapped(layer, q)
         for wy, wx, first in windows:
@@ -225,7 +234,8 @@ class Program:
         start = self.start(len(self.runs))
         base = start + rng.randint(0, REGION - result_rows * layer.row_step - layer.channels)
         lanes = -(-layer.channels // machine.lanes) * machine.lanes
-        parameter_base = rng.randrange(0, machine.parameter_channels - lanes + 1, machine.lanes)
+        each = machine.channel_parameters if layer.winograd else 1
+        parameter_base = rng.randrange(0, machine.parameter_channels - each * lanes + 1, each * machine.lanes)
         # Sums of every lane of every tile, also of those that have no output.
         sums = {(y, x, c): rng.randint(-20000, 20000)
                 for y in range(rows + 1) for x in range(layer.width + 1) for c in range(lanes)}

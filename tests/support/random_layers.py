@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.compiler.network.layers import Layer, MaxPooling, Network, Requantisation, Residual, TensorInfo
-from tilewright.isa.machine import PRESETS, Machine
+from tilewright.isa.machine import Machine
 
 # Few different ones, because the reference computes all 65,536 sums of each.
 RESIDUALS = tuple(
@@ -170,9 +171,12 @@ def network_of(layer: Layer) -> Network:
 
 
 def random_machine(rng: np.random.Generator, *, any_array: bool = False) -> Machine:
-    """Return a preset, or one with buffers so small that most layers must be cut; with ``any_array`` also others."""
+    """Return a machine of a preset's size, or one with buffers so small that most layers must be cut.
+
+    Its array is ``winograd``; with ``any_array`` those of the small ones are of every kind.
+    """
     if rng.random() < 0.3:
-        return PRESETS[str(rng.choice(list(PRESETS)))]
+        return WINOGRAD_MACHINES[str(rng.choice(list(WINOGRAD_MACHINES)))]
     lanes, clusters, post_lanes = ((1, 1, 1), (2, 1, 2), (4, 1, 4), (4, 2, 2), (8, 2, 4), (8, 4, 8), (16, 4, 8))[
         rng.integers(7)]
     arrays = ["plain", "winograd", *(["inner", "winograd_inner"] if lanes > clusters else [])]

@@ -16,8 +16,9 @@ TARGET = AreaTarget("ecp5-85k")
 
 
 def space_of(**axes):
-    """Return a space of these axes around ``base``."""
-    return Space(name="small", base=design_of("base"), axes={key: tuple(values) for key, values in axes.items()})
+    """Return a space of these axes around `base`, whose array multiplies for each product."""
+    base = design_of("base,array=winograd")
+    return Space(name="small", base=base, axes={key: tuple(values) for key, values in axes.items()})
 
 
 def setup_for(space, sampler="nsga2", limits=(), objectives=("cycles", "area"), seed=0):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_layers import random_machine
 from tests.support.random_places import Sketch, padded, random_sketch
 from tilewright.compiler.compile import compile_layers
@@ -17,7 +18,6 @@ from tilewright.compiler.network.places import place_tensors
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.compiler.schedule.races import check
-from tilewright.isa.machine import PRESETS
 
 
 def drawn(network, rng):
@@ -43,13 +43,13 @@ def test_random_networks_mean_what_their_steps_say(seed):
     rng = np.random.default_rng(seed)
     sketch, outputs = random_sketch(rng)
     network = sketch.network(outputs)
-    machine = PRESETS["base"] if rng.random() < 0.4 else random_machine(rng, any_array=True)
+    machine = WINOGRAD_MACHINES["base"] if rng.random() < 0.4 else random_machine(rng, any_array=True)
     inputs = drawn(network, rng)
     try:
         for keep in (True, False):
             assert_means(sketch, network, inputs, machine, keep=keep)
     except DoesNotFitError:
-        assert machine is not PRESETS["base"], "base has room for all of these"
+        assert machine is not WINOGRAD_MACHINES["base"], "base has room for all of these"
         pytest.skip("too large for a machine of small buffers")
 
 
@@ -60,7 +60,7 @@ def test_views_between_layers_and_the_core_mean_what_they_say(seed):
     network = sketch.network(outputs)
     inputs = drawn(network, rng)
     for keep in (True, False):
-        assert_means(sketch, network, inputs, PRESETS["base"], keep=keep)
+        assert_means(sketch, network, inputs, WINOGRAD_MACHINES["base"], keep=keep)
 
 
 @pytest.mark.parametrize("seed", range(200, 230))
@@ -103,7 +103,7 @@ def test_concatenation_costs_no_layer_and_no_byte():
     assert not any(layer.also for layer in network.layers)
     place = network.tensors[sketch.meaning[2].output].place
     assert (place.parent, place.offset, place.row_step, place.pixel_step) == (both, 16, 320, 32)
-    assert_means(sketch, network, drawn(network, sketch.rng), PRESETS["base"])
+    assert_means(sketch, network, drawn(network, sketch.rng), WINOGRAD_MACHINES["base"])
 
 
 def test_upsampling_stores_a_layers_result_four_times():
@@ -114,7 +114,7 @@ def test_upsampling_stores_a_layers_result_four_times():
     last = sketch.layer(sketch.concat([up, skip]), 4, 3)
     network = sketch.network([last])
     assert [len(layer.writes) for layer in network.layers] == [4, 1, 1]
-    assert_means(sketch, network, drawn(network, sketch.rng), PRESETS["base"])
+    assert_means(sketch, network, drawn(network, sketch.rng), WINOGRAD_MACHINES["base"])
 
 
 def test_what_cannot_move_is_copied_by_a_layer():
@@ -126,7 +126,7 @@ def test_what_cannot_move_is_copied_by_a_layer():
     network = sketch.network([first, second])
     # The second is the first behind another y: the image is copied once.
     assert [(layer.kind, len(layer.writes)) for layer in network.layers] == [("conv", 2), ("pass", 1)]
-    assert_means(sketch, network, drawn(network, sketch.rng), PRESETS["nano"])
+    assert_means(sketch, network, drawn(network, sketch.rng), WINOGRAD_MACHINES["nano"])
 
 
 def test_dense_blocks_store_each_result_once():
@@ -139,7 +139,7 @@ def test_dense_blocks_store_each_result_once():
     network = sketch.network([sketch.layer(whole, 4, 1)])
     assert not any(layer.also for layer in network.layers)
     assert {info.place.parent for info in network.tensors.values() if info.place} == {whole}
-    assert_means(sketch, network, drawn(network, sketch.rng), PRESETS["base"])
+    assert_means(sketch, network, drawn(network, sketch.rng), WINOGRAD_MACHINES["base"])
 
 
 def test_padding_is_a_layer():
@@ -150,7 +150,7 @@ def test_padding_is_a_layer():
     inputs = drawn(network, sketch.rng)
     middle = run_network(network, inputs)[network.layers[0].output]
     np.testing.assert_array_equal(middle, np.pad(inputs[x], ((0, 0), (1, 0), (2, 3)), constant_values=-7))
-    for machine in PRESETS.values():
+    for machine in WINOGRAD_MACHINES.values():
         assert_means(sketch, network, inputs, machine)
 
 
@@ -181,7 +181,7 @@ def test_ranges_of_layers_compute_what_the_whole_does(seed):
             found = run_network(part, inputs)
             for info in part.outputs:
                 np.testing.assert_array_equal(found[info.name], values[info.name])
-            compiled = compile_layers(replace(part, name="part"), PRESETS["base"])
+            compiled = compile_layers(replace(part, name="part"), WINOGRAD_MACHINES["base"])
             executed = execute(compiled, inputs)
             for info in part.outputs:
                 np.testing.assert_array_equal(executed[info.name], values[info.name])
@@ -194,7 +194,7 @@ def test_layers_that_read_one_part_and_write_another_do_not_wait_for_more():
         for _ in range(4):
             parts.append(sketch.layer(parts[-1], 32, 3))
         last = sketch.layer(sketch.concat(parts) if concat else parts[-1], 32, 1)
-        compiled = compile_layers(sketch.network([last]), PRESETS["base"])
+        compiled = compile_layers(sketch.network([last]), WINOGRAD_MACHINES["base"])
         return sum("wait_mem_ready" in command.flags for _, command in compiled.program.commands())
     # Where the parts' rows overlap as intervals, every strip but the first would wait: 110 times, not 15.
     assert waits(concat=True) <= waits(concat=False) + 3

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from tests.compiler.plan.test_planner import conv
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_layers import Shape, build_layer
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import BEST
 from tilewright.compiler.plan import alike_layers
 from tilewright.compiler.plan.alike_layers import geometry, plan_once
 from tilewright.compiler.plan.planner import plan_layer
-from tilewright.isa.machine import PRESETS
 
-BASE = PRESETS["base"]
+BASE = WINOGRAD_MACHINES["base"]
 
 
 def planned(layer):

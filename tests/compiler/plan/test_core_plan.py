@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.core_networks import NETWORKS, CoreStack, inputs_of
 from tests.support.execute import execute as run_functional
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.compiler.compile import Compiled, compile_layers, manifest_of
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.check_program import check_program
@@ -27,7 +28,7 @@ from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.errors import SimulationError
 from tilewright.isa.assembler import EncodedCommand
-from tilewright.isa.machine import PRESETS, MemoryTiming
+from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand, Program, ProgramError
 from tilewright.isa.program import from_json as program_from_json
 from tilewright.isa.program import to_json as program_to_json
@@ -40,7 +41,7 @@ from tilewright.sim.values.executor import ExecutionError
 from tilewright.sim.values.main_memory import MainMemory
 from tilewright.tools.progress import Silence
 
-BASE = PRESETS["base"]
+BASE = WINOGRAD_MACHINES["base"]
 
 
 @pytest.fixture(params=NETWORKS)
@@ -59,8 +60,8 @@ def is_fence(action: EncodedCommand | Call) -> bool:
 @pytest.mark.parametrize("machine", ["nano", "base"])
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_fast_engine_computes_what_the_reference_does(network, machine, keep):
-    compiled = compile_layers(network, PRESETS[machine], keep_tensors=keep)
-    check(actions(compiled), PRESETS[machine])
+    compiled = compile_layers(network, WINOGRAD_MACHINES[machine], keep_tensors=keep)
+    check(actions(compiled), WINOGRAD_MACHINES[machine])
     inputs, job, timing = inputs_of(network), job_of_compiled(compiled, network.name), MemoryTiming.default(BASE)
     expected = run_network(network, inputs)
     execution = execute(job, "fast", inputs, job.lasting, timing, steps=Silence())

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_layers import RESIDUALS, Shape, all_alike, build_layer, random_layer, random_machine
 from tests.support.stacks import large_network
 from tilewright.compiler.network.layers import Layer, MaxPooling
@@ -21,9 +22,9 @@ from tilewright.compiler.plan.footprint import (
 )
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.compiler.plan.tiles import LayerAxis, axes
-from tilewright.isa.machine import PRESETS, Machine
+from tilewright.isa.machine import Machine
 
-BASE = PRESETS["base"]
+BASE = WINOGRAD_MACHINES["base"]
 
 
 def conv(channels: int, outputs: int, size: int, kernel: int, *, stride: int = 1, pad: int = 0,
@@ -80,7 +81,7 @@ def test_a_short_tile_group_costs_a_weight_fetch(tiles, expected):
 
 
 def test_without_lanes_to_feed_a_short_tile_group_costs_itself():
-    assert mac_cycles(5, 1, 1, PRESETS["nano"]) == 5
+    assert mac_cycles(5, 1, 1, WINOGRAD_MACHINES["nano"]) == 5
 
 
 def test_rates_of_post_processing():
@@ -173,7 +174,7 @@ def test_a_kernel_too_large_for_all_buffers_splits_its_input():
 
 def test_columns_are_cut_only_where_a_row_does_not_fit():
     assert len(plan_layer(conv(64, 64, 112, 3, pad=1), BASE).tiles[0].columns.out) == 112
-    assert len(plan_layer(conv(64, 64, 224, 3, pad=1), PRESETS["nano"]).tiles[0].columns.out) < 224
+    assert len(plan_layer(conv(64, 64, 224, 3, pad=1), WINOGRAD_MACHINES["nano"]).tiles[0].columns.out) < 224
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from tests.compiler.plan.test_planner import conv
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.plan.planner import plan_layer
 from tilewright.compiler.plan.problem import Problem, distinct
 from tilewright.compiler.plan.tiles import Tile, axes
-from tilewright.isa.machine import PRESETS
 
 
 def tiles_of(layer, rows):
@@ -24,7 +24,7 @@ def test_tiles_of_one_shape_are_counted_together():
 
 
 def test_a_plan_tells_the_problem_that_it_solves_and_its_tiling():
-    machine, layer = PRESETS["nano"], conv(64, 64, 28, 3, pad=1)
+    machine, layer = WINOGRAD_MACHINES["nano"], conv(64, 64, 28, 3, pad=1)
     plan = plan_layer(layer, machine)
     assert plan.problem(machine) == Problem(plan.work, LayerLayouts.gap_free(layer), plan.nest, machine)
     tiling = plan.tiling()

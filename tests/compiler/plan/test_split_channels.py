@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.compiler.schedule.races import check
-from tilewright.isa.machine import preset
 
-MACHINE = replace(preset("nano"), activation_bytes=4096)
+MACHINE = replace(WINOGRAD_MACHINES["nano"], activation_bytes=4096)
 
 
 def networks():

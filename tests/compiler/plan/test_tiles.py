@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_layers import Shape, build_layer, network_of, random_machine
 from tilewright.compiler import compile as backend
 from tilewright.compiler.compile import compile_layers
@@ -13,7 +14,6 @@ from tilewright.compiler.plan.algorithms import Algorithm, loop_nests
 from tilewright.compiler.plan.planner import candidates
 from tilewright.compiler.plan.problem import Problem
 from tilewright.compiler.schedule.races import check
-from tilewright.isa.machine import PRESETS
 
 
 def staying_plans(layer, machine):
@@ -48,6 +48,6 @@ def test_a_depthwise_layer_loads_its_input_once():
     rng = np.random.default_rng(0)
     layer = build_layer(rng, "conv", 96, 96, 96, [Shape(28, 3, 1, 1, 1, 1)] * 2)
     network = network_of(layer)
-    (plan,) = compile_layers(network, PRESETS["base"]).plans
+    (plan,) = compile_layers(network, WINOGRAD_MACHINES["base"]).plans
     assert plan.stays
     assert plan.cost.bytes < 2.2 * 28 * 28 * 96

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_chains import random_chain, random_inputs
 from tests.support.random_layers import random_machine
 from tests.support.stacks import Stack, large_network
@@ -23,11 +24,10 @@ from tilewright.compiler.schedule.rings import Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.isa.assembler import EncodedCommand
-from tilewright.isa.machine import PRESETS
 from tilewright.models import builtin
 from tilewright.sim.fast_engine import run_fast
 
-BASE = PRESETS["base"]
+BASE = WINOGRAD_MACHINES["base"]
 APART = Options(chain=False)
 BATCH = 40
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_layers import RESIDUALS, Shape, build_layer
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layout import LayerLayouts
@@ -14,10 +15,10 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import cut_blocks, plan_layer
 from tilewright.compiler.plan.problem import Problem
 from tilewright.compiler.schedule.weight_image import kernel_runs, pack_conv, pack_conv23, pack_network, pack_parameters
-from tilewright.isa.machine import PRESETS, Machine
+from tilewright.isa.machine import Machine
 from tilewright.isa.numerics import pack_scale
 
-MACHINES = [PRESETS["nano"], PRESETS["base"], PRESETS["large"],
+MACHINES = [WINOGRAD_MACHINES["nano"], WINOGRAD_MACHINES["base"], WINOGRAD_MACHINES["large"],
             Machine(name="two clusters", lanes=4, clusters=2, post_lanes=2)]
 
 
@@ -44,6 +45,18 @@ def test_conv23_kernels_lie_in_main_and_ninth_words(machine):
             assert ninths[q // 16, cluster, q % 16] == kernel[8]
 
 
+def test_pairs_of_channels_are_words_of_even_lanes_and_then_of_odd_ones():
+    machine, channels = Machine(array="winograd_inner", lanes=8, clusters=2), 6
+    kernels = np.random.default_rng(2).integers(-128, 128, (3, 8, channels, 9)).astype(np.int8)
+    main, ninths = (np.frombuffer(data, np.int8).reshape(-1, 2, 16) for data in pack_conv23(kernels, machine))
+    for group, lane, channel in np.ndindex(3, 8, channels):
+        cluster, own = divmod(lane, 4)
+        word = ((group * channels // 2 + channel // 2) * 2 + own % 2) * 2 + own // 2
+        kernel = kernels[group, lane, channel]
+        assert (main[word, cluster, 8 * (channel % 2):][:8] == kernel[:8]).all()
+        assert ninths[word // 8, cluster, word % 8 * 2 + channel % 2] == kernel[8]
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 @pytest.mark.parametrize(("channels", "kernel", "dilation"), [(5, 3, 1), (20, 1, 1), (3, 5, 2), (33, 2, 1), (7, 6, 1)])
 def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilation):
@@ -66,7 +79,7 @@ def test_conv_runs_meet_the_bytes_of_the_input(machine, channels, kernel, dilati
 @pytest.mark.parametrize(("channels", "kernel", "dilation"), [(1, 5, 1), (2, 4, 1), (8, 3, 3), (5, 2, 2), (1, 7, 1),
                                                              (3, 7, 1), (4, 5, 1), (5, 4, 1)])
 def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation):
-    machine = PRESETS["base"]
+    machine = WINOGRAD_MACHINES["base"]
     layer = layer_of(channels, 7, kernel, size=12, dilation=dilation)
     how = loop_nests(layer, Algorithm.DOT_PRODUCTS, machine)[1]
     assert how.paired
@@ -90,7 +103,7 @@ def test_paired_rows_meet_8_bytes_of_each_kernel_row(channels, kernel, dilation)
     (6, 9, 3, 6, 0),      # three outputs do not divide four lanes: all channels
 ])
 def test_lanes_of_a_group_see_the_channels_of_their_outputs(channels, outputs, groups, seen, step):
-    machine = PRESETS["base"]
+    machine = WINOGRAD_MACHINES["base"]
     layer = layer_of(channels, outputs, 3, groups=groups)
     how = loop_nest(layer, Algorithm.DOT_PRODUCTS, machine)
     assert (how.seen, how.group_step) == (seen, step)
@@ -139,7 +152,7 @@ def test_blocks_lie_one_behind_the_other_in_the_order_of_use(machine):
 
 def test_parts_of_a_kernel_share_parameters():
     layer = replace(layer_of(70, 8, 6), residual=RESIDUALS[0])
-    base = PRESETS["base"]
+    base = WINOGRAD_MACHINES["base"]
     nest = loop_nest(layer, Algorithm.DOT_PRODUCTS, base)
     blocks = cut_blocks(Problem(layer, LayerLayouts.gap_free(layer), nest, base), 1, 3)
     assert [block.first_group for block in blocks] == [0, 0, 0, 1, 1, 1]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.coprocessor_state import CLAMP, MACHINES, OUTPUT, engine_of, run, set_parameters, sums_for
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa import numerics
-from tilewright.isa.machine import preset
 from tilewright.isa.memory import MAIN_BASE
 
 
@@ -29,7 +29,7 @@ def test_act_requantises_and_drops_what_is_outside(machine, winograd):
 
 @pytest.mark.parametrize(("own_second", "unsigned"), [(0, 0), (1, 0), (0, 1)])
 def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     parameters = set_parameters(engine, 8)
     sums = sums_for(engine, 0, 2, 6)
     scales = {"mantissa_a": 0xC00000, "shift_a": 24, "mantissa_b": 0x900001, "shift_b": 23}
@@ -51,7 +51,7 @@ def test_act_adds_the_residual_that_lies_there(own_second, unsigned):
 
 @pytest.mark.parametrize(("residual", "pooled"), [(0, 0), (1, 0), (0, 1)])
 def test_a_table_maps_sums_behind_the_residual_and_before_the_pooling(residual, pooled):
-    machine = preset("base")
+    machine = WINOGRAD_MACHINES["base"]
     engine = engine_of(machine)
     set_parameters(engine, 8)
     table = np.random.default_rng(3).permutation(256).astype(np.uint8).view(np.int8)

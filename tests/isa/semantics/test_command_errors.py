@@ -4,7 +4,7 @@
 import pytest
 
 from tests.support.coprocessor_state import CLAMP, CONV, OUTPUT, engine_of, run, set_conv, set_store
-from tilewright.isa.machine import preset
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.semantics.command_errors import (
     OutsideBufferError,
@@ -18,8 +18,8 @@ from tilewright.sim.values.executor import CommandFailedError, ExecutionError
 
 READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
          ("lda.set_layout", {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}))
-END = preset("base").activation_bytes
-RESULT_END = preset("base").result_bytes
+END = WINOGRAD_MACHINES["base"].activation_bytes
+RESULT_END = WINOGRAD_MACHINES["base"].result_bytes
 OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
 
 
@@ -72,7 +72,7 @@ OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
      rf"not reach result byte {RESULT_END}"),
 ])
 def test_what_no_hardware_could_do(commands, message):
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     with pytest.raises(ExecutionError, match=message) as caught:
         run(engine, *commands)
     assert str(caught.value).startswith(f"Command {commands[-1][0]} ")
@@ -89,19 +89,19 @@ def test_what_no_hardware_could_do(commands, message):
 ])
 def test_the_reason_is_typed(commands, reason):
     with pytest.raises(CommandFailedError) as caught:
-        run(engine_of(preset("base")), *commands)
+        run(engine_of(WINOGRAD_MACHINES["base"]), *commands)
     assert caught.value.reason == reason
     assert str(caught.value.command).startswith(commands[-1][0])
 
 
 def test_no_sums_are_a_reason_of_their_own():
     with pytest.raises(CommandFailedError) as caught:
-        run(engine_of(preset("base")), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1}))
+        run(engine_of(WINOGRAD_MACHINES["base"]), *OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1}))
     assert isinstance(caught.value.reason, SumsMissingError)
 
 
 def test_a_semaphore_counts_to_63():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     signal = ("ldw.main", {"address": MAIN_BASE, "words": 1}, "signal_wgt_ready")
     run(engine, *[signal] * 63)
     message = r"^Command ldw\.main .* must keep the semaphore wgt_ready below 64, and overflows it$"

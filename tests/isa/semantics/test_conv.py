@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.coprocessor_state import CONV, MACHINES, engine_of, run, set_conv, tiles_of
-from tilewright.isa.machine import preset
+from tests.support.machines import WINOGRAD_MACHINES
 
 
 @MACHINES
@@ -34,7 +34,7 @@ def test_conv(machine, group_step, pair_words):
 
 
 def test_a_run_may_reach_beyond_the_buffer_and_wraps():
-    machine = replace(preset("base"), activation_bytes=4096)
+    machine = replace(WINOGRAD_MACHINES["base"], activation_bytes=4096)
     engine = engine_of(machine)
     run(engine, *set_conv({"tiles_x": 1, "runs": 1, "kernel_x": 1, "kernel_y": 1}),
         ("conv.run", {"base": 4090, "tiles_y": 1, "groups": 1}))

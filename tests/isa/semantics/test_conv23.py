@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.coprocessor_state import MACHINES, blocked, engine_of, run, set_conv, tiles_of, weight
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa import numerics
-from tilewright.isa.machine import preset
 
 
 @MACHINES
@@ -37,7 +37,7 @@ def test_conv23(machine, group_step, y_half):
 
 
 def test_conv23_without_reuse_gives_the_same():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     cfg = {"tiles_x": 3, "runs": 4, "kernel_x": 1, "kernel_y": 1, "x_step": 64, "y_step": 128}
     op = {"base": 0, "tiles_y": 2, "groups": 1, "weight_base": 0}
     run(engine, *set_conv(cfg), ("conv23.run", op), ("conv23.run_without_reuse", op))

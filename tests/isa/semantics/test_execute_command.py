@@ -1,14 +1,14 @@
 """Semaphores around a command: waits take, signals add."""
 
 from tests.support.coprocessor_state import CONV, engine_of, run, set_conv
-from tilewright.isa.machine import preset
+from tests.support.machines import WINOGRAD_MACHINES
 
 READY = (("lda.set_row", {"chunk_bytes": 16, "chunks": 1}), ("lda.set_step", {"row_step": 16}),
          ("lda.set_layout", {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}))
 
 
 def test_waits_take_and_signals_add():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     fill = ("lda.fill_linear", {"rows": 1})
     run(engine, *READY, (*fill, "signal_act_ready"), (*fill, "signal_act_ready"))
     assert engine.state.semaphores["act_ready"] == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.coprocessor_state import MACHINES, blocked, engine_of, run
-from tilewright.isa.machine import preset
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa.memory import MAIN_BASE
 
 LAYOUT = {"chunk_step": 40, "channels": 3, "left": 2, "right": 1, "value": -7}
@@ -56,7 +56,7 @@ def test_blocked_rows(machine, fill, channels, y):
 
 
 def test_residual_rows_have_no_padding():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     expected = engine.state.results.copy()
     for r in range(3):
         for i in range(2):

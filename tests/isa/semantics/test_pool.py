@@ -15,8 +15,8 @@ from tests.support.coprocessor_state import (
     sums_for,
     tiles_of,
 )
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa import numerics
-from tilewright.isa.machine import preset
 
 
 @MACHINES
@@ -38,7 +38,7 @@ def test_pool_sum_takes_byte_l_of_a_run_to_lane_l(machine):
     ((2, 2), (2, 2), 0, 0, 2, 2), ((3, 3), (2, 2), 1, 1, 3, 3), ((3, 2), (1, 3), 0, 1, 2, 2),
     ((2, 3), (3, 1), 1, 2, 2, 5), ((2, 2), (2, 2), 0, 0, 1, 1)])
 def test_pooling_visits_windows_value_by_value(winograd, kernel, stride, top, left, rows, width):
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     parameters = set_parameters(engine, 8)
     sums = sums_for(engine, winograd, 4, 6)
     expected = engine.state.results.copy()

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from tests.support.coprocessor_state import blocked, engine_of, run, set_store
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
-from tilewright.isa.machine import preset
 from tilewright.isa.memory import MAIN_BASE
 
 
 @pytest.mark.parametrize("local", [False, True])
 def test_store_rows(local):
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     target = engine.state.activations if local else engine.memory.bytes
     expected = target.copy()
     for r in range(2):
@@ -24,7 +24,7 @@ def test_store_rows(local):
 
 
 def test_store_blocked():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     expected = engine.state.activations.copy()
     block, row = 16 * 40, 16 * 40 * 3
     for r in range(3):
@@ -38,7 +38,7 @@ def test_store_blocked():
 
 
 def test_status_stores_the_record_it_is_given():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     record = np.arange(RECORD_WORDS, dtype=np.uint32) + len(COUNTERS)
     engine.state.counters = lambda: record
     run(engine, ("sta.status", {"address": MAIN_BASE + 256}), ("sta.fence", {}))

@@ -4,13 +4,14 @@ import random
 
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.streams import simulate
-from tilewright.isa.machine import PRESETS, Machine
+from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 
 CYCLES = 500
 SMALL = {name: Machine(name=name, lanes=m.lanes, clusters=m.clusters, post_lanes=m.post_lanes, bus_bytes=m.bus_bytes,
-                       result_bytes=1024) for name, m in PRESETS.items()}
+                       result_bytes=1024) for name, m in WINOGRAD_MACHINES.items()}
 # Lanes beyond the bus need more banks than the bus has bytes.
 SMALL["wide"] = Machine(name="wide", lanes=8, clusters=2, post_lanes=8, bus_bytes=4, result_bytes=1024)
 

@@ -39,7 +39,7 @@ def test_totals_and_layers_are_the_reports(sides):
     assert totals["energy_uj"].second == sides[1]["energy"]["total_uj"]
     assert [each.name for each in found.layers] == [each["name"] for each in sides[0]["layers"]]
     assert [each.second.cycles for each in found.layers] == [each["cycles"] for each in sides[1]["layers"]]
-    assert "machine.lanes: 4 → 16" in found.design
+    assert "machine.lanes: 8 → 32" in found.design
     assert any(each.startswith("tiles: ") for each in found.layers[0].changes)
 
 

@@ -80,7 +80,7 @@ def test_energy_adds_up_in_every_way(report):
 
 def test_utilisation_counts_the_models_macs(report):
     assert report.macs == 7040
-    assert report.macs_per_multiplier_cycle == 7040 / (64 * 130)
+    assert report.macs_per_multiplier_cycle == 7040 / (80 * 130)
 
 
 def test_json_has_the_promised_keys(report):

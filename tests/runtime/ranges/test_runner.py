@@ -194,7 +194,7 @@ def test_an_interrupted_simulation_of_a_compiled_model_goes_on(folder, cache):
     with pytest.raises(Interrupted):
         run_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Breaking(3))
     again = run_artefact_ranges(folder, None, RangeRequest(jobs=1), steps=Silence())
-    assert re.search(r"[123] of 4 in an earlier run", str(again.report.notes))
+    assert re.search(r"[123] of [34] in an earlier run", str(again.report.notes))
     assert again.report.matches_reference
     assert set(again.outputs) == {"logits"}
     assert again.comparison.compared == len(load_artefact(folder).manifest.layers)

@@ -38,7 +38,7 @@ def test_a_run_without_plan_and_times_has_a_page(run):
 
 
 def test_roofs_are_those_of_the_design(run):
-    assert roofs(run.report, run.job.machine) == {"conv": 64, "conv23": 144, "bus": 8}
+    assert roofs(run.report, run.job.machine) == {"conv": 128, "conv23": 288, "bus": 8}
     assert roofs(run.report, design_of("base,array=plain").machine) == {"conv": 64, "bus": 8}
 
 

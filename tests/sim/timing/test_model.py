@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa.counters import COUNTERS
-from tilewright.isa.machine import PRESETS, preset
+from tilewright.isa.machine import Machine
 from tilewright.sim.timing.array import Coupling
 from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_work import Padding, Runs, Windows, load_rows, mac_work, post_work, store_rows
 from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQueue, Fifo
 from tilewright.sim.timing.ledger import Ledger
 
-MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+MACHINES = pytest.mark.parametrize("machine", WINOGRAD_MACHINES.values(), ids=lambda machine: machine.name)
 
 
 # ---- kernel
@@ -230,6 +231,18 @@ def test_store_rows_counts_what_bytes_touch(to_memory):
     assert (move.words, move.cycles, move.segments, move.bytes) == (words, words, 12, 132)
 
 
+def test_mac_work_of_pairs_of_channels_ends_with_the_last_of_second_channels():
+    machine = Machine(array="winograd_inner", lanes=4)      # two slots fetch the weights of its lanes
+    work = mac_work(machine, "conv23", 5, 1, 2, 3, reuse=False)
+    # Two lane groups of four tiles and of one, four steps each. The first step of a group has as many slots as the
+    # last products of the one before; behind the last there is a step for those alone.
+    assert work.total == (4 + 3 * 4) + (4 + 3 * 2) + (4 + 3 * 4) + (4 + 3 * 2) + 2
+    assert work.cycles.sum() == work.total
+    assert work.cycles.tolist() == [4 + 12 + 4, 6 + 4, 12 + 4, 6 + 2]
+    assert work.last.tolist() == [4 + 4, 2 + 4, 4 + 4, 2 + 2]
+    assert work.tile_slots == 5 * 4 * 2
+
+
 @MACHINES
 @pytest.mark.parametrize("kind", ["conv23", "conv", "pool"])
 @pytest.mark.parametrize(("tiles_x", "tiles_y"), [(1, 1), (3, 3), (5, 2), (4, 4), (7, 1)])
@@ -303,7 +316,7 @@ def covering(windows, y, x):
 
 
 def test_residual_adds_one_value_for_four_lanes_a_cycle():
-    plain, residual = (post_work(preset("base"), 4, 4, 8, None, winograd=False, residual=flag)
+    plain, residual = (post_work(WINOGRAD_MACHINES["base"], 4, 4, 8, None, winograd=False, residual=flag)
                        for flag in (False, True))
     assert residual.cycles.sum() == 4 * plain.cycles.sum()
     assert (residual.read, residual.written) == (plain.written, plain.written)

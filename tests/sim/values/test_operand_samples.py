@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.support.coprocessor_state import blocked, engine_of, run, set_conv
+from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.isa import numerics
 from tilewright.isa.assembler import command
-from tilewright.isa.machine import PRESETS, preset
 from tilewright.sim.values.operand_samples import FIRST, OperandSampler
 
-MACHINES = pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+MACHINES = pytest.mark.parametrize("machine", WINOGRAD_MACHINES.values(), ids=lambda machine: machine.name)
 CHANNELS = 5
 
 
@@ -125,7 +125,7 @@ def by_bank(engine, winograd, number):
 
 
 def test_what_does_not_change_toggles_nothing():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     engine.state.activations[:] = 7
     engine.state.weight_words[:] = 3
     run(engine, *set_conv({"tiles_x": 4, "runs": CHANNELS, "kernel_x": 1, "kernel_y": 1, "x_step": 19}))
@@ -135,7 +135,7 @@ def test_what_does_not_change_toggles_nothing():
 
 
 def test_pooling_multiplies_one_byte_by_one_in_each_lane():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     run(engine, *set_conv({"tiles_x": 4, "runs": CHANNELS, "kernel_x": 1, "kernel_y": 1, "x_step": 19}))
     found = seen(engine, "pool.sum", {"base": 0, "tiles_y": 1, "groups": 1})
     assert found.array > 4 * found.data > 0
@@ -143,7 +143,7 @@ def test_pooling_multiplies_one_byte_by_one_in_each_lane():
 
 
 def test_of_many_commands_some_are_looked_at():
-    engine = engine_of(preset("base"))
+    engine = engine_of(WINOGRAD_MACHINES["base"])
     run(engine, *set_conv({"tiles_x": 4, "runs": CHANNELS, "kernel_x": 1, "kernel_y": 1, "x_step": 19}))
     each = command("conv", "run", base=0, tiles_y=1, groups=1, weight_base=0)
     sampler = OperandSampler(engine.state)
