@@ -1,7 +1,9 @@
 """What is proved: each property with its design, the way to its proof, and the mutants that the same way refutes."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tilewright.hardware.proofs.linear_values import input_values, inverse_values, weight_values
 from tilewright.hardware.proofs.proved_designs import Mutant, ProvedDesign
 
 __all__ = ["PROPERTIES", "Property"]
@@ -9,10 +11,12 @@ __all__ = ["PROPERTIES", "Property"]
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of a design: the assertions of ``source``, a file of this folder.
+    """A property of a design: the assertions of ``source``, a file of this folder or a template of one.
 
     Attributes
     ----------
+    values
+        Fill the template.
     name
         What the command calls it.
     claim
@@ -39,10 +43,12 @@ class Property:
     pipeline: bool = False
     exposed: tuple[str, ...] = ()
     quick: bool = True
+    values: Callable[[], Mapping[str, object]] = dict
 
 
 _FIFO = "amaranth.lib.fifo"
 _CHECK = "tilewright.rtl.port.window_check"
+_WINOGRAD = "tilewright.rtl.arithmetic.winograd"
 
 PROPERTIES = (
     Property(
@@ -76,5 +82,47 @@ PROPERTIES = (
             Mutant("reads need no permission", _CHECK, "else window.readable)", "else 1)"),
         ),
         bound=4,
+    ),
+    Property(
+        name="input_transform",
+        claim="The input transform of `conv23` is Bᵀ d B of `isa.numerics` for all patches of int8, and passes runs "
+              "unchanged; 10 bits hold every value.",
+        source="linear_transform.sv.j2",
+        values=input_values,
+        design=ProvedDesign(_WINOGRAD, "InputTransform", (1,)),
+        mutants=(
+            Mutant("one sign", _WINOGRAD, "d[2] - d[1], d[1] - d[3]", "d[1] - d[2], d[1] - d[3]"),
+            Mutant("nine bits", _WINOGRAD, "DATA = signed(10)", "DATA = signed(9)"),
+        ),
+        bound=1,
+        pipeline=True,
+    ),
+    Property(
+        name="weight_transform",
+        claim="The weight transform of `conv23` is 2G g 2Gᵀ of `isa.numerics` for all kernels of int8, and passes runs "
+              "unchanged; 12 bits hold every value.",
+        source="linear_transform.sv.j2",
+        values=weight_values,
+        design=ProvedDesign(_WINOGRAD, "WeightTransform"),
+        mutants=(
+            Mutant("not doubled", _WINOGRAD, "outer - g[1], g[2] << 1", "outer - g[1], g[2]"),
+            Mutant("the next kernel's mode", _WINOGRAD, "Mux(pipe.dot, passed[k]", "Mux(i.dot, passed[k]"),
+        ),
+        bound=2,
+        pipeline=True,
+    ),
+    Property(
+        name="inverse_transform",
+        claim="The inverse transform of `conv23` is Aᵀ M A / 4 of `isa.numerics` wherever that is a whole number of 20 "
+              "bits; of a run, y0 - y1 - y2 + y3 is the sum of the 16 products of int8 numbers.",
+        source="linear_transform.sv.j2",
+        values=inverse_values,
+        design=ProvedDesign(_WINOGRAD, "InverseTransform"),
+        mutants=(
+            Mutant("21 bits between the passes", _WINOGRAD, "columns[x][y][:22]", "columns[x][y][:21]"),
+            Mutant("divided by two", _WINOGRAD, "y[k][2:22]", "y[k][1:21]"),
+        ),
+        bound=2,
+        pipeline=True,
     ),
 )

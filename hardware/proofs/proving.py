@@ -8,6 +8,7 @@ from pathlib import Path
 from tilewright.hardware.proofs.properties import Property
 from tilewright.hardware.proofs.proved_designs import Mutant
 from tilewright.hardware.proofs.unrolled_model import ProofError, UnrolledModel, transition_system
+from tilewright.tools.templates import render
 
 __all__ = ["ProofRow", "prove"]
 
@@ -60,7 +61,7 @@ def prove(wanted: Property, *, seconds: float, progress: Callable[[str], None] =
 
 
 def _system(wanted: Property, mutant: Mutant | None = None) -> str:
-    properties = Path(__file__).with_name(wanted.source).read_text()
+    properties = render(Path(__file__).with_name(wanted.source), **wanted.values())
     return transition_system(wanted.design.verilog(mutant), properties, exposed=wanted.exposed,
                              any_start=wanted.pipeline)
 
