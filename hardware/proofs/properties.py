@@ -114,7 +114,7 @@ PROPERTIES = (
     Property(
         name="inverse_transform",
         claim="The inverse transform of `conv23` is Aᵀ M A / 4 of `isa.numerics` wherever that is a whole number of 20 "
-              "bits; of a run, y0 - y1 - y2 + y3 is the sum of the 16 products of int8 numbers.",
+              "bits; of a run, its outputs hold sums that together have each of the 16 products of int8 numbers once.",
         source="linear_transform.sv.j2",
         values=inverse_values,
         design=ProvedDesign(_WINOGRAD, "InverseTransform"),

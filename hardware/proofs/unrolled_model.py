@@ -46,6 +46,7 @@ opt_clean
 write_smt2 -wires -stbv
 """
 _ANY_START = "setattr -unset init w:*"
+_ASSERT = re.compile(r"^; yosys-smt2-assert (\d+) (\S+)", re.MULTILINE)
 _COVER = re.compile(r"^; yosys-smt2-cover (\d+) (\S+)", re.MULTILINE)
 
 
@@ -104,6 +105,7 @@ class UnrolledModel:
         self._parser.configure_terminator(lambda: time.monotonic() > self._end)
         self._parse(system)
         self._covers = [int(number) for number, _ in _COVER.findall(system)]
+        self._asserts = [int(number) for number, _ in _ASSERT.findall(system)]
         self._steps = 0
         self._state()
         self._assert("(|top_is| s0)" if initial else "(not (|top_is| s0))")
@@ -129,8 +131,8 @@ class UnrolledModel:
         self._assert(f"(not (|top_n {name}| s{self.last}))")
 
     def can_fail(self) -> bool:
-        """Return whether a property can be violated in the last state."""
-        return self._satisfiable(f"(not (|top_a| s{self.last}))")
+        """Return whether an assertion can be violated in the last state; the solver is asked about each by itself."""
+        return any(self._satisfiable(f"(not (|top_a {number}| s{self.last}))") for number in self._asserts)
 
     def reached(self) -> set[int]:
         """Return the numbers of the cover statements that the last state can reach."""
