@@ -27,7 +27,8 @@ def weight_values() -> Mapping[str, object]:
     expected = _terms_of("u", "x", transform_weight, 3, (0, 2, 1))
     passes = [(f"{'' if dot else '!'}given[128]", _part(k, 12), f"{'x' if dot else 'u'}{k}")
               for dot in (False, True) for k in range(16)]
-    return {"width": 13, "input_bits": 129, "output_bits": 192, "latency": 2, "terms": [*x, *expected], "equalities": passes,
+    return {"width": 13, "input_bits": 129, "output_bits": 192, "latency": 2, "terms": [*x, *expected],
+            "equalities": passes,
             "covers": ["!given[128] & u5 == -1152", "given[128] & x15 == 127"]}
 
 
