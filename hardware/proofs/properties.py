@@ -48,6 +48,7 @@ class Property:
 
 _FIFO = "amaranth.lib.fifo"
 _CHECK = "tilewright.rtl.port.window_check"
+_AXI = "tilewright.rtl.bus.axi"
 _WINOGRAD = "tilewright.rtl.arithmetic.winograd"
 
 PROPERTIES = (
@@ -82,6 +83,25 @@ PROPERTIES = (
             Mutant("reads need no permission", _CHECK, "else window.readable)", "else 1)"),
         ),
         bound=4,
+    ),
+    Property(
+        name="bus_master",
+        claim="The AXI4 master of two outstanding bursts of 8-byte words: AR, AW and W stay as they are until taken; "
+              "no burst crosses 4 KiB; WLAST marks the last word of each burst, and no word precedes its address; "
+              "words reach a unit for bursts that are outstanding alone, others are taken, dropped and told. For all "
+              "requests and memories, provided that no B precedes the last W of its burst.",
+        source="bus_master.sv",
+        design=ProvedDesign(_AXI, "AxiMaster", (8,), (("outstanding", 2),)),
+        exposed=("reader.pending.level", "writer.pending.level", "writer.lengths.level", "writer.lengths.storage*",
+                 "writer.sent", "writer.lengths.r_port__addr", "writer.lengths.w_port__addr"),
+        mutants=(
+            Mutant("WLAST a word early", _AXI, "sent == lengths.r_data", "sent + 1 == lengths.r_data"),
+            Mutant("AW changes while it waits", _AXI, "(~axi.awvalid | axi.awready) & pending.w_rdy", "pending.w_rdy"),
+            Mutant("words of forgotten bursts", _AXI, "self.o.valid.eq(axi.rvalid & pending.r_rdy)",
+                   "self.o.valid.eq(axi.rvalid)"),
+            Mutant("a burst over 4 KiB", _AXI, "room.eq(~word[:self.burst_bits])", "room.eq(~0)"),
+        ),
+        bound=10,
     ),
     Property(
         name="input_transform",

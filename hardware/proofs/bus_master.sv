@@ -1,0 +1,105 @@
+// AXI4's rules for a master, for all requests and words to write; memory keeps one rule: no B before the last W of a burst.
+module top(input clk, input [47:0] read, input read_valid, input [47:0] write, input write_valid, input read_ready,
+           input [71:0] word, input word_valid, input arready, input [63:0] rdata, input [1:0] rresp, input rlast,
+           input rvalid, input awready, input wready, input [1:0] bresp, input bvalid, input mark);
+  reg first = 1;
+  always @(posedge clk) first <= 0;
+
+  wire word_ready, read_data_valid, arvalid, rready, awvalid, wvalid, wlast, stray;
+  wire [31:0] araddr, awaddr;
+  wire [7:0] arlen, awlen, wstrb, sent, length0, length1;
+  wire [2:0] arsize, awsize;
+  wire [1:0] arburst, awburst, reads_kept, lengths_kept, writes_kept;
+  wire [63:0] wdata;
+  wire lengths_place, lengths_end;
+  dut master(.clk(clk), .rst(first), .read__payload(read), .read__valid(read_valid), .write__payload(write),
+    .write__valid(write_valid), .read_data__ready(read_ready), .read_data__valid(read_data_valid),
+    .write_data__payload(word), .write_data__valid(word_valid), .write_data__ready(word_ready), .stray(stray),
+    .m_axi__arready(arready), .m_axi__arvalid(arvalid), .m_axi__araddr(araddr), .m_axi__arlen(arlen),
+    .m_axi__arsize(arsize), .m_axi__arburst(arburst), .m_axi__rid(1'b0), .m_axi__rdata(rdata), .m_axi__rresp(rresp),
+    .m_axi__rlast(rlast), .m_axi__rvalid(rvalid), .m_axi__rready(rready), .m_axi__awready(awready),
+    .m_axi__awvalid(awvalid), .m_axi__awaddr(awaddr), .m_axi__awlen(awlen), .m_axi__awsize(awsize),
+    .m_axi__awburst(awburst), .m_axi__wready(wready), .m_axi__wdata(wdata), .m_axi__wstrb(wstrb),
+    .m_axi__wlast(wlast), .m_axi__wvalid(wvalid), .m_axi__bid(1'b0), .m_axi__bresp(bresp), .m_axi__bvalid(bvalid),
+    .\reader.pending.level (reads_kept), .\writer.pending.level (writes_kept), .\writer.lengths.level (lengths_kept),
+    .\writer.lengths.storage[0] (length0), .\writer.lengths.storage[1] (length1), .\writer.sent (sent),
+    .\writer.lengths.r_port__addr (lengths_place), .\writer.lengths.w_port__addr (lengths_end));
+
+  // The store unit offers a word until it is taken.
+  reg word_waits = 0;
+  reg [71:0] word_before;
+  always @(posedge clk) begin
+    word_waits <= word_valid & !word_ready & !first;
+    word_before <= word;
+  end
+  always @* if (word_waits) assume (word_valid & word == word_before);
+
+  // Bursts of reads asked for and not wholly received.
+  reg [1:0] reads = 0;
+  wire read_ends = rvalid & rready & rlast & reads != 0;
+  // Bursts of writes since they stood at AW: `open` without their last word, `writes` without their response.
+  reg aw_free = 1;
+  reg [1:0] open = 0, writes = 0;
+  wire begins = awvalid & aw_free;
+  wire [1:0] open_now = open + begins, writes_now = writes + begins;
+  wire ends = wvalid & wready & wlast, answered = bvalid & writes_now != 0;
+  always @* if (answered) assume (writes_now > open_now);
+  // One of them is followed: `ahead` others end before it.
+  reg marked = 0, gone = 0;
+  reg [1:0] ahead;
+  reg [7:0] length, beat = 0;
+  wire on = marked | (begins & mark);
+  wire [1:0] ahead_now = marked ? ahead : open;
+  wire [7:0] length_now = marked ? length : awlen;
+  always @(posedge clk) if (!first) begin
+    reads <= reads + (arvalid & arready) - read_ends;
+    aw_free <= !awvalid | awready;
+    open <= open_now - ends;
+    writes <= writes_now - answered;
+    marked <= on;
+    ahead <= ahead_now - ends;
+    length <= length_now;
+    gone <= gone | (on & ends & ahead_now == 0);
+    if (wvalid & wready) beat <= wlast ? 0 : beat + 1;
+  end
+
+  // What waits does not change.
+  reg ar_waits = 0, aw_waits = 0, w_waits = 0, strayed = 0;
+  reg [39:0] ar_before, aw_before;
+  reg [72:0] w_before;
+  always @(posedge clk) begin
+    ar_waits <= arvalid & !arready & !first;
+    aw_waits <= awvalid & !awready & !first;
+    w_waits <= wvalid & !wready & !first;
+    strayed <= (stray | (rvalid & reads == 0) | (bvalid & writes_now == 0)) & !first;
+    ar_before <= {araddr, arlen};
+    aw_before <= {awaddr, awlen};
+    w_before <= {wdata, wstrb, wlast};
+  end
+
+  always @* if (!first) begin
+    if (ar_waits) assert (arvalid & ar_before == {araddr, arlen});
+    if (aw_waits) assert (awvalid & aw_before == {awaddr, awlen});
+    if (w_waits) assert (wvalid & w_before == {wdata, wstrb, wlast});
+    if (arvalid) assert ({1'b0, araddr[11:0]} + {2'b0, arlen, 3'b0} + 8 <= 4096 & araddr[2:0] == 0);
+    if (awvalid) assert ({1'b0, awaddr[11:0]} + {2'b0, awlen, 3'b0} + 8 <= 4096 & awaddr[2:0] == 0);
+    if (arvalid) assert (arsize == 3 & arburst == 1 & arlen < 64);
+    if (awvalid) assert (awsize == 3 & awburst == 1 & awlen < 64);
+    assert (reads <= 2 & writes_now <= 2);                       // as many outstanding as there may be
+    if (read_data_valid) assert (reads != 0);                     // words for bursts that are outstanding alone
+    if (reads == 0) assert (rready);                              // others are taken, and told
+    if (strayed) assert (stray);
+    if (wvalid) assert (open_now != 0);                           // no word before its address
+    if (on & !gone & ahead_now == 0 & wvalid) assert (wlast == (beat == length_now) & beat <= length_now);
+    // Invariants.
+    assert (reads_kept == reads & writes_kept == writes_now & lengths_kept == open_now & open_now <= writes_now);
+    assert (beat == sent & lengths_end == lengths_place + lengths_kept[0]);
+    if (on & !gone) assert (ahead_now < open_now & length_now == ((lengths_place ^ ahead_now[0]) ? length1 : length0));
+    assert (open <= 2 & writes <= 2);
+    if (open == 0) assert (beat == 0);
+    if (open_now != 0) assert (beat <= (lengths_place ? length1 : length0));
+    cover (gone & length == 3);
+    cover (reads == 2 & arvalid == 0 & read_data_valid);
+    cover (stray);
+  end
+endmodule
