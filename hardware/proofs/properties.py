@@ -30,8 +30,6 @@ class Property:
         Whether it is checked from any state for ``bound`` steps; else by induction over one step.
     exposed
         Signals inside the design that the invariants name.
-    quick
-        Whether `make test` proves it too.
     """
 
     name: str
@@ -42,13 +40,13 @@ class Property:
     bound: int
     pipeline: bool = False
     exposed: tuple[str, ...] = ()
-    quick: bool = True
     values: Callable[[], Mapping[str, object]] = dict
 
 
 _FIFO = "amaranth.lib.fifo"
 _CHECK = "tilewright.rtl.port.window_check"
 _AXI = "tilewright.rtl.bus.axi"
+_REQUANTISE = "tilewright.rtl.arithmetic.requantise"
 _WINOGRAD = "tilewright.rtl.arithmetic.winograd"
 
 PROPERTIES = (
@@ -143,6 +141,24 @@ PROPERTIES = (
             Mutant("divided by two", _WINOGRAD, "y[k][2:22]", "y[k][1:21]"),
         ),
         bound=2,
+        pipeline=True,
+    ),
+    Property(
+        name="requantise",
+        claim="Requantisation rounds as `isa.numerics.requantise`, for all sums, biases, scales, zero points and "
+              "bounds: to 24 bits, times the scale, to 24 bits, to an integer, halves to even each time. The reference "
+              "here is its definition in bit vectors. Each multiplier is taken to multiply (`rtl.arithmetic.product`, "
+              "one line), and their four products may be any: it is proved that they are summed in their places.",
+        source="requantise.sv",
+        design=ProvedDesign(_REQUANTISE, "Requantise", (1,)),
+        exposed=("factor_5", "product_9", "*_product.product"),
+        mutants=(
+            Mutant("halves away from zero", _REQUANTISE, "(half & (rest | kept[0]))", "half"),
+            Mutant("a product in a wrong place", _REQUANTISE, "middle=pipe.middle_a + pipe.middle_b)",
+                   "middle=pipe.middle_a + (pipe.middle_b << 1))"),
+            Mutant("bits lost below the shift", _REQUANTISE, "rest=lost | bottom.any()", "rest=bottom.any()"),
+        ),
+        bound=14,
         pipeline=True,
     ),
 )

@@ -11,8 +11,8 @@ from tilewright.hardware.proofs.proving import prove
 QUEUE = next(each for each in PROPERTIES if each.name == "command_queue")
 
 
-@pytest.mark.parametrize("wanted", [each for each in PROPERTIES if each.quick], ids=lambda each: each.name)
-def test_quick_properties_are_proved_and_their_mutants_refuted(wanted: Property) -> None:
+@pytest.mark.parametrize("wanted", PROPERTIES, ids=lambda each: each.name)
+def test_properties_are_proved_and_their_mutants_refuted(wanted: Property) -> None:
     row = prove(wanted, seconds=120)
     assert not row.failure
     assert row.covers
