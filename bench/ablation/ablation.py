@@ -13,6 +13,7 @@ from tilewright.errors import CompileError
 from tilewright.isa.lacking import variants_of
 from tilewright.isa.machine import UNITS, Machine
 from tilewright.runtime.design.design import Design
+from tilewright.runtime.design.design_file import machine_of
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.tools.progress import Steps
@@ -20,8 +21,9 @@ from tilewright.tools.progress import Steps
 __all__ = ["Ablation", "AblationRow", "Areas", "InferenceCost", "MeasureArea", "ablate", "instructions_lost",
            "removals"]
 
-CONV23 = "conv23"
-"""Name of the row without the transforms: a plain array."""
+_LESS_ARRAYS = {"conv23": {"winograd": "plain", "winograd_inner": "inner"},
+                "inner product": {"inner": "plain", "winograd_inner": "winograd"}}
+"""By what is left out, the array that is left of one that has it: with as many multipliers in its lanes."""
 
 Areas = Mapping[str, Mapping[str, float]]
 """By target, how much of each resource a machine takes."""
@@ -104,8 +106,9 @@ class Ablation:
 def removals(machine: Machine) -> dict[str, Machine]:
     """Return the machines that lack one more unit than ``machine``, by the unit."""
     found = {}
-    if machine.winograd:
-        found[CONV23] = replace(machine, array="plain", name=f"{machine.name} without {CONV23}")
+    for unit, arrays in _LESS_ARRAYS.items():
+        if machine.array in arrays:
+            found[unit] = machine_of(machine, {"array": arrays[machine.array]}, f"{machine.name} without {unit}")
     for unit in UNITS:
         if getattr(machine, unit) and (unit != "column_reuse" or machine.winograd):
             words = unit.replace("_", " ")

@@ -45,6 +45,21 @@ def test_each_unit_that_a_machine_has_is_left_out_once():
     assert instructions_lost(NANO, NANO) == ()
 
 
+@pytest.mark.parametrize("machine", PRESETS.values(), ids=lambda machine: machine.name)
+def test_no_preset_has_more_multipliers_in_its_lanes_without_a_unit(machine):
+    def of_lanes(each):
+        return 16 * each.lanes // each.lanes_per_fetch
+    assert all(of_lanes(less) == of_lanes(machine) for less in removals(machine).values())
+
+
+def test_the_transforms_and_the_inner_product_are_left_out_apart():
+    base = PRESETS["base"]
+    assert list(removals(base))[:2] == ["conv23", "inner product"]
+    assert [removals(base)[unit].array for unit in ("conv23", "inner product")] == ["inner", "winograd"]
+    assert "conv23.run" in instructions_lost(base, removals(base)["conv23"])
+    assert instructions_lost(base, removals(base)["inner product"]) == ()
+
+
 def test_costs_are_those_of_the_machines(found):
     assert [row.unit for row in found.rows] == ["paired rows", "max pooling"]
     network = PredictedNetwork.named("lenet5")
