@@ -8,8 +8,8 @@ from tilewright.isa.machine import Machine
 
 __all__ = ["OWN_STAGE", "OWN_UNIT", "WINOGRAD", "has_unit", "lacking", "lacks", "variants_of"]
 
-WINOGRAD = "array 'winograd'"
-"""Stands for the array that conv23 needs, beside the names of `isa.machine.UNITS`."""
+WINOGRAD = "an array for conv23"
+"""Stands for the arrays that have conv23, beside the names of `isa.machine.UNITS`."""
 
 OWN_STAGE, OWN_UNIT = "the stage of an extension", "the unit of an extension"
 """Stand for the instruction of a user's own, beside the names of `isa.machine.UNITS`."""
