@@ -30,10 +30,10 @@ class Stream:
     ``limit`` is the most words a cycle that the other end of the stream can give or take.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float) -> None:
         self.waiting: deque[Transfer] = deque()
         self.rate = 0.0
-        self.limit = 1.0
+        self.limit = limit
 
     @property
     def wanted(self) -> float:
@@ -42,12 +42,13 @@ class Stream:
 
 
 class Bus:
-    """``rate`` words a cycle for reads and writes together, at most one of each."""
+    """``rate`` words a cycle for reads and writes together, at most ``flow`` of each."""
 
-    def __init__(self, scheduler: EventQueue, rate: float) -> None:
+    def __init__(self, scheduler: EventQueue, rate: float, flow: float = 1.0) -> None:
         self.scheduler = scheduler
         self.rate = rate
-        self.read, self.write = Stream(), Stream()
+        self.flow = flow
+        self.read, self.write = Stream(flow), Stream(flow)
         self._settled = 0
         self._version = 0
 
@@ -69,7 +70,8 @@ class Bus:
         return round(stream.waiting[0].words) if stream.waiting else 0
 
     def limit(self, stream: Stream, limit: float) -> None:
-        """Let ``stream`` move at most ``limit`` words a cycle from now on."""
+        """Let ``stream`` move at most ``limit`` words a cycle from now on, and no more than ``flow``."""
+        limit = min(limit, self.flow)
         if limit != stream.limit:
             self._settle()
             stream.limit = limit

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.isa.counters import COUNTERS, RECORD_WORDS
+from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, RECORD_WORDS
 from tilewright.sim.timing.event_queue import EventQueue
 
 __all__ = ["IDLE", "Ledger", "Share"]
@@ -106,4 +106,5 @@ class Ledger:
         for index, counter in enumerate(COUNTERS):
             count = now if counter.name == "cycles" else self.counts[counter.name]
             words[index] = count & 0xFFFF_FFFF
+        words[CYCLES_HIGH_WORD] = now >> 32
         return words

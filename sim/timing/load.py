@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from tilewright.sim.timing.bursts import Strides, bursts_of
 from tilewright.sim.timing.command_work import Padding, Runs, TransferWork, load_rows
+from tilewright.sim.timing.dram_bus import Request
 from tilewright.sim.timing.event_queue import Event, Fifo, Process
 from tilewright.sim.timing.latencies import FRONT_TO_BUS, SEGMENTS, WORD_TO_SIGNAL
 from tilewright.sim.timing.ledger import Share
@@ -13,11 +15,12 @@ __all__ = ["LoadTiming", "RequestedLoad"]
 
 @dataclass(frozen=True, slots=True)
 class RequestedLoad:
-    """A command whose words have been asked for, and when its first burst left."""
+    """A command whose words have been asked for, and when its first burst left; of DRAM the bursts."""
 
     taken: DecodedCommand
     move: TransferWork
     time: int
+    request: Request | None = None
 
 
 class LoadTiming:
@@ -34,9 +37,11 @@ class LoadTiming:
 
     def count(self) -> None:
         """Count the events of the command under way in proportion to its progress."""
-        bus, move = self.shared.bus, self._asked.items[0][1].move if self._asked.items else None
-        if self._share is not None and move is not None:
-            self.shared.ledger.count(self._share, move.words - bus.left(bus.read), move.words)
+        bus, asked = self.shared.bus, self._asked.items[0][1] if self._asked.items else None
+        if self._share is not None and asked is not None:
+            words, request = asked.move.words, asked.request
+            moved = words - bus.left(bus.read) if request is None else request.moved
+            self.shared.ledger.count(self._share, moved, words)
 
     def _front(self) -> Process:
         shared = self.shared
@@ -50,7 +55,11 @@ class LoadTiming:
             shared.begin("load", taken)
             start, move = shared.now, self._move(taken)
             self._ahead += move.segments
-            yield from self._asked.put(RequestedLoad(taken, move, start + FRONT_TO_BUS))
+            request = None
+            if shared.dram is not None and move.words:
+                request = self._request(taken, move, start + FRONT_TO_BUS)
+                yield from shared.dram.read(request)
+            yield from self._asked.put(RequestedLoad(taken, move, start + FRONT_TO_BUS, request))
             yield start + 1 + move.segments
             while self._ahead > max(SEGMENTS, move.segments):
                 yield self._moved
@@ -68,6 +77,18 @@ class LoadTiming:
         return load_rows(runs, padding, blocked=taken.variant.endswith("blocked"),
                          fill=taken.variant.startswith("fill"), bus_bytes=bus)
 
+    def _request(self, taken: DecodedCommand, move: TransferWork, begin: int) -> Request:
+        """Return the bursts of a command; its first one leaves at ``begin``."""
+        bus, operands, cfg = self.shared.machine.bus_bytes, taken.operands, self.shared.config["lda"]
+        address = operands.get("address", 0)
+        if taken.mnemonic == "ldw":
+            strides = Strides(address - address % bus, 1, 1, operands["words"] * bus, 0, 0)
+        else:
+            strides = Strides(address, operands["rows"], cfg["chunks"], cfg["chunk_bytes"], cfg["memory_row_step"],
+                              cfg["memory_chunk_step"])
+        return Request(bursts=bursts_of(strides, bus), words=move.words, cycles=move.cycles,
+                       runs=strides.rows * strides.chunks, segments=move.segments, begin=begin)
+
     def _data(self) -> Process:
         shared = self.shared
         while True:
@@ -78,10 +99,14 @@ class LoadTiming:
                 taken.mnemonic if taken.mnemonic == "ldw" else taken.variant, "activation_written")
             share = Share({"memory_read": move.words * shared.machine.bus_bytes, target: move.bytes})
             if move.words:
-                yield asked.time + max(move.lead, shared.timing.latency_cycles)
+                if asked.request is None:
+                    yield asked.time + max(move.lead, shared.timing.latency_cycles)
                 shared.load_residual(taken.variant == "residual")
                 self._share = share
-                yield shared.bus.move(shared.bus.read, move.words, self._least_cycles(move))
+                if asked.request is None:
+                    yield shared.bus.move(shared.bus.read, move.words, self._least_cycles(move))
+                else:
+                    yield asked.request.done
                 self._share = None
             else:
                 yield asked.time

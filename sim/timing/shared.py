@@ -5,12 +5,14 @@ from functools import partial
 
 from tilewright.isa.assembler import EncodedCommand
 from tilewright.isa.command_form import form_of
+from tilewright.isa.dram.dram import DramTiming
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.sim.timing.array import Coupling
 from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.timing.command_work import PostWork
+from tilewright.sim.timing.dram_bus import DramBus
 from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQueue, Fifo, Process
 from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
 from tilewright.sim.timing.ledger import Ledger
@@ -59,6 +61,10 @@ class Shared:
         Commands that are queued or under way.
     times : CommandTimes
         Of the commands so far.
+    dram : DramBus or None
+        Through which words go, if main memory is DRAM.
+    response_cycles : int
+        From the last written word to memory's response.
     """
 
     machine: Machine
@@ -77,7 +83,12 @@ class Shared:
         self.ledger = Ledger(scheduler)
         self.coupling = Coupling(scheduler, RING_SUMS // machine.tiles,
                                  MAC_LATENCY[machine.array] + machine.fetch_slots - 1)
-        self.bus = Bus(scheduler, self.timing.bytes_per_cycle / machine.bus_bytes)
+        timing, flow = self.timing, 1 - self.timing.stall_percent / 100
+        # DRAM has a rate of its own, and the bus moves a word each way.
+        dram = timing.dram if isinstance(timing, DramTiming) else None
+        self.bus = Bus(scheduler, 2.0 if dram is not None else timing.bytes_per_cycle / machine.bus_bytes, flow)
+        self.dram = None if dram is None else DramBus(scheduler, dram, self.bus, machine.bus_bytes)
+        self.response_cycles = timing.latency_cycles if dram is None else dram.response_cycles
         self.copies = Bus(scheduler, 1.0)   # from the result buffer to the activation buffer
         self._residual_share = 1.0
         self._loads_residual = False

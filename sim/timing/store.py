@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
+from tilewright.sim.timing.bursts import Strides, bursts_of
 from tilewright.sim.timing.command_work import Runs, TransferWork, store_rows
+from tilewright.sim.timing.dram_bus import Request
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
     READ_TO_BUS,
@@ -77,13 +79,28 @@ class StoreTiming:
         if before is not None:
             yield before
             start = max(start, shared.now - STORE_TO_BUS)
-        yield shared.bus.move(shared.bus.write, move.words, move.words)
+        yield from self._cross(self._strides(taken), move.words, move.words)
         shared.ledger.counts["result_read"] += move.words * shared.machine.bus_bytes
         # If the bus held them up, the reads were ahead of it by what the queue holds.
         read = max(start + STORE_TO_BUS - READ_TO_BUS + move.words, shared.now - STORE_WORDS)
         shared.signal(read - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
         shared.scheduler.fire(gone, shared.now)
         self._sent(taken, move, done)
+
+    def _strides(self, taken: DecodedCommand) -> Strides:
+        cfg = self.shared.config["sta"]
+        return Strides(taken.operands.get("address", 0), taken.operands["rows"], cfg["chunks"], cfg["chunk_bytes"],
+                       cfg["target_row_step"], cfg["target_chunk_step"])
+
+    def _cross(self, strides: Strides, words: int, cycles: int) -> Process:
+        """Send ``words`` words over the bus, in ``cycles`` cycles at least; go on in the cycle after the last."""
+        shared = self.shared
+        if shared.dram is None:
+            yield shared.bus.move(shared.bus.write, words, cycles)
+            return
+        request = Request(bursts=bursts_of(strides, shared.machine.bus_bytes), words=words, cycles=cycles)
+        yield from shared.dram.write(request)
+        yield request.done
 
     def _to_buffer(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
                    gone: Event) -> Process:
@@ -107,7 +124,7 @@ class StoreTiming:
         shared = self.shared
         shared.ledger.counts["memory_written"] += move.bytes
         self.words_written += move.words
-        self.settles = max(self.settles, shared.now + shared.timing.latency_cycles)
+        self.settles = max(self.settles, shared.now + shared.response_cycles)
         shared.scheduler.fire(done, shared.now)
         shared.end("store", shared.now, taken, move.bytes)
 
@@ -135,5 +152,6 @@ class StoreTiming:
         each = self.shared.machine.bus_bytes // 4       # counters per word; they come one per cycle
         words, counted = size // (4 * each), -(-len(COUNTERS) // each)
         yield start + WALK_TO_BUS + RECORD_MARGIN + each
-        yield self.shared.bus.move(self.shared.bus.write, words, each * (counted - 1) + 1 + words - counted)
+        strides = Strides(taken.operands["address"], 1, 1, size, 0, 0)
+        yield from self._cross(strides, words, each * (counted - 1) + 1 + words - counted)
         self._sent(taken, TransferWork(words=words, cycles=words, segments=1, lead=0, bytes=size), done)

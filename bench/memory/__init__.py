@@ -1,0 +1,1 @@
+"""What main memory costs: runs with DRAM beside those with a fixed latency."""
