@@ -1,15 +1,16 @@
 """The counters a coprocessor keeps and ``sta.status`` stores, in the order they are stored.
 
-Every counter is 32 bits wide and wraps. In each cycle exactly one of the ``mac_*`` counters steps, so
-that over any interval they add up to the cycles of the interval: cycles by cause, with none left over.
+Every counter is 32 bits wide and wraps; of ``cycles`` a further word holds the upper half. In each cycle exactly one
+of the ``mac_*`` counters steps, so that over any interval they add up to the cycles of the interval: cycles by cause,
+with none left over.
 """
 
 from dataclasses import dataclass
 
 __all__ = [
-    "COUNTERS", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR", "READ_OUTSIDE", "RECORD_WORDS",
-    "SEMAPHORE_OVERFLOW", "STOPPED", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR", "WRITE_OUTSIDE", "ZERO_COUNT",
-    "Counter",
+    "COUNTERS", "CYCLES_HIGH_WORD", "FAULTS", "FAULT_ADDRESS_WORD", "FAULT_WORD", "READ_ERROR", "READ_OUTSIDE",
+    "RECORD_WORDS", "SEMAPHORE_OVERFLOW", "STOPPED", "STRAY_RESPONSE", "WATCHDOG", "WRITE_ERROR", "WRITE_OUTSIDE",
+    "ZERO_COUNT", "Counter",
 ]
 
 
@@ -51,8 +52,9 @@ COUNTERS = (
 )
 
 RECORD_WORDS = 32
-"""Words that ``sta.status`` stores: the counters, then zeros, then fault code and fault address."""
+"""Words that ``sta.status`` stores: the counters, then zeros, the upper half of ``cycles``, fault code and address."""
 
+CYCLES_HIGH_WORD = 29
 FAULT_WORD = 30
 FAULT_ADDRESS_WORD = 31
 
@@ -78,5 +80,5 @@ The fault address is that of the refused request, or of the failed burst; or the
 is what the units did (`rtl.coprocessor.Status`), that of a count funct3 x 8 + variant of the instruction.
 """
 
-assert len(COUNTERS) <= FAULT_WORD
+assert len(COUNTERS) <= CYCLES_HIGH_WORD
 assert len({counter.name for counter in COUNTERS}) == len(COUNTERS)

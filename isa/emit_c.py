@@ -2,9 +2,12 @@
 
 Each variant becomes one macro whose parameters are the operand fields. A macro, not a function, because the
 semaphore flags, its first parameter, are part of the instruction word and must be a constant at every -O level.
-Instructions are written with the assembler's ``.insn r`` directive.
+Instructions are written with the assembler's ``.insn r`` directive. Where ``TILEWRIGHT_COMMANDS_BASE`` is defined, as
+the address of the registers of `isa.command_port`, they are stores to those: one program serves hosts with CV-X-IF and
+without.
 """
 
+from tilewright.isa.command_port import REGISTERS
 from tilewright.isa.encoding import CUSTOM_0, EXTENSION, INSTRUCTIONS, Field, Instruction, Variant
 from tilewright.isa.extension import Extension
 
@@ -15,11 +18,41 @@ _HEADER = """\
 #pragma once
 #include <stdint.h>
 
+#ifndef TILEWRIGHT_COMMANDS_BASE
 /* One R-type instruction in custom-0: funct3, funct7 constant; rd is x0. */
 #define TW_ISSUE(funct3, funct7, rs1, rs2) \\
     __asm__ volatile(".insn r %0, %1, %2, x0, %3, %4" \\
-                     : : "i"({opcode:#04x}), "i"(funct3), "i"(funct7), "r"(rs1), "r"(rs2) : "memory")
+                     : : "i"({opcode}), "i"(funct3), "i"(funct7), "r"(rs1), "r"(rs2) : "memory")
+#else
+/* Registers of the command port, whose first is at TILEWRIGHT_COMMANDS_BASE: for a core without CV-X-IF. */
+{registers}
+#define TW_PORT(offset) (*(volatile uint32_t *)((uintptr_t)(TILEWRIGHT_COMMANDS_BASE) + (offset)))
+
+/* The same instruction as three stores; the port keeps its order. What the core has written before must be in memory
+ * when the last is made: a fence stands where generated C writes. */
+#define TW_ISSUE(funct3, funct7, rs1, rs2) \\
+    tw_send({opcode}u | (uint32_t)(funct3) << 12 | (uint32_t)(funct7) << 25, (rs1), (rs2))
+static inline void tw_send(uint32_t word, uint32_t rs1, uint32_t rs2)
+{{
+    __asm__ volatile("" : : : "memory");
+    TW_PORT(TW_PORT_RS1) = rs1;
+    TW_PORT(TW_PORT_RS2) = rs2;
+    TW_PORT(TW_PORT_COMMAND) = word;
+    __asm__ volatile("" : : : "memory");
+}}
+#endif
 """
+
+
+def _registers() -> str:
+    """Return the macros of the registers' offsets and fields."""
+    lines = []
+    for register in REGISTERS:
+        name = f"TW_PORT_{register.name.upper()}"
+        lines.append(f"#define {name} {register.offset:#04x} /* {register.access}: {register.effect} */")
+        lines += [f"#define {name}_{field.name.upper()} {field.mask:#x}u /* {field.effect} */"
+                  for field in register.fields]
+    return "\n".join(lines)
 
 
 def _pack(fields: tuple[Field, ...]) -> str:
@@ -34,17 +67,69 @@ def _pack(fields: tuple[Field, ...]) -> str:
     return f"({' | '.join(parts) or '0u'})"
 
 
+_WAIT = r"""
+/* Have the coprocessor raise its interrupt as soon as a fence would not block; the next fence or an abort lowers it. */
+static inline void {notify}(void)
+{{
+    TW_ISSUE({funct3}, {funct7:#x}, 2u, 0u);
+}}
+
+#ifdef TILEWRIGHT_WAIT_WFI
+#ifndef TILEWRIGHT_INTERRUPT
+#define TILEWRIGHT_INTERRUPT 16 /* its bit in mip and mie */
+#endif
+/* Sleep until the coprocessor has done what was sent. If interrupts are enabled, those of others are served meanwhile;
+ * its own is not taken, it only wakes. */
+static inline void tw_sleep(void)
+{{
+    const uint32_t bit = UINT32_C(1) << TILEWRIGHT_INTERRUPT;
+    uint32_t enabled, pending;
+    {notify}();
+    __asm__ volatile("csrrci %0, mstatus, 8" : "=r"(enabled) : : "memory");
+    enabled &= 8u;
+    for (;;) {{
+        __asm__ volatile("csrs mie, %1\n\tcsrr %0, mip" : "=r"(pending) : "r"(bit) : "memory");
+        if (pending & bit)
+            break;
+        __asm__ volatile("wfi" : : : "memory");
+        __asm__ volatile("csrc mie, %0\n\tcsrs mstatus, %1\n\tnop\n\tcsrc mstatus, %1" : : "r"(bit), "r"(enabled)
+                         : "memory");
+    }}
+    __asm__ volatile("csrc mie, %0\n\tcsrs mstatus, %1" : : "r"(bit), "r"(enabled) : "memory");
+}}
+#else
+#define tw_sleep() ((void)0) /* the fence itself waits */
+#endif
+"""
+
 _FENCE = r"""
 /* {effect}.
- * Returns the fault code, 0 if there is none. CV32E40X 0.6.0 loses what is written back if an older load holds the
- * fence up after its acceptance: then the register keeps -1, and the fence is issued again. */
+ * Returns the fault code, 0 if there is none. */
+#ifndef TILEWRIGHT_COMMANDS_BASE
+/* CV32E40X 0.6.0 loses what is written back if an older load holds the fence up after its acceptance: then the register
+ * keeps -1, and the fence is issued again. */
 static inline uint32_t {name}(void)
 {{
     int32_t code;
+    tw_sleep();
     __asm__ volatile("1: li %0, -1\n\t.insn r %1, %2, %3, %0, x0, x0\n\tbltz %0, 1b"
                      : "=&r"(code) : "i"({opcode:#04x}), "i"({funct3}), "i"({funct7:#x}) : "memory");
     return (uint32_t)code;
 }}
+#else
+/* TW_PORT_RESULT_REFUSED is added if the port has refused a command. */
+static inline uint32_t {name}(void)
+{{
+    uint32_t result;
+    tw_sleep();
+    TW_ISSUE({funct3}, {funct7:#x}, 0u, 0u);
+    do
+        result = TW_PORT(TW_PORT_RESULT);
+    while (result & TW_PORT_RESULT_PENDING);
+    __asm__ volatile("fence" : : : "memory");
+    return result;
+}}
+#endif
 
 /* Stop all units, end what the bus has begun, forget commands, semaphores, counters and the fault: as after reset.
  * Returns 0, or the fault code if the bus does not come to rest. */
@@ -56,9 +141,11 @@ static inline uint32_t {abort}(void)
 
 
 def _fence(instruction: Instruction, variant: Variant) -> list[str]:
-    return _FENCE.format(effect=variant.effect, name=f"tw_{instruction.mnemonic}_{variant.name}", opcode=CUSTOM_0,
-                         abort=f"tw_{instruction.mnemonic}_abort", funct3=instruction.funct3,
-                         funct7=variant.code << 4).splitlines()
+    prefix = f"tw_{instruction.mnemonic}"
+    text = (_WAIT.rstrip() + "\n" + _FENCE).format(
+        effect=variant.effect, name=f"{prefix}_{variant.name}", abort=f"{prefix}_abort", notify=f"{prefix}_notify",
+        opcode=CUSTOM_0, funct3=instruction.funct3, funct7=variant.code << 4)
+    return text.splitlines()
 
 
 def _macro(instruction: Instruction, variant: Variant) -> list[str]:
@@ -78,7 +165,7 @@ def _macro(instruction: Instruction, variant: Variant) -> list[str]:
 
 def header(extension: Extension | None = None) -> str:
     """Return the header's text, instructions in table order; behind them that of ``extension``, raw and by fields."""
-    lines = [_HEADER.replace("{opcode:#04x}", f"{CUSTOM_0:#04x}").rstrip()]
+    lines = [_HEADER.format(opcode=f"{CUSTOM_0:#04x}", registers=_registers()).rstrip()]
     added = () if extension is None else (EXTENSION, extension.instruction)
     for instruction in (*INSTRUCTIONS, *added):
         lines += ["", f"/* ---- {instruction.mnemonic}: {instruction.effect} ---- */"]

@@ -227,14 +227,15 @@ INSTRUCTIONS = (
                 (Field("row_step", 20, "bytes between rows in the result buffer"),)),
         Variant("set_clamp", 5, "post", "zero point and clamp of the requantisation",
                 (Field("zero_point", 8, "added after rounding", signed=True),
-                 Field("low", 8, "least value", signed=True), Field("high", 8, "greatest value", signed=True))),
+                 Field("low", 8, "least value", signed=True),
+                 Field("high", 8, "greatest value, not below the least", signed=True))),
         Variant("set_residual_scale", 6, "post", "scales of the residual add: isa.numerics.add_residual",
                 (Field("mantissa_a", 24, "of the first operand of the add"), Field("shift_a", 7, "")),
                 (Field("mantissa_b", 24, "of the second operand"), Field("shift_b", 7, ""))),
         Variant("set_residual_offset", 7, "post", "offset and clamp of the residual add: isa.numerics.residual_offset",
                 (Field("offset_mantissa", 24, ""), Field("offset_shift", 7, ""), Field("offset_negative", 1, "")),
                 (Field("residual_low", 8, "least value", signed=True),
-                 Field("residual_high", 8, "greatest value", signed=True),
+                 Field("residual_high", 8, "greatest value, not below the least", signed=True),
                  Field("unsigned", 1, "the model's tensors are uint8, 128 more than the bytes here"),
                  Field("own_second", 1, "the layer's own value is the second operand, the residual the first"))),
     )),
@@ -268,7 +269,8 @@ INSTRUCTIONS = (
                 (Field("target_row_step", 32, "bytes between rows; blocked: between block rows"),)),
         Variant("fence", 7, "host", "block the core until every unit is idle and every write acknowledged; "
                                     "rd, if not x0, becomes the fault code",
-                (Field("abort", 1, "1: stop all units, end what the bus has begun, and be as after reset"),)),
+                (Field("abort", 1, "1: stop all units, end what the bus has begun, and be as after reset"),
+                 Field("notify", 1, "1: do not block; raise the interrupt as soon as a fence would not block"))),
     )),
 )
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, fields, replace
 
 __all__ = [
-    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "PRESETS",
-    "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch", "preset",
+    "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "MOST_STALL_PERCENT",
+    "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch",
+    "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
@@ -19,6 +20,9 @@ BUS_BYTES = 8
 
 LATENCY_CYCLES = 20
 """Cycles to the first word of a burst from main memory, where nothing else is stated."""
+
+MOST_STALL_PERCENT = 90
+"""Of cycles in which a channel of the bus is held up at random."""
 
 DEFAULT_MACHINE = "base"
 """Name of the preset that is taken where nothing else is stated."""
@@ -262,18 +266,55 @@ def preset(name: str) -> Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTiming:
-    """Main memory behind the bus: cycles to the first word of a burst, then bytes per cycle."""
+    """Main memory behind the bus: cycles to the first word of a burst, then bytes per cycle.
+
+    `isa.dram.dram.DramTiming` is one whose words come when a DRAM has them.
+
+    Attributes
+    ----------
+    latency_cycles, bytes_per_cycle : int
+    stall_percent : int
+        Of cycles in which each channel of the bus is held up, at random; where there are any, reads and writes also
+        take effect as early or as late as AXI allows.
+    seed : int
+        Of those.
+    """
 
     latency_cycles: int = LATENCY_CYCLES
     bytes_per_cycle: int = BUS_BYTES
+    stall_percent: int = 0
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.latency_cycles, int) or self.latency_cycles < 1:
-            raise ValueError(f"Memory latency_cycles must be at least 1, not {self.latency_cycles!r}")
-        if not isinstance(self.bytes_per_cycle, int) or self.bytes_per_cycle < 1:
-            raise ValueError(f"Memory bytes_per_cycle must be at least 1, not {self.bytes_per_cycle!r}")
+        for name, least in (("latency_cycles", 1), ("bytes_per_cycle", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"Memory {name} must be at least {least}, not {value!r}")
+        if not isinstance(self.stall_percent, int) or self.stall_percent not in range(MOST_STALL_PERCENT + 1):
+            raise ValueError(f"Memory stall_percent must be in 0..{MOST_STALL_PERCENT}, not {self.stall_percent!r}")
 
     @classmethod
     def default(cls, machine: Machine) -> "MemoryTiming":
         """Return the default timing: ``LATENCY_CYCLES``, then one bus word per cycle."""
         return cls(bytes_per_cycle=machine.bus_bytes)
+
+    def at(self, mhz: float) -> "MemoryTiming":
+        """Return the same memory at another clock, which only changes the cycles of DRAM."""
+        del mhz
+        return self
+
+    def to_json(self) -> dict[str, int | str]:
+        """Return the timing as reports state it; stalls only if there are any."""
+        return {"latency_cycles": self.latency_cycles, "bytes_per_cycle": self.bytes_per_cycle,
+                **({"stall_percent": self.stall_percent, "seed": self.seed} if self.stall_percent else {})}
+
+    @property
+    def brief(self) -> str:
+        """What a table's cell holds: latency in cycles + bytes per cycle."""
+        return f"{self.latency_cycles} + {self.bytes_per_cycle} B{self._stalls(', ')}"
+
+    def _stalls(self, before: str) -> str:
+        return f"{before}{self.stall_percent} % of cycles stalled, seed {self.seed}" if self.stall_percent else ""
+
+    def __str__(self) -> str:
+        return f"{self.latency_cycles} cycles latency, then {self.bytes_per_cycle} bytes per cycle{self._stalls('; ')}"

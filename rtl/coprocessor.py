@@ -71,6 +71,8 @@ class Coprocessor(wiring.Component):
         Nothing is left to do, and memory has acknowledged every write; low after a fault.
     passes : ``Out(1)``
         A fence would be taken now.
+    irq : ``Out(1)``
+        A fence with ``notify`` was taken, and a fence would be taken now: high until one is, or an abort.
     fault : ``Out(1)``, fault_code : ``Out(4)``, fault_address : ``Out(32)``
         The first fault, its code in `isa.counters.FAULTS` and its address; until an abort or reset.
     status : ``Out(Status)``
@@ -88,6 +90,7 @@ class Coprocessor(wiring.Component):
             "waits": In(1),
             "idle": Out(1),
             "passes": Out(1),
+            "irq": Out(1),
             "fault": Out(1),
             "fault_code": Out(4),
             "fault_address": Out(32),
@@ -134,6 +137,12 @@ class Coprocessor(wiring.Component):
             self.status.queued.eq(Cat(getattr(dispatcher, name).valid for name in QUEUED_UNITS)),
             self.status.semaphores.eq(Cat(getattr(self._semaphores, f"{name}_available") for name in NAMES)),
         ]
+
+        # Not reset by a fault: the host, asleep, learns of it.
+        self._armed = Signal()
+        with m.If(dispatcher.notify_taken | dispatcher.fence_taken):
+            m.d.sync += self._armed.eq(dispatcher.notify_taken)
+        m.d.sync += self.irq.eq(self._armed & self.passes & ~dispatcher.fence_taken)
 
     def _connect_semaphores(self, m: Module) -> None:
         semaphores = self._semaphores
@@ -209,7 +218,7 @@ class Coprocessor(wiring.Component):
         m.d.comb += [
             control.abort_request.eq(self._dispatcher.abort_taken),
             control.moves.eq(self.progress | (Cat(channels) & Cat(asked)).any()),
-            control.waits.eq(self.waits | (self.commands.valid & ~self.commands.ready)),
+            control.waits.eq(self.waits | (self.commands.valid & ~self.commands.ready) | (self._armed & ~self.passes)),
             control.state.eq(self.status.as_value()),
             self.fault.eq(control.fault),
             self.fault_code.eq(control.fault_code),

@@ -133,10 +133,10 @@ class PartialPixelError(CommandError):
 
 
 class HeldSumsMissingError(CommandError):
-    """A command goes on from sums that no command before it has held."""
+    """A command goes on from sums that no command before it has held, or one of another shape or kind."""
 
     def __str__(self) -> str:
-        return "must find sums held by an earlier command"
+        return "must find sums of its own tiles, held by an earlier command"
 
 
 class SumsMissingError(CommandError):

@@ -33,6 +33,8 @@ def leave_sums(state: CoprocessorState, operands: dict[str, int], summation: _Su
         raise HeldTilesError(tiles, groups, state.machine.tiles)
     sums = summation(state, settings, operands)
     if accumulate and state.held is not None:
+        if state.held.shape != sums.shape or state.held.dtype != sums.dtype:
+            raise HeldSumsMissingError
         with np.errstate(over="ignore"):
             sums = sums + state.held
     state.held = sums if hold else None

@@ -1,8 +1,9 @@
 """The state of the sequencer: settings, the pending run command, the run that is issued, and its loops."""
 
 from amaranth import Module, Signal, Value, unsigned
-from amaranth.lib.data import Struct
+from amaranth.lib.data import Layout, Struct, View
 
+from tilewright.isa.counts import COUNTS
 from tilewright.rtl.array.tile_walker import LoopCounter
 from tilewright.rtl.stream.commands import Command, is_command, operands
 
@@ -32,7 +33,7 @@ class MacSettings:
 
     def __init__(self) -> None:
         self._kept = {variant: tuple(
-            Signal(layout, name=f"{variant}_{operand}", reset_less=True)
+            self._register(variant, operand, layout)
             for operand, layout in zip(("rs1", "rs2"), operands("conv", variant), strict=True))
             for variant in self.VARIANTS}
         (shape, kernel), (tile_x, tile_y), (kernel_x, kernel_y), (group, _) = self._kept.values()
@@ -42,6 +43,12 @@ class MacSettings:
         self.kernel_x_step, self.pair_words = kernel_x.kernel_x_step, kernel_x.pair_words
         self.kernel_y_step = kernel_y.kernel_y_step
         self.group_step = group.group_step
+
+    @staticmethod
+    def _register(variant: str, operand: str, layout: Layout) -> View:
+        """Return the register of an operand; counts are 1 after reset, so that a run before its settings ends soon."""
+        counts = {name: 1 for name in COUNTS.get(("conv", variant), ()) if name in dict(layout)}
+        return Signal(layout, name=f"{variant}_{operand}", init=counts, reset_less=not counts)
 
     def keep(self, m: Module, command: Command, take: Value) -> Value:
         """Register the operands of ``command`` if it is a set variant and ``take`` is high; return whether it is."""

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = [
-    "DATA_BYTES", "INCR", "NORMAL_BUFFERABLE", "axi4_read_signature", "axi4_signature", "axi4_write_signature",
-    "check_data_bytes", "drive_address",
+    "DATA_BYTES", "INCR", "NORMAL_BUFFERABLE", "OKAY", "SLVERR", "axi4_lite_signature", "axi4_read_signature",
+    "axi4_signature", "axi4_write_signature", "check_data_bytes", "drive_address",
 ]
 
 DATA_BYTES = (4, 8, 16)
@@ -14,6 +14,9 @@ DATA_BYTES = (4, 8, 16)
 INCR = 0b01
 NORMAL_BUFFERABLE = 0b0011
 """AxCACHE: ordinary memory, which interconnects may merge and buffer, but not cache."""
+
+OKAY, SLVERR = 0b00, 0b10
+"""Responses: of success, and of a slave that refuses."""
 
 
 def axi4_read_signature(data_bytes: int) -> wiring.Signature:
@@ -55,6 +58,25 @@ def axi4_signature(data_bytes: int) -> wiring.Signature:
     return wiring.Signature({
         **dict(axi4_read_signature(data_bytes).members.items()),
         **dict(axi4_write_signature(data_bytes).members.items()),
+    })
+
+
+def axi4_lite_signature(address_bits: int) -> wiring.Signature:
+    """Return AXI4-Lite with words of 32 bits as seen by the master; members are named like the signals."""
+    address = {"addr": Out(address_bits), "prot": Out(3), "valid": Out(1), "ready": In(1)}
+    return wiring.Signature({
+        **{f"{channel}{name}": member for channel in ("aw", "ar") for name, member in address.items()},
+        "wdata":  Out(32),
+        "wstrb":  Out(4),
+        "wvalid": Out(1),
+        "wready": In(1),
+        "bresp":  In(2),
+        "bvalid": In(1),
+        "bready": Out(1),
+        "rdata":  In(32),
+        "rresp":  In(2),
+        "rvalid": In(1),
+        "rready": Out(1),
     })
 
 

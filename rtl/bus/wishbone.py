@@ -10,12 +10,9 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from tilewright.rtl.bus.axi_channels import axi4_signature
+from tilewright.rtl.bus.axi_channels import SLVERR, axi4_signature
 
-__all__ = ["OUTSTANDING", "SLVERR", "WishboneBridge", "wishbone_signature"]
-
-SLVERR = 0b10
-"""xRESP: the slave answered with an error."""
+__all__ = ["OUTSTANDING", "WishboneBridge", "wishbone_signature"]
 
 OUTSTANDING = 32
 

@@ -77,9 +77,10 @@ class LoadFront(wiring.Component):
 
     def _configuration(self) -> None:
         """Declare what the set variants hold, and what follows from it."""
-        self.chunk_bytes = Signal(16)
-        self.chunks = Signal(12)
-        self.one_chunk = Signal()
+        # Counts are 1 after reset: a command before its settings ends soon.
+        self.chunk_bytes = Signal(16, init=1)
+        self.chunks = Signal(12, init=1)
+        self.one_chunk = Signal(init=1)
         self.memory_chunk_step = Signal(32)
         self.memory_row_step = Signal(32)
         self.row_step = Signal(20)

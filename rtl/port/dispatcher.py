@@ -58,7 +58,7 @@ class Dispatcher(wiring.Component):
     One command per cycle while the queues have room; a full queue holds up everything behind it. Commands
     must be legal ones: others are taken and go nowhere. The fence is taken ``QUIET_CYCLES`` cycles after the
     last sign of life, because a command shows nowhere between its queue and its unit's ``busy``. An abort, that is a
-    fence with ``abort``, waits for nothing.
+    fence with ``abort``, waits for nothing, nor does one with ``notify``.
 
     Parameters
     ----------
@@ -81,6 +81,8 @@ class Dispatcher(wiring.Component):
         Every command is taken and forgotten.
     abort_taken : ``Out(1)``
         An abort is taken in this cycle.
+    notify_taken, fence_taken : ``Out(1)``
+        A fence with ``notify`` is taken in this cycle, or one without.
     idle : ``Out(1)``
         Queues empty and nothing busy, now and for ``QUIET_CYCLES`` cycles.
     taken : ``Out(1)``
@@ -104,6 +106,8 @@ class Dispatcher(wiring.Component):
             "hold": In(1),
             "dead": In(1),
             "abort_taken": Out(1),
+            "notify_taken": Out(1),
+            "fence_taken": Out(1),
             "idle": Out(1),
             "taken": Out(1),
             "zero_count": Out(1),
@@ -114,10 +118,11 @@ class Dispatcher(wiring.Component):
         m = Module()
         command = self.commands.payload
         free, waiting = [], []
-        drops, fence, aborts = Signal(), Signal(), Signal()
+        drops, fence, aborts, notifies = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             fence.eq(is_command(command, "sta", "fence")),
             aborts.eq(fence & views(command, "sta", "fence")[0].abort),
+            notifies.eq(fence & views(command, "sta", "fence")[0].notify & ~aborts),
             drops.eq(self.dead | (self.drop & ~is_command(command, "sta", "status", "fence"))),
         ]
         for unit in QUEUED_UNITS:
@@ -135,9 +140,12 @@ class Dispatcher(wiring.Component):
         quiet = Signal(range(self.QUIET_CYCLES + 1))
         m.d.comb += [
             self.idle.eq(quiet == self.QUIET_CYCLES),
-            self.commands.ready.eq(drops | (~self.hold & Cat(free).all() & (~fence | aborts | self.idle))),
+            self.commands.ready.eq(drops | (~self.hold & Cat(free).all() & (~fence | aborts | notifies
+                                                                               | self.idle))),
             self.abort_taken.eq(self.commands.valid & aborts & ~drops & ~self.hold),
             self.taken.eq(self.commands.valid & self.commands.ready),
+            self.notify_taken.eq(self.taken & notifies),
+            self.fence_taken.eq(self.taken & fence & ~notifies),
         ]
         m.d.sync += [
             self.zero_count.eq(self.taken & ~drops & counts_zero(command, self.machine)),

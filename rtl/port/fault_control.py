@@ -112,8 +112,9 @@ class FaultControl(wiring.Component):
         if self.watchdog_cycles:
             still = Signal(range(self.watchdog_cycles + 1))
             m.d.comb += expired.eq(still[-1])
-            with m.If(self.moves | self.clear | expired | ~(self.waits | self.hold)):
+            # Not from zero again where the host leaves for an interrupt: it would never end under a fast timer.
+            with m.If(self.moves | self.clear | expired):
                 m.d.sync += still.eq(0)
-            with m.Else():
+            with m.Elif(self.waits | self.hold):
                 m.d.sync += still.eq(still + 1)
         return expired

@@ -32,6 +32,8 @@ STATES = {
 }
 """Counters of the array's states; idle cycles are told apart by who else was busy."""
 
+_CYCLES = next(index for index, counter in enumerate(COUNTERS) if counter.name == "cycles")
+
 BUSY = {"load_busy": "load", "store_busy": "store", "post_busy": "post"}
 
 EVENTS = tuple(counter.name for counter in COUNTERS
@@ -147,13 +149,17 @@ class Counters(wiring.Component):
         m.d.sync += [sums.valid.eq(walking), sums.payload.index.eq(cycle), addend.eq(_at(copies, cycle))]
         with m.If(self.walk.begins):
             m.d.sync += clears.eq(0)
+        total = Signal(len(sums.payload.count) + 1)
         m.d.comb += [
             read.addr.eq(sums.payload.index),
-            sums.payload.count.eq(Mux(clears, 0, read.data) + addend),
+            total.eq(Mux(clears, 0, read.data) + addend),
+            sums.payload.count.eq(total),
             write.addr.eq(sums.payload.index),
             write.data.eq(sums.payload.count),
             write.en.eq(sums.valid),
         ]
+        with m.If(sums.valid & (sums.payload.index == _CYCLES)):
+            m.d.sync += self.walk.cycles_high.eq(self.walk.cycles_high + total[-1])
 
     def _steps(self, m: Module) -> dict[str, ValueLike]:
         """Return the step of every counter in this cycle, in the order of the table, divided by its unit."""

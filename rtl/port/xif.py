@@ -133,7 +133,8 @@ class XifAdapter(wiring.Component):
             offered.rs1.eq(self.issue_rs1),
             offered.rs2.eq(self.issue_rs2),
             fence.eq(is_command(offered, "sta", "fence")),
-            waits_for_all.eq(fence & ~views(offered, "sta", "fence")[0].abort),
+            waits_for_all.eq(fence & ~views(offered, "sta", "fence")[0].abort
+                             & ~views(offered, "sta", "fence")[0].notify),
             self.writeback.eq(self.accept & (instr[7:12] != 0)),
             self.waits.eq(self.issue_valid & ~self.issue_ready),
             self.accept.eq((instr[0:7] == CUSTOM_0) & ((instr[7:12] == 0) | fence)

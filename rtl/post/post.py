@@ -16,6 +16,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 from amaranth.utils import exact_log2
 
+from tilewright.isa.counts import COUNTS
 from tilewright.isa.extension import stage_of
 from tilewright.isa.lacking import lacks
 from tilewright.isa.machine import Machine
@@ -228,7 +229,9 @@ class PostUnit(Component):
         head = self.commands.payload
         drained = in_flight == 0
         clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
-        output, pool = Signal(OutputSteps), Signal(PoolingWindow)
+        # Counts are 1 after reset: a command before its settings ends soon.
+        output = Signal(OutputSteps, init={"width": 1})
+        pool = Signal(PoolingWindow, init=dict.fromkeys(COUNTS["pool", "window"], 1))
         m.d.comb += [walker.output.eq(output), walker.pool.eq(pool), windows.output.eq(output)]
         if residual is not None:
             m.d.comb += residual_settings(residual, scale, {name: offset[name] for name in offset.shape().members})

@@ -1,9 +1,13 @@
 // The host core, an unmodified CV32E40X, with its unused inputs tied off and what a simulator wants to see brought out.
 //
+// Without INTERRUPTS it looks at neither irq nor debug_req. A debug request halts it at DEBUG_HALT.
+//
 // X_EXT = 1 offers custom instructions on CV-X-IF, of which a coprocessor needs these signals: it accepts, and its
 // fence writes the fault code back. With X_EXT = 0, the scalar baseline, the core looks at none of their inputs.
 module host_core import cv32e40x_pkg::*; #(
-  parameter bit X_EXT = 1'b0
+  parameter bit          X_EXT      = 1'b0,
+  parameter bit          INTERRUPTS = 1'b0,
+  parameter logic [31:0] DEBUG_HALT = 32'h1a11_0800
 ) (
   input  logic        clk,
   input  logic        rst_n,
@@ -25,6 +29,11 @@ module host_core import cv32e40x_pkg::*; #(
   output logic [31:0] data_wdata,
   input  logic        data_rvalid,
   input  logic [31:0] data_rdata,
+
+  // Interrupts as in mip, and debug
+  input  logic [31:0] irq,
+  input  logic        debug_req,
+  output logic        asleep,       // its clock may stop
 
   // Observation
   output logic        retired,      // an instruction retires in this cycle
@@ -91,7 +100,8 @@ module host_core import cv32e40x_pkg::*; #(
     .DBG_NUM_TRIGGERS(0)
   ) core (
     .clk_i(clk), .rst_ni(rst_n), .scan_cg_en_i(1'b0),
-    .boot_addr_i(32'h80), .mtvec_addr_i(32'h0), .dm_exception_addr_i(32'h0), .dm_halt_addr_i(32'h0),
+    .boot_addr_i(32'h80), .mtvec_addr_i(32'h0), 
+    .dm_exception_addr_i(DEBUG_HALT + 32'h8), .dm_halt_addr_i(DEBUG_HALT),
     .mhartid_i(32'h0), .mimpid_patch_i(4'h0),
     .instr_req_o(instr_req), .instr_gnt_i(instr_gnt), .instr_addr_o(instr_addr),
     .instr_memtype_o(), .instr_prot_o(), .instr_dbg_o(),
@@ -102,11 +112,11 @@ module host_core import cv32e40x_pkg::*; #(
     .mcycle_o(),
     .xif_compressed_if(xif), .xif_issue_if(xif), .xif_commit_if(xif),
     .xif_mem_if(xif), .xif_mem_result_if(xif), .xif_result_if(xif),
-    .irq_i(32'h0), .wu_wfe_i(1'b0),
+    .irq_i(INTERRUPTS ? irq : 32'h0), .wu_wfe_i(1'b0),
     .clic_irq_i(1'b0), .clic_irq_id_i('0), .clic_irq_level_i('0), .clic_irq_priv_i('0), .clic_irq_shv_i(1'b0),
     .fencei_flush_req_o(), .fencei_flush_ack_i(1'b1),
-    .debug_req_i(1'b0), .debug_havereset_o(), .debug_running_o(), .debug_halted_o(),
-    .fetch_enable_i(1'b1), .core_sleep_o()
+    .debug_req_i(INTERRUPTS && debug_req), .debug_havereset_o(), .debug_running_o(), .debug_halted_o(),
+    .fetch_enable_i(1'b1), .core_sleep_o(asleep)
   );
 
   // Not ctrl_fsm.mhpmevent: a structure that is looked into from outside is not taken apart (cv32e40x.vlt).

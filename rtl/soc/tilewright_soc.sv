@@ -1,6 +1,7 @@
 // The system: host core and coprocessor on CV-X-IF; all memories are outside.
 module tilewright_soc #(
-  parameter int BUS_BYTES = 8
+  parameter int BUS_BYTES  = 8,
+  parameter bit INTERRUPTS = 1'b1    // whether the core looks at interrupts and debug requests
 ) (
   input  logic        clk,
   input  logic        rst_n,
@@ -64,6 +65,11 @@ module tilewright_soc #(
   input  logic [3:0]       window_readable,
   input  logic [3:0]       window_writable,
 
+  // Levels, each high until software has dealt with its cause
+  input  logic        irq_timer,
+  input  logic        irq_external,
+  input  logic        debug_req,
+
   // Stops the coprocessor alone, as a fault does; tie it low where nobody needs it
   input  logic        stop_request,
 
@@ -73,6 +79,7 @@ module tilewright_soc #(
 
   // Observation
   output logic        retired,
+  output logic        asleep,
   output logic [31:0] pc,
   output logic        idle,
   output logic        progress,
@@ -86,7 +93,11 @@ module tilewright_soc #(
   logic [3:0]  issue_id, commit_id, result_id;
   logic [1:0]  issue_rs_valid;
 
-  host_core #(.X_EXT(1'b1)) host (.*);
+  // The coprocessor's interrupt is the first of the platform's own, bit 16 of mip.
+  logic        coprocessor_irq;
+  wire  [31:0] irq = 32'(coprocessor_irq) << 16 | 32'(irq_external) << 11 | 32'(irq_timer) << 7;
+
+  host_core #(.X_EXT(1'b1), .INTERRUPTS(INTERRUPTS)) host (.*);
 
   // The coprocessor's reset is synchronous. As a register it also spares the simulator looking through all logic
   // behind it whenever any input of this module moves.
@@ -102,7 +113,7 @@ module tilewright_soc #(
     .commit_valid(commit_valid), .commit_id(commit_id), .commit_kill(commit_kill),
     .result_valid(result_valid), .result_ready(result_ready), .result_id(result_id),
     .writeback(writeback), .result_rd(result_rd), .result_we(result_we), .result_data(result_data),
-    .stop_request(stop_request),
+    .stop_request(stop_request), .irq(coprocessor_irq),
     .windows__0({window_writable[0], window_readable[0], window_limit[0], window_base[0]}),
     .windows__1({window_writable[1], window_readable[1], window_limit[1], window_base[1]}),
     .windows__2({window_writable[2], window_readable[2], window_limit[2], window_base[2]}),

@@ -8,7 +8,14 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
+from tilewright.isa.counters import (
+    COUNTERS,
+    CYCLES_HIGH_WORD,
+    FAULT_ADDRESS_WORD,
+    FAULT_WORD,
+    FAULTS,
+    RECORD_WORDS,
+)
 from tilewright.rtl.stream.counter_walk import walk_signature
 
 __all__ = ["StatusRecord"]
@@ -68,10 +75,13 @@ class StatusRecord(wiring.Component):
         m = Module()
         counters, count = self.counters, self.counters.sums.payload
         recording, there, word = Signal(), Signal(), Signal(range(self.words))
+        cycles_high = Signal.like(counters.cycles_high)
         with m.If(self.start):
             m.d.sync += [counters.request.eq(1), self.busy.eq(1)]
         with m.If(counters.sums.valid & (count.index == len(COUNTERS) - 1)):
             m.d.sync += recording.eq(0)
+            with m.If(recording):
+                m.d.sync += cycles_high.eq(counters.cycles_high)
         # The last sum of the walk before may come in the cycle in which ours begins.
         with m.If(counters.request & counters.begins):
             m.d.sync += [counters.request.eq(0), recording.eq(1)]
@@ -85,16 +95,16 @@ class StatusRecord(wiring.Component):
             # It may catch up with the walk but never overtakes it.
             there.eq(~recording | (counters.sums.valid & (word != count.index[bits:]))),
             self.o.valid.eq(self.busy & ~counters.request & there),
-            self.o.payload.eq(Cat(self._keep(m, recording & counters.sums.valid, word))),
+            self.o.payload.eq(Cat(self._keep(m, recording & counters.sums.valid, word, cycles_high))),
         ]
         return m
 
-    def _keep(self, m: Module, keeps: Value, word: Value) -> Iterator[Value]:
+    def _keep(self, m: Module, keeps: Value, word: Value, cycles_high: Value) -> Iterator[Value]:
         """Keep the counts in the banks; return each bank's part of ``word``: a count, or what follows them."""
         each = len(self.banks)
         bits = exact_log2(each)
         count = self.counters.sums.payload
-        tail = {FAULT_WORD: self.fault, FAULT_ADDRESS_WORD: self.fault_address}
+        tail = {CYCLES_HIGH_WORD: cycles_high, FAULT_WORD: self.fault, FAULT_ADDRESS_WORD: self.fault_address}
         for place, bank in enumerate(self.banks):
             m.submodules[f"bank_{place}"] = bank
             read, write = bank.read_port(domain="comb"), bank.write_port()

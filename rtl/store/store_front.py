@@ -77,9 +77,9 @@ class StoreFront(wiring.Component):
             "record_address": Out(32),
             "busy": Out(1),
         })
-        # Configuration.
-        self.chunk_bytes = Signal(16)
-        self.chunks, self.one_chunk = Signal(12), Signal()
+        # Configuration; counts are 1 after reset, so that a command before its settings ends soon.
+        self.chunk_bytes = Signal(16, init=1)
+        self.chunks, self.one_chunk = Signal(12, init=1), Signal(init=1)
         self.chunk_step, self.row_step = Signal(20), Signal(20)
         self.target_chunk_step, self.target_row_step = Signal(32), Signal(32)
         # The command under way, and where it stands.

@@ -21,9 +21,12 @@ def walk_signature() -> Signature:
     sums : ``In(flow)``
         From the second cycle after ``begins`` on, the walk's counts: ``index`` in the table, from 0 on, a counter per
         cycle, and its ``count``.
+    cycles_high : ``In(32)``
+        Upper half of ``cycles``: that of a walk from its second count until the second count of the next.
     """
     return Signature({
         "request": Out(1),
         "begins": In(1),
+        "cycles_high": In(32),
         "sums": In(flow(StructLayout({"index": range(len(COUNTERS)), "count": 32}))),
     })

@@ -58,7 +58,9 @@ def draw(rng):
     if kind < 0.25:
         return Instruction(rng.choice(NOT_OURS), rs1, rs2, ours=False)
     if kind < 0.28:
-        return Instruction(FENCE | rng.choice((0, 10)) << 7, rs1 & ~1, rs2, ours=True)
+        return Instruction(FENCE | rng.choice((0, 10)) << 7, rs1 & ~3, rs2, ours=True)
+    if kind < 0.29:
+        return Instruction(FENCE, 2, 0, ours=True)   # notify, which waits for nothing
     if kind < 0.30:
         return Instruction(FENCE, 1, 0, ours=True)   # an abort
     instruction, variant = rng.choice(VARIANTS)
@@ -188,7 +190,7 @@ async def commands_are_those_committed_and_no_result_waits(dut):
         if ready and dut.commands__valid.value:
             received.append(taken_command(dut))
             assert received == core.expected[:len(received)]
-            if received[-1][:3] == fence and not received[-1][3] & 1:
+            if received[-1][:3] == fence and not received[-1][3] & 3:
                 assert working == 0, "a fence left while the coprocessor was at work"
             else:
                 working = rng.randrange(1, 12)

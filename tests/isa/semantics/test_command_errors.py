@@ -51,7 +51,7 @@ OUTPUT_SET = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP))
     ([*set_conv(CONV), ("conv.run", {"tiles_y": 1, "groups": 1, "hold": 1})],
      r"4 tiles, .*not 1 and 5$"),
     ([*set_conv(CONV | {"tiles_x": 4}), ("conv.run", {"tiles_y": 1, "groups": 1, "accumulate": 1})],
-     r"sums held by an earlier"),
+     r"sums of its own tiles"),
     ([*set_conv(CONV | {"runs": 0}), ("conv.run", {"tiles_y": 1, "groups": 1})],
      r"runs of conv .*not 0$"),
     ([*OUTPUT_SET, ("act.run", {"rows": 1, "channels": 1})], r"sums that a mac command"),

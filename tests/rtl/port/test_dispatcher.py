@@ -135,6 +135,29 @@ def test_fence_waits_for_queues_and_busy():
     simulate(dut, check)
 
 
+@pytest.mark.parametrize("drop", [0, 1])
+def test_a_fence_that_notifies_waits_for_nothing(drop):
+    dut = Dispatcher(NANO)
+
+    async def check(ctx):
+        ctx.set(dut.drop, drop)
+        ctx.set(dut.busy, 1)
+        await ctx.tick().repeat(10)
+        ctx.set(dut.commands.payload, hardware(make("sta", "fence", notify=1)))
+        ctx.set(dut.commands.valid, 1)
+        assert ctx.get(dut.commands.ready)
+        assert (ctx.get(dut.notify_taken), ctx.get(dut.fence_taken)) == (1, 0)
+        ctx.set(dut.commands.payload, FENCE)
+        await ctx.tick().repeat(10)
+        assert not ctx.get(dut.commands.ready)
+        ctx.set(dut.busy, 0)
+        while not ctx.get(dut.commands.ready):
+            await ctx.tick()
+        assert (ctx.get(dut.notify_taken), ctx.get(dut.fence_taken)) == (0, 1)
+
+    simulate(dut, check)
+
+
 def test_after_a_fault_only_status_commands_and_fences_are_not_dropped():
     dut = Dispatcher(NANO)
 

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import Component, Out, connect, flipped
 from amaranth.sim import Simulator
 
 from tests.support.streams import simulate
-from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
+from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.isa.machine import PRESETS
 from tilewright.rtl.array.sequencer import MacState
 from tilewright.rtl.port.performance_counters import BUSY, EVENTS, INTERVAL, STATES, Counters, event_steps
@@ -128,7 +128,8 @@ class Driver:
             # Cycle n, from 1 on, is in the counts from the next on: the walk begins after cycle ``cycles``.
             assert 1 <= cycles - start <= 1 + len(COUNTERS)
             assert shown == {name: (count + offsets[name]) % MOST for name, count in self.history[cycles - 1].items()}
-            rest = dict.fromkeys(range(len(NAMES), RECORD_WORDS), 0) | {FAULT_WORD: FAULT,
+            high = (cycles + offsets["cycles"]) // MOST - offsets["cycles"] // MOST
+            rest = dict.fromkeys(range(len(NAMES), RECORD_WORDS), 0) | {CYCLES_HIGH_WORD: high, FAULT_WORD: FAULT,
                                                                         FAULT_ADDRESS_WORD: FAULT_ADDRESS}
             assert dict(enumerate(words[len(NAMES):], len(NAMES))) == rest
 
@@ -216,6 +217,7 @@ def test_counts_wrap(machine):
         await driver.finish()
         driver.check(offsets)
         assert all(words[index] < MOST // 2 for words in driver.records[-1:] for index in range(len(NAMES)))
+        assert [words[CYCLES_HIGH_WORD] for words in driver.records[-2:]] == [1, 1]
 
     run(machine, 3, body)
 

@@ -1,0 +1,18 @@
+"""The coprocessor behind its command registers: the module for a core without CV-X-IF, or any bus master."""
+
+from tilewright.isa.machine import Machine
+from tilewright.rtl.port.command_registers import CommandRegisters
+from tilewright.rtl.ported_coprocessor import PortedCoprocessor
+
+__all__ = ["AxiLiteCoprocessor"]
+
+
+class AxiLiteCoprocessor(PortedCoprocessor):
+    """A `Coprocessor` whose commands come from `CommandRegisters`; members as `PortedCoprocessor` says.
+
+    Whoever waits for a full queue or a fence has a command before the coprocessor, which its watchdog counts.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine, CommandRegisters(machine), asked={},
+                         told={name: name for name in ("idle", "fault", "fault_code", "fault_address")})

@@ -1,0 +1,61 @@
+"""The coprocessor behind one of its ports: what any of them has in common."""
+
+from collections.abc import Mapping
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, connect, flipped
+
+from tilewright.isa.machine import Machine
+from tilewright.rtl.coprocessor import Coprocessor
+
+__all__ = ["PortedCoprocessor"]
+
+
+class PortedCoprocessor(wiring.Component):
+    """A `Coprocessor` whose commands come from an adapter.
+
+    Parameters
+    ----------
+    machine : Machine
+    adapter : Component
+        Has the member ``commands``.
+    told : dict of str to str
+        Inputs of the adapter, and the coprocessor's outputs that drive them.
+    asked : dict of str to str
+        Inputs of the coprocessor, and the adapter's outputs that drive them; those that no adapter drives are 0.
+
+    Members
+    -------
+    All of both, except what is between them; an output of the coprocessor that the adapter is told is there too, unless
+    it is ``passes``.
+    """
+
+    def __init__(self, machine: Machine, adapter: wiring.Component, told: Mapping[str, str],
+                 asked: Mapping[str, str]) -> None:
+        self._adapter, self._coprocessor = adapter, Coprocessor(machine)
+        self._told, self._asked = told, asked
+        inner = {"commands", "passes", "waits"}
+        self._outside = [(part, {name: member for name, member in part.signature.members.items() if name not in hidden})
+                         for part, hidden in ((self._adapter, inner | set(told)), (self._coprocessor, inner))]
+        super().__init__({name: member for _, members in self._outside for name, member in members.items()})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.adapter = self._adapter
+        m.submodules.coprocessor = self._coprocessor
+        connect(m, self._adapter.commands, self._coprocessor.commands)
+        m.d.comb += [getattr(self._adapter, name).eq(getattr(self._coprocessor, source))
+                     for name, source in self._told.items()]
+        m.d.comb += [getattr(self._coprocessor, name).eq(getattr(self._adapter, source))
+                     for name, source in self._asked.items()]
+        for part, members in self._outside:
+            for name, member in members.items():
+                inner, outer = getattr(part, name), getattr(self, name)
+                if member.is_signature:
+                    connect(m, inner, flipped(outer))
+                elif member.dimensions:
+                    m.d.comb += [i.eq(o) for i, o in zip(inner, outer, strict=True)]
+                else:
+                    m.d.comb += inner.eq(outer) if member.flow is In else outer.eq(inner)
+        return m
