@@ -4,20 +4,21 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import SimulationError
-from tilewright.isa.core_names import HOST_CORE, CoreName
+from tilewright.isa.core_names import HOST_CORE, CoreName, HostName
+from tilewright.isa.dram.dram import DramTiming
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
-from tilewright.sim.run_result import RunResult, StopReason
+from tilewright.sim.run_result import Events, RunResult, StopReason
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
-__all__ = ["Progress", "Provoked", "Simulation", "run_bare", "run_rtl"]
+__all__ = ["Disturbance", "Progress", "Provoked", "Simulation", "run_bare", "run_rtl"]
 
 _MAIN_BYTES = 1 << 30
 """Default size of main memory; pages nobody writes cost nothing."""
@@ -31,16 +32,56 @@ _UNITS = ("load", "mac", "post", "store")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provoked:
-    """Faults that the simulator provokes: SLVERR for a burst, by number from 1 on, and ``stop_request`` in a cycle."""
+    """Mishaps that the simulator provokes.
+
+    Attributes
+    ----------
+    fail_read, fail_write
+        The burst that is answered with an error, by number from 1 on; 0: none.
+    fail_response
+        That error: 2 (SLVERR) or 3 (DECERR).
+    stop_at
+        Cycle of a ``stop_request``.
+    reset_at
+        Cycle before which the system is reset: core, coprocessor and bus. Memory keeps its contents.
+    """
 
     fail_read: int = 0
     fail_write: int = 0
+    fail_response: int = 2
     stop_at: int | None = None
+    reset_at: int | None = None
 
     def options(self) -> list[str]:
         """Return the simulator's options."""
-        found = ["--fail-read", str(self.fail_read), "--fail-write", str(self.fail_write)]
-        return found if self.stop_at is None else [*found, "--stop-at", str(self.stop_at)]
+        cycles = {"--stop-at": self.stop_at, "--reset-at": self.reset_at}
+        return ["--fail-read", str(self.fail_read), "--fail-write", str(self.fail_write),
+                "--fail-response", str(self.fail_response),
+                *(each for name, cycle in cycles.items() if cycle is not None for each in (name, str(cycle)))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """Random events from outside, and random contents of what nobody has set; the same for the same numbers.
+
+    Attributes
+    ----------
+    event_cycles
+        Mean time between external interrupts, and between debug requests; 0 for none. The program clears the former.
+    event_seed
+        Of their times, and of the random numbers that programs read (sim/verilator/harness/memory.h).
+    random_state
+        Seed of the noise that registers and memories of core and coprocessor begin with; 0 for zeros.
+    """
+
+    event_cycles: int = 0
+    event_seed: int = 0
+    random_state: int = 0
+
+    def options(self) -> list[str]:
+        """Return the simulator's options."""
+        return ["--event-cycles", str(self.event_cycles), "--event-seed", str(self.event_seed),
+                "--random-state", str(self.random_state)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +108,10 @@ class Simulation:
         See `Progress`.
     provoked
         Faults to provoke in the coprocessor.
+    disturbance
+        Interrupts, debug halts and noise.
+    checked
+        Stop at assertions (`build_simulator`), which takes a build of its own, as noise does.
     """
 
     images: Iterable[tuple[int, bytes | Path]] = ()
@@ -78,6 +123,8 @@ class Simulation:
     wave_cycles: Sequence[range] = ()
     progress: Progress | None = None
     provoked: Provoked | None = None
+    disturbance: Disturbance = Disturbance()
+    checked: bool = False
 
 
 _DEFAULT = Simulation()
@@ -91,17 +138,22 @@ def run_rtl(
     windows: Sequence[AddressWindow] = (),
     timing: MemoryTiming | None = None,
     count_toggles: bool = False,
+    host: HostName = HOST_CORE,
 ) -> RunResult:
-    """Run an ELF on the host core with the coprocessor of ``machine``.
+    """Run an ELF on a host core with the coprocessor of ``machine``.
 
     Parameters
     ----------
+    elf_path
+        Compiled for the port that ``host`` drives.
     windows
         What the coprocessor may reach; at most four.
     timing
         Of main memory; ``MemoryTiming.default(machine)`` if None.
     count_toggles
         Count how many register bits change in each block, which takes a build of its own.
+    host
+        The core beside the coprocessor; each takes a build of its own.
 
     Raises
     ------
@@ -112,12 +164,17 @@ def run_rtl(
     """
     timing = timing or MemoryTiming.default(machine)
     options = ["--latency-cycles", str(timing.latency_cycles), "--bytes-per-cycle", str(timing.bytes_per_cycle)]
+    if isinstance(timing, DramTiming):
+        options += ["--dram", *map(str, astuple(timing.dram.numbers()))]
+    if timing.stall_percent:
+        options += ["--stalls", str(timing.stall_percent), str(timing.seed)]
     for window in windows:
         options += ["--window", *(str(int(value)) for value in
                                   (window.base, window.limit, window.readable, window.writable))]
     if simulation.provoked is not None:
         options += simulation.provoked.options()
-    simulator = build_simulator(machine, tracing=simulation.wave is not None, activity=count_toggles)
+    simulator = build_simulator(machine, tracing=simulation.wave is not None, activity=count_toggles,
+                                checked=simulation.checked, core=host)
     return _run(simulator, elf_path, options, simulation)
 
 
@@ -144,7 +201,7 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
         folder = Path(name)
         command = [str(simulator), "--elf", str(elf_path), "--result", str(folder / "result.json"), *options,
                    "--no-progress-cycles", str(simulation.no_progress_cycles),
-                   "--main-bytes", str(simulation.main_bytes)]
+                   "--main-bytes", str(simulation.main_bytes), *simulation.disturbance.options()]
         if simulation.max_cycles is not None:
             command += ["--max-cycles", str(simulation.max_cycles)]
         if simulation.wave is not None:
@@ -182,9 +239,11 @@ def _execute(command: list[str], output: Path, progress: Progress | None) -> str
         except BaseException:
             process.kill()  # whoever stops waiting, by Ctrl-C or from ``progress``, stops the simulator
             raise
+    printed_text = output.read_bytes().decode(errors="replace")
     if process.returncode != 0:
+        complaints += [line for line in printed_text.splitlines() if "%Error" in line]
         raise SimulationError(f"Simulator refused to run: {' '.join(complaints) or f'status {process.returncode}'}")
-    return output.read_bytes().decode(errors="replace")
+    return printed_text
 
 
 def _result(shown: dict[str, Any], dumps: tuple[bytes, ...], output: str) -> RunResult:
@@ -209,6 +268,8 @@ def _result(shown: dict[str, Any], dumps: tuple[bytes, ...], output: str) -> Run
         activity=_activity(shown["status"]) if "status" in shown else "",
         toggles=tuple(dict(zip(ENERGY_BLOCKS, row, strict=True)) for row in shown["toggles"]),
         output=output,
+        events=Events(**{name: shown.get(name, 0) for name in ("timers", "externals", "debugs")}),
+        sleeps=tuple((first, end) for first, end in shown.get("sleeps", ())),
         wall_seconds=shown["wall_seconds"],
     )
 

@@ -9,7 +9,7 @@ from tilewright.isa.memory import Fault
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 
-__all__ = ["RunResult", "StopReason"]
+__all__ = ["Events", "RunResult", "StopReason"]
 
 
 class StopReason(StrEnum):
@@ -21,6 +21,15 @@ class StopReason(StrEnum):
     BUS_ERROR = "bus error"
     NO_PROGRESS = "no progress"
     CYCLE_LIMIT = "cycle limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What has happened to the core: settings of its timer, external interrupts, debug halts."""
+
+    timers: int = 0
+    externals: int = 0
+    debugs: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,11 @@ class RunResult:
     toggles : tuple of dict of str to int
         Register bits of each of `sim.verilog.energy_blocks.ENERGY_BLOCKS` that have changed since reset: at each status
         record in turn, and at the end; empty unless they were counted.
+    events : Events
+        Counted by the RTL engine only.
+    sleeps : tuple of (first, end)
+        Cycles in which the core slept, its clock not needed, from the first to the one behind the last; shown by the
+        RTL engine only.
     output : str
         What the program printed.
     wall_seconds : float
@@ -87,6 +101,8 @@ class RunResult:
     bursts: tuple[int, int] = (0, 0)
     activity: str = ""
     toggles: tuple[Mapping[str, int], ...] = ()
+    events: Events = Events()
+    sleeps: tuple[tuple[int, int], ...] = ()
     output: str = ""
 
     @property

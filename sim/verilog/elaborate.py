@@ -10,6 +10,7 @@ from amaranth.back import rtlil
 from amaranth.lib.wiring import Component
 
 from tilewright.errors import ToolError
+from tilewright.isa.command_port import PortName
 from tilewright.isa.extension import BufferUnit, ExtendedMachine, StageVector, stage_of, unit_of
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.toggle_probes import with_probes
@@ -18,7 +19,7 @@ from tilewright.tools.toolchain import cache_folder, yosys_executable
 
 __all__ = [
     "ElaborationError", "coprocessor_rtlil", "coprocessor_verilog", "extension_rtlil", "stage_outputs",
-    "unit_results", "verilog", "verilog_of", "wishbone_rtlil",
+    "unit_results", "verilog", "verilog_of", "wishbone_rtlil", "without_initial_values",
 ]
 
 # What amaranth.back.verilog runs; called here directly so that its input can be the key of a cache.
@@ -35,6 +36,8 @@ write_verilog -norename
 # in an initial block: elsewhere such a line is an assignment to one bit of a signal.
 _INITIAL = re.compile(r"^  initial begin\n(?:    .*\n)*?  end\n", re.MULTILINE)
 _ZERO_WORD = re.compile(r"^\s+\S+ ?\[\d+\] = \d+'[hd]0+;\n", re.MULTILINE)
+
+_REGISTER_VALUE = re.compile(r"^(  reg [^=;\n]+?) = \d+'[hd][0-9a-f]+;$", re.MULTILINE)
 
 
 class ElaborationError(ToolError):
@@ -75,18 +78,25 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     return text
 
 
-def coprocessor_rtlil(machine: Machine) -> str:
-    """Return the coprocessor of ``machine`` behind its CV-X-IF adapter as RTLIL, top module ``coprocessor``."""
+def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif") -> str:
+    """Return the coprocessor of ``machine`` behind a port for commands as RTLIL, top module ``coprocessor``."""
     # Here, because the benches of single units must not need all the others.
+    from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-    return rtlil.convert(XifCoprocessor(machine), name="coprocessor", emit_src=False)
+    design = AxiLiteCoprocessor(machine) if port == "axi4lite" else XifCoprocessor(machine)
+    return rtlil.convert(design, name="coprocessor", emit_src=False)
 
 
-def coprocessor_verilog(machine: Machine, *, probes: bool = False) -> str:
+def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False) -> str:
     """Return the same as Verilog (see `verilog_of`); ``probes`` adds those of sim/verilog/toggle_probes.py."""
-    design = coprocessor_rtlil(machine)
+    design = coprocessor_rtlil(machine, port)
     return verilog_of(with_probes(design) if probes else design, "coprocessor")
+
+
+def without_initial_values(text: str) -> str:
+    """Return Verilog of `verilog_of` in which no register has a value before reset, as in silicon."""
+    return _REGISTER_VALUE.sub(r"\1;", text)
 
 
 def extension_rtlil(machine: ExtendedMachine) -> str:

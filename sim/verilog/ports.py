@@ -30,8 +30,8 @@ write_verilog -norename -noattr
 
 WAIVERS = {
     "DECLFILENAME": "one file holds the modules of the whole hierarchy",
-    "WIDTHEXPAND": "operands are as wide as their values; the context extends them (IEEE 1364-2005, 5.4)",
-    "WIDTHTRUNC": "selections by shifting take the lower bits; a reduction's operand may be a vector",
+    "WIDTH": "operands are as wide as their values, and the context extends them (IEEE 1364-2005, 5.4); selections by"
+             " shifting take the lower bits; a reduction's operand may be a vector",
     "UNUSEDSIGNAL": "instructions, structures and counters have fields that not every module reads",
     "CASEOVERLAP": "cases with don't-cares are in order of priority",
     "UNOPTFLAT": "a vector whose upper bits follow from its lower ones is no loop",

@@ -57,7 +57,7 @@ def test_both_engines_hand_out_what_onnx_runtime_does(model, artefact):
     for engine in ("fast", "rtl"):
         session = InferenceSession(artefact.folder, engine=engine)
         assert [(each.name, each.type, each.shape) for each in session.get_outputs()] == [
-            ("y", "tensor(float)", (1, 6, 5, 8)), ("cq", "tensor(int8)", (1, 8, 6, 5))]
+            ("y", "tensor(float)", [1, 6, 5, 8]), ("cq", "tensor(int8)", [1, 8, 6, 5])]
         y, cq = session.run(["y", "cq"], {"x": x})
         np.testing.assert_array_equal(cq, expected["cq"], strict=True)
         np.testing.assert_allclose(y, expected["y"], rtol=0, atol=1e-6)

@@ -1,10 +1,14 @@
-"""Faults as software sees them in RTL, without a pin: a fence returns the code, a record has more, an abort ends it."""
+"""Faults as software on each host sees them in RTL, without a pin.
+
+A fence returns the code, a record has more, an abort ends it.
+"""
 
 import struct
 
 import pytest
 
 from tests.support.firmware import compile_program
+from tilewright.isa.core_names import HOSTS
 from tilewright.isa.counters import FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import preset
@@ -18,6 +22,7 @@ ABSENT = 0xC000_0000
 WINDOWS = (AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000, Permission.READ_WRITE),
            AddressWindow(ABSENT, ABSENT + 0x10000, Permission.READ_WRITE))
 READ_ONLY = (AddressWindow(MAIN_BASE, MAIN_BASE + 0x10000),)
+STORE_ACCESS_FAULT = 7
 RES_FREE = [semaphore.name for semaphore in SEMAPHORES].index("res_free")
 
 PRELUDE = """
@@ -78,16 +83,22 @@ CAUSES = {
 IMAGES = [(MAIN_BASE, bytes(range(64))), (MAIN_BASE + 0x800, struct.pack("<iI", 0, 1 << 23 | 23 << 24) * 2)]
 
 
+@pytest.fixture(params=HOSTS)
+def host(request):
+    """Return the core beside the coprocessor."""
+    return request.param
+
+
 @pytest.fixture
-def program(tmp_path):
-    """Return a function from the body of ``main`` to an ELF."""
+def program(tmp_path, host):
+    """Return a function from the body of ``main`` to an ELF for ``host``."""
     def build(body):
-        return compile_program(f"{PRELUDE}\nint main(void) {{ {body} }}\n", tmp_path)
+        return compile_program(f"{PRELUDE}\nint main(void) {{ {body} }}\n", tmp_path, host)
     return build
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_fence_returns_the_code_and_the_record_tells_it(program, cause):
+def test_fence_returns_the_code_and_the_record_tells_it(program, host, cause):
     provoke, code, address = CAUSES[cause]
     elf = program(f"""
         {provoke}
@@ -97,7 +108,7 @@ def test_fence_returns_the_code_and_the_record_tells_it(program, cause):
         if (tw_sta_fence() != fault) return 99;
         return fault;
     """)
-    result = run_rtl(NANO, elf, Simulation(dumps=[(RECORD, 4 * RECORD_WORDS)]), windows=WINDOWS)
+    result = run_rtl(NANO, elf, Simulation(dumps=[(RECORD, 4 * RECORD_WORDS)]), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("fault", code)
     words = struct.unpack(f"<{RECORD_WORDS}I", result.dumps[0])
     assert (words[FAULT_WORD], words[FAULT_ADDRESS_WORD]) == (code, address)
@@ -105,7 +116,7 @@ def test_fence_returns_the_code_and_the_record_tells_it(program, cause):
 
 
 @pytest.mark.parametrize("cause", CAUSES)
-def test_after_an_abort_the_machine_works_again(program, cause):
+def test_after_an_abort_the_machine_works_again(program, host, cause):
     provoke, code, _ = CAUSES[cause]
     elf = program(f"""
         if (work()) return 50;
@@ -119,11 +130,11 @@ def test_after_an_abort_the_machine_works_again(program, cause):
         if (tw_sta_fence()) return 54;
         return right == 0 || memory[0x800] != right || memory[0x400 + {FAULT_WORD}] != 0;
     """)
-    result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS)
+    result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("exit", 0)
 
 
-def test_an_abort_of_a_machine_at_work_leaves_nothing(program):
+def test_an_abort_of_a_machine_at_work_leaves_nothing(program, host):
     elf = program("""
         if (work()) return 50;
         uint32_t right = memory[0x800];
@@ -139,20 +150,28 @@ def test_an_abort_of_a_machine_at_work_leaves_nothing(program):
         }
         return 0;
     """)
-    assert run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS).require_exit().exit_code == 0
+    assert run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host).require_exit().exit_code == 0
 
 
-def test_a_record_that_cannot_be_written_leaves_the_code(program):
+def test_a_record_that_cannot_be_written_leaves_the_code(program, host):
     elf = program(f"tw_sta_status({RECORD}u); if (tw_sta_fence() != 2) return 50; tw_sta_status({RECORD}u); "
                   f"return tw_sta_fence();")
-    result = run_rtl(NANO, elf, windows=READ_ONLY)
+    result = run_rtl(NANO, elf, windows=READ_ONLY, host=host)
     assert (result.stop_reason, result.exit_code, str(result.fault)) == (
         "fault", 2, f"write outside the windows at {RECORD:#010x}")
 
 
-def test_a_deadlock_ends_in_the_watchdogs_fault(program):
+def test_a_deadlock_ends_in_the_watchdogs_fault(program, host):
     elf = program("tw_conv_run(TW_CONV_RUN_WAIT_ACT_READY, 0, 1, 0, 0, 1, 0, 0);"
                   "if (tw_sta_fence() != 6) return 50; if (tw_sta_abort()) return 51; return work();")
-    result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS)
+    result = run_rtl(NANO, elf, Simulation(images=IMAGES), windows=WINDOWS, host=host)
     assert (result.stop_reason, result.exit_code) == ("exit", 0)
     assert result.cycles > NANO.watchdog_cycles
+
+
+@pytest.mark.parametrize("word", ["0u", "0x7000000bu | 7u << 12"])
+def test_a_word_that_is_no_instruction_is_an_access_fault_of_the_core(tmp_path, word):
+    source = f"{PRELUDE}\nint main(void) {{ TW_PORT(TW_PORT_COMMAND) = {word}; return 0; }}\n"
+    elf = compile_program(source, tmp_path, "ibex")
+    result = run_rtl(NANO, elf, windows=WINDOWS, host="ibex")
+    assert (result.stop_reason, result.trap_cause) == ("trap", STORE_ACCESS_FAULT)

@@ -19,8 +19,10 @@ SENTENCES = {
         MAIN_BASE + 32, np.zeros((1, 1, 8), np.int8), (0, 0), 8),
     "ValueError: Activity must be counted with a machine, not of a core alone":
         lambda: build_simulator(None, activity=True),
-    "ValueError: Core of a machine with a coprocessor must be 'cv32e40x', not 'cv32e40p'":
+    "ValueError: Core of a machine with a coprocessor must be one of cv32e40x, ibex, not 'cv32e40p'":
         lambda: build_simulator(preset("base"), core="cv32e40p"),
+    "ValueError: Core without a coprocessor must be one of cv32e40x, cv32e40p, not 'ibex'":
+        lambda: build_simulator(None, core="ibex"),
 }
 
 

@@ -29,26 +29,45 @@ constexpr double kSecondsBetweenReports = 0.5;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+constexpr int kAssertionsReported = 20;
+
+// Says, before the model is made, what registers without a value begin with, and that some assertions may fail before
+// the run ends.
+class Context {
+ public:
+  explicit Context(uint64_t random_state) {
+    context_.errorLimit(kAssertionsReported);
+    if (random_state == 0) return;
+    context_.randReset(2);
+    context_.randSeed(static_cast<int>(random_state));
+  }
+  VerilatedContext* get() { return &context_; }
+  VerilatedContext* operator->() { return &context_; }
+
+ private:
+  VerilatedContext context_;
+};
+
 class Simulation {
  public:
   explicit Simulation(const Options& options)
       : options_(options),
         memory_(options.main_bytes),
-        top_(&context_),
+        events_(options.event_cycles, options.event_seed),
+        context_(options.random_state),
+        top_(context_.get()),
         code_(memory_),
-        data_(memory_, options.zero_wait ? 1 : options.latency_cycles)
+        data_(memory_, events_, options.zero_wait ? 1 : options.latency_cycles)
 #if BUS_BYTES
         ,
-        axi_(memory_, options.latency_cycles, options.bytes_per_cycle, options.fail_read, options.fail_write)
+        axi_(memory_, options)
 #endif
   {
     memory_.load_elf(options.elf);
     for (const Image& image : options.images) memory_.load_image(image.address, image.path);
     open_wave();
     set_windows();
-    top_.rst_n = 0;
-    for (unsigned i = 0; i < kResetCycles; ++i) step_clock();
-    top_.rst_n = 1;
+    reset();
   }
 
   ~Simulation() {
@@ -73,6 +92,8 @@ class Simulation {
     seconds_ = seconds_since(start_);
     top_.final();
     report_progress();
+    std::fflush(stdout);
+    if (const int failed = context_->errorCount()) throw std::runtime_error("Assertions failed: " + std::to_string(failed));
   }
 
   void write_results() {
@@ -91,6 +112,15 @@ class Simulation {
                  top_.fault_address, unsigned{top_.status});
     std::fprintf(file.get(), ", \"words_read\": %" PRIu64 ", \"words_written\": %" PRIu64, axi_.words_read(),
                  axi_.words_written());
+    std::fprintf(file.get(), ", \"timers\": %" PRIu64 ", \"externals\": %" PRIu64 ", \"debugs\": %" PRIu64,
+                 events_.timers(), events_.externals(), events_.debugs());
+    std::fprintf(file.get(), ", \"sleeps\": [");
+    const char* before = "";
+    for (const auto& [first, end] : events_.sleeps()) {
+      std::fprintf(file.get(), "%s[%" PRIu64 ", %" PRIu64 "]", before, first, end);
+      before = ", ";
+    }
+    std::fprintf(file.get(), "]");
     std::fprintf(file.get(), ", \"read_bursts\": %" PRIu64 ", \"write_bursts\": %" PRIu64, axi_.read_bursts(),
                  axi_.write_bursts());
 #endif
@@ -115,16 +145,13 @@ class Simulation {
   // One cycle: the inputs, the edge that takes them and begins the cycle, a look at the outputs.
   void step() {
     bool progress = false;
-    code_.drive(top_);
-    data_.drive(top_, cycle_);
-#if BUS_BYTES
-    axi_.drive(top_, cycle_);
-    top_.stop_request = cycle_ == options_.stop_at;
-#endif
+    if (cycle_ == options_.reset_at) reset();
+    drive();
     step_clock();
     code_.sample(top_);
     data_.sample(top_, cycle_);
 #if BUS_BYTES
+    events_.sample(top_, cycle_);
     progress |= axi_.sample(top_, cycle_);
     progress |= top_.progress;
 #endif
@@ -139,6 +166,31 @@ class Simulation {
     ++cycle_;
   }
 
+  // The core, the coprocessor and the bus; memory keeps its contents.
+  void reset() {
+    code_.reset();
+    data_.reset();
+#if BUS_BYTES
+    axi_.reset();
+#endif
+    drive();
+    top_.rst_n = 0;
+    context_->assertOn(false);  // not all of them look at the reset
+    for (unsigned i = 0; i < kResetCycles; ++i) step_clock();
+    context_->assertOn(true);
+    top_.rst_n = 1;
+  }
+
+  void drive() {
+    code_.drive(top_);
+    data_.drive(top_, cycle_);
+#if BUS_BYTES
+    axi_.drive(top_, cycle_);
+    events_.drive(top_, cycle_);
+    top_.stop_request = cycle_ == options_.stop_at;
+#endif
+  }
+
   void step_clock() {
     top_.clk = 0;
     evaluate();
@@ -149,13 +201,15 @@ class Simulation {
   void evaluate() {
     top_.eval();
 #if VM_TRACE
-    if (wave_ && options_.shows(cycle_)) wave_->dump(context_.time());
-    context_.timeInc(1);
+    if (wave_ && options_.shows(cycle_)) wave_->dump(context_->time());
 #endif
+    context_->timeInc(1);
   }
 
   void set_windows() {
 #if BUS_BYTES
+    for (size_t i = 0; i < 4; ++i) top_.window_base[i] = top_.window_limit[i] = 0;
+    top_.window_readable = top_.window_writable = 0;
     for (size_t i = 0; i < options_.windows.size(); ++i) {
       const Window& window = options_.windows[i];
       top_.window_base[i] = window.base;
@@ -169,7 +223,7 @@ class Simulation {
   void open_wave() {
     if (options_.wave.empty()) return;
 #if VM_TRACE
-    context_.traceEverOn(true);
+    context_->traceEverOn(true);
     wave_ = std::make_unique<VerilatedVcdC>();
     top_.trace(wave_.get(), 99);
     wave_->open(options_.wave.c_str());
@@ -187,7 +241,8 @@ class Simulation {
 
   const Options& options_;
   Memory memory_;
-  VerilatedContext context_;
+  Events events_;
+  Context context_;
   Vtop top_;
   InstructionPort<Vtop> code_;
   DataPort<Vtop> data_;

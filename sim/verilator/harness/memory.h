@@ -14,8 +14,16 @@ constexpr uint32_t kTrapPc = 0x10000008;     // mepc; the run ends with the stor
 constexpr uint32_t kTrapCause = 0x1000000c;  // mcause
 constexpr uint32_t kMark = 0x10000010;       // a number noted with the cycle of the store
 
+constexpr uint32_t kTimerCompare = 0x10000020;   // of 64 bits: the timer's interrupt is high from this cycle on
+constexpr uint32_t kExternalClear = 0x10000028;  // a store lowers the external interrupt
+constexpr uint32_t kDebugClear = 0x1000002c;     // a store lowers the debug request
+constexpr uint32_t kTime = 0x10000030;           // a load gets the cycle, its lower 32 bits
+constexpr uint32_t kRandom = 0x10000034;         // a load gets a random number
+
+constexpr uint32_t kDebugRom = 0x1a110800;   // where a debug request halts the core (rtl/soc/host_core.sv)
+
 constexpr bool in_main(uint32_t address) { return address >= kMainBase; }
-constexpr bool in_devices(uint32_t address) { return address >= kPutchar && address <= kMark; }
+constexpr bool in_devices(uint32_t address) { return address >= kPutchar && address <= kRandom; }
 
 // RAM and main memory. Main memory is sparse: pages exist once they are written.
 class Memory {

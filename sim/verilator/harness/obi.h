@@ -7,14 +7,19 @@
 #include <utility>
 #include <vector>
 
+#include "debug_rom.h"
+#include "events.h"
 #include "memory.h"
 
-// Code comes from RAM, always in the next cycle. What is not there answers with an error, because the core
+// Code comes from RAM or the debug ROM, always in the next cycle. What is not there answers with an error, because the core
 // fetches ahead of jumps; it becomes an exception if it is executed.
 template <class Top>
 class InstructionPort {
  public:
   explicit InstructionPort(Memory& memory) : memory_(memory) {}
+
+  // Forgets what is outstanding.
+  void reset() { valid_ = false; }
 
   void drive(Top& top) const {
     top.instr_gnt = 1;
@@ -26,7 +31,9 @@ class InstructionPort {
   void sample(const Top& top) {
     valid_ = top.instr_req;
     if (!valid_) return;
-    const uint8_t* source = memory_.find(top.instr_addr & ~3u, 4);
+    const uint32_t address = top.instr_addr & ~3u;
+    const void* source = memory_.find(address, 4);
+    if (source == nullptr) source = debug_rom_word(address);
     error_ = source == nullptr;
     if (!error_) std::memcpy(&data_, source, 4);
   }
@@ -51,11 +58,15 @@ struct Devices {
 template <class Top>
 class DataPort {
  public:
-  DataPort(Memory& memory, uint64_t main_latency) : memory_(memory), main_latency_(main_latency) {}
+  DataPort(Memory& memory, Events& events, uint64_t main_latency)
+      : memory_(memory), events_(events), main_latency_(main_latency) {}
 
   const Devices& devices() const { return devices_; }
   bool failed() const { return failed_; }
   uint32_t failed_address() const { return failed_address_; }
+
+  // Forgets what is outstanding.
+  void reset() { head_ = tail_; }
 
   void drive(Top& top, uint64_t cycle) {
     top.data_gnt = 1;
@@ -74,6 +85,8 @@ class DataPort {
       else std::memcpy(&data, word, 4);
     } else if (top.data_we && in_devices(address)) {
       write_device(address, top.data_wdata, cycle);
+    } else if (in_devices(address) && address >= kTime) {
+      data = address == kTime ? static_cast<uint32_t>(cycle) : events_.random();
     } else {
       failed_ = true;
       failed_address_ = top.data_addr;
@@ -102,10 +115,15 @@ class DataPort {
       case kTrapPc: devices_.trap_pc = value; break;
       case kTrapCause: devices_.trapped = true; devices_.trap_cause = value; break;
       case kMark: devices_.marks.emplace_back(value, cycle); break;
+      case kTimerCompare: events_.set_timer(value, 0); break;
+      case kTimerCompare + 4: events_.set_timer(value, 32); break;
+      case kExternalClear: events_.clear_external(cycle); break;
+      case kDebugClear: events_.clear_debug(cycle); break;
     }
   }
 
   Memory& memory_;
+  Events& events_;
   uint64_t main_latency_;
   Response responses_[kDepth] = {};
   unsigned head_ = 0, tail_ = 0;

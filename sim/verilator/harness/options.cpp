@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 
 namespace {
@@ -23,6 +24,14 @@ class Arguments {
     const uint64_t value = std::strtoull(word.c_str(), &end, 0);
     if (word.empty() || *end != '\0') throw std::runtime_error("Option value must be a number, not '" + word + "'");
     return value;
+  }
+
+  DramNumbers dram() {
+    uint64_t values[kDramNumbers];
+    for (uint64_t& value : values) value = number();
+    DramNumbers numbers;
+    std::memcpy(&numbers, values, sizeof numbers);
+    return numbers;
   }
 
   uint32_t address() { return static_cast<uint32_t>(number()); }
@@ -53,10 +62,20 @@ Options parse_options(int argc, char** argv) {
     else if (name == "--main-bytes") options.main_bytes = arguments.number();
     else if (name == "--latency-cycles") options.latency_cycles = arguments.number();
     else if (name == "--bytes-per-cycle") options.bytes_per_cycle = arguments.number();
+    else if (name == "--dram") options.dram = arguments.dram();
+    else if (name == "--stalls") {
+      options.stall_percent = arguments.number();
+      options.stall_seed = arguments.number();
+    }
     else if (name == "--zero-wait") options.zero_wait = true;
     else if (name == "--fail-read") options.fail_read = arguments.number();
     else if (name == "--fail-write") options.fail_write = arguments.number();
+    else if (name == "--fail-response") options.fail_response = static_cast<unsigned>(arguments.number());
+    else if (name == "--reset-at") options.reset_at = arguments.number();
     else if (name == "--stop-at") options.stop_at = arguments.number();
+    else if (name == "--event-cycles") options.event_cycles = arguments.number();
+    else if (name == "--event-seed") options.event_seed = arguments.number();
+    else if (name == "--random-state") options.random_state = arguments.number();
     else if (name == "--max-cycles") options.max_cycles = arguments.number();
     else if (name == "--no-progress-cycles") options.no_progress_cycles = arguments.number();
     else throw std::runtime_error("Option is not known: " + name);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "dram.h"
 
 struct Image {
   uint32_t address;
@@ -39,10 +42,18 @@ struct Options {
   uint64_t main_bytes = 64u << 20;             // --main-bytes N
   uint64_t latency_cycles = 20;                // --latency-cycles N
   uint64_t bytes_per_cycle = 8;                // --bytes-per-cycle N
+  std::optional<DramNumbers> dram;             // --dram N..., the numbers of isa/dram/dram.py: of bursts, not of the core
+  uint64_t stall_percent = 0;                  // --stalls PERCENT SEED: of cycles, for each channel of the bus
+  uint64_t stall_seed = 0;
   bool zero_wait = false;                      // --zero-wait: main memory is as fast as RAM to the core
-  uint64_t fail_read = 0;                      // --fail-read N: SLVERR for the Nth read burst, from 1 on
+  uint64_t fail_read = 0;                      // --fail-read N: an error for the Nth read burst, from 1 on
   uint64_t fail_write = 0;                     // --fail-write N: for the Nth write burst
+  unsigned fail_response = 2;                  // --fail-response N: which error, 2 (SLVERR) or 3 (DECERR)
+  uint64_t reset_at = UINT64_MAX;              // --reset-at N: the system is reset before this cycle; memory stays
   uint64_t stop_at = UINT64_MAX;               // --stop-at N: stop_request in this cycle
+  uint64_t event_cycles = 0;                   // --event-cycles N: mean time between random interrupts and halts
+  uint64_t event_seed = 0;                     // --event-seed N
+  uint64_t random_state = 0;                   // --random-state SEED: registers and memories begin with noise; 0: do not
   uint64_t max_cycles = UINT64_MAX;            // --max-cycles N
   uint64_t no_progress_cycles = 1'000'000;     // --no-progress-cycles N
 

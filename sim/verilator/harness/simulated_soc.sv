@@ -1,8 +1,12 @@
-// The system as the simulator drives it: inputs through registers. With the macro CORE, the module so named is all of it.
+// The system as the simulator drives it: inputs through registers. With the macro CORE, the module so named is all of it;
+// with SOC, the module so named is the system.
 //
 // The memories answer to earlier cycles only, so every input is known before the clock edge that begins its cycle.
 // Taken at that edge, no logic hangs on an input itself, and the simulator need not evaluate twice in each cycle what
 // would hang on it: a quarter of its time.
+`ifndef SOC
+`define SOC tilewright_soc
+`endif
 module simulated_soc #(
   parameter int BUS_BYTES = 8
 ) (
@@ -52,7 +56,11 @@ module simulated_soc #(
   input  logic [3:0]       window_readable,
   input  logic [3:0]       window_writable,
 
+  input  logic        irq_timer,
+  input  logic        irq_external,
+  input  logic        debug_req,
   input  logic        stop_request,
+  output logic        asleep,
   output logic        fault,
   output logic [3:0]  fault_code,
   output logic [31:0] fault_address,
@@ -85,8 +93,10 @@ module simulated_soc #(
   logic [1:0]             rresp_q, bresp_q;
   logic [3:0][31:0]       window_base_q, window_limit_q;
   logic [3:0]             window_readable_q, window_writable_q;
+  logic                   irq_timer_q, irq_external_q, debug_req_q;
 
   always_ff @(posedge clk) begin
+    {irq_timer_q, irq_external_q, debug_req_q} <= {irq_timer, irq_external, debug_req};
     {arready_q, awready_q, wready_q} <= {m_axi_arready, m_axi_awready, m_axi_wready};
     {rvalid_q, rlast_q, rresp_q} <= {m_axi_rvalid, m_axi_rlast, m_axi_rresp};
     rdata_q <= m_axi_rdata;
@@ -96,7 +106,7 @@ module simulated_soc #(
     window_limit_q <= window_limit;
   end
 
-  tilewright_soc #(.BUS_BYTES(BUS_BYTES)) soc (
+  `SOC #(.BUS_BYTES(BUS_BYTES)) soc (
     .rst_n(rst_n_q),
     .instr_gnt(instr_gnt_q), .instr_rvalid(instr_rvalid_q), .instr_rdata(instr_rdata_q), .instr_err(instr_err_q),
     .data_gnt(data_gnt_q), .data_rvalid(data_rvalid_q), .data_rdata(data_rdata_q),
@@ -105,6 +115,7 @@ module simulated_soc #(
     .m_axi_bresp(bresp_q), .m_axi_bvalid(bvalid_q),
     .window_base(window_base_q), .window_limit(window_limit_q),
     .window_readable(window_readable_q), .window_writable(window_writable_q),
+    .irq_timer(irq_timer_q), .irq_external(irq_external_q), .debug_req(debug_req_q),
     .m_axi_arid(), .m_axi_arsize(), .m_axi_arburst(), .m_axi_arcache(), .m_axi_arprot(),
     .m_axi_awid(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_wlast(), .idle(),
     .*
