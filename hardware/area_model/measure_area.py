@@ -5,14 +5,15 @@ and target that the file has already are not synthesised again. The smallest mac
 """
 
 import argparse
+import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from tilewright.hardware.area_model.area_fit import MEASURED, load_measured
 from tilewright.hardware.area_model.designs import designs
 from tilewright.hardware.synthesis.flow import synthesise
-from tilewright.hardware.synthesis.sources import machine_design
+from tilewright.hardware.synthesis.sources import VERILOG, machine_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
 from tilewright.isa.machine import Machine
 from tilewright.tools.files import write_file
@@ -34,22 +35,28 @@ def measured_row(machine: Machine, target: str, steps: Steps) -> dict[str, Any]:
     report = synthesise(SynthesisRequest(design, machine.name, place=False), target, steps.step)
     blocks = {name: {key: round(value) for key, value in block.items() if value}
               for name, block in report.blocks.items()}
-    return {"source": report.steps[0].tool, "machine": asdict(machine), "target": target, "blocks": blocks}
+    gateware = hashlib.sha256(str(design.files[VERILOG]).encode()).hexdigest()[:16]
+    return {"tool": report.steps[0].tool, "gateware": gateware, "machine": _stated(machine), "target": target,
+            "blocks": blocks}
 
 
 def main() -> None:
     """Synthesise what is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--designs", type=int, default=27, help="drawn at random beside the presets (default: 27)")
-    parser.add_argument("--targets", default="ecp5-85k,sky130,osu018")
-    parser.add_argument("--most-lanes", type=int, default=16, help="leave machines with more lanes out")
+    parser.add_argument("--targets", default="ecp5-85k,sky130", help="(default: %(default)s)")
+    parser.add_argument("--most-lanes", type=int, default=8, help="leave machines with more lanes out")
     given = parser.parse_args()
-    smallest_first = sorted(designs(given.designs), key=lambda each: (each.lanes * each.post_lanes, each.bus_bytes))
-    for target in given.targets.split(","):
-        known = [replace(each.machine, name="") for each in load_measured(target)]
-        for machine in smallest_first:
-            if machine.lanes <= given.most_lanes and replace(machine, name="") not in known:
+    for machine in designs():
+        for target in given.targets.split(","):
+            known = any(machine.same_as(each.machine) for each in load_measured(target))
+            if machine.lanes <= given.most_lanes and not known:
                 _add(measured_row(machine, target, Steps()))
+
+
+def _stated(machine: Machine) -> dict[str, Any]:
+    """Return the name of a machine and the parameters in which it differs from the default one."""
+    default = asdict(Machine())
+    return {name: value for name, value in asdict(machine).items() if name == "name" or value != default[name]}
 
 
 def _add(row: dict[str, Any]) -> None:

@@ -1,11 +1,12 @@
 """The coprocessor as a Verilog package for use elsewhere: sources, testbench, constraints, and what to read first."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.errors import InputError
+from tilewright.hardware.package.descriptions import descriptions
 from tilewright.hardware.package.readme import readme
 from tilewright.hardware.package.testbench import command_lines, exercise, memory_lines, placeholders
 from tilewright.hardware.package.top import (
@@ -18,6 +19,7 @@ from tilewright.hardware.package.top import (
     Top,
     build_top,
 )
+from tilewright.isa.command_port import PortName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.core_sources import core_license, core_sources, system_sources
 from tilewright.sim.verilog.elaborate import coprocessor_rtlil, wishbone_rtlil
@@ -38,19 +40,21 @@ class _Package:
 
     files: dict[str, str] = field(default_factory=dict)
 
-    def template(self, path: str, name: str, values: dict[str, str]) -> None:
+    def template(self, path: str, name: str, values: Mapping[str, object]) -> None:
         """Add a template whose gaps have ``values``."""
         self.files[path] = render(_TEMPLATES / name, **values)
 
 
-def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_core: bool = False,
-                  show: Callable[[str], None] = lambda step: None) -> list[Path]:
+def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", port: PortName = "cvxif",
+                  with_core: bool = False, show: Callable[[str], None] = lambda step: None) -> list[Path]:
     """Write the package to ``folder`` and return the paths of its files.
 
     Parameters
     ----------
     bus
         The memory bus of the top module: ``axi4`` or ``wishbone``.
+    port
+        How a host reaches the top module.
     with_core
         Copy the host core's files too, and a system of core and coprocessor.
     show
@@ -61,24 +65,27 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_cor
     ToolError
         If Yosys fails, or the testbench's network is not computed as it must.
     InputError
-        If the folder cannot be written to, or the core is wanted with another bus than AXI4.
+        If the folder cannot be written to, or the core is wanted with another bus than AXI4 or port than CV-X-IF.
     """
     if with_core and bus != "axi4":
         raise InputError(f"Option --with-core must be given with --bus axi4, which its system has, not {bus!r}; "
                          f"without it, --bus wishbone writes the adapter")
+    if with_core and port != "cvxif":
+        raise InputError(f"Option --with-core must be given with --port cvxif, which its core has, not {port!r}")
     _prepare(folder)
     show("elaborating")
-    top, sources = _sources(machine, bus)
+    top, sources = _sources(machine, bus, port)
     show("running the testbench's network")
     package = _Package()
     package.files |= {f"rtl/{name}": text for name, text in sources.items()}
-    commands = _add_testbench(package, machine, bus, top, list(sources))
+    commands = _add_testbench(package, machine, bus, port, top, list(sources))
     for name in _CONSTRAINTS:
         package.template(f"constraints/{name}", name, {})
     package.files[_FILE_LIST] = "".join(f"rtl/{name}\n" for name in sources)
+    package.files |= descriptions(machine, top, tuple(package.files))
     if with_core:
         package.files |= _core_files()
-    package.files["README.md"] = readme(machine, bus, top, tuple(package.files), commands, with_core=with_core)
+    package.files["README.md"] = readme(machine, bus, port, top, tuple(package.files), commands, with_core=with_core)
     show("writing")
     paths = []
     for name, text in package.files.items():
@@ -88,11 +95,11 @@ def write_verilog(machine: Machine, folder: Path, *, bus: Bus = "axi4", with_cor
     return paths
 
 
-def _sources(machine: Machine, bus: Bus) -> tuple[Top, dict[str, str]]:
+def _sources(machine: Machine, bus: Bus, port: PortName) -> tuple[Top, dict[str, str]]:
     """Return the top module and the Verilog of all modules by file name, the top first."""
-    coprocessor = packaged(coprocessor_rtlil(machine), COPROCESSOR)
+    coprocessor = packaged(coprocessor_rtlil(machine, port), COPROCESSOR)
     bridge = packaged(wishbone_rtlil(machine.bus_bytes), BRIDGE) if bus == "wishbone" else ""
-    top = build_top(machine, bus, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
+    top = build_top(machine, bus, port, ports_of(coprocessor, COPROCESSOR), ports_of(bridge, BRIDGE) if bridge else ())
     sources = {f"{TOP}.v": top.text, f"{COPROCESSOR}.v": coprocessor}
     return top, sources | ({f"{BRIDGE}.v": bridge} if bridge else {})
 
@@ -109,11 +116,12 @@ def _core_files() -> dict[str, str]:
     return {**theirs, f"{CORE_FOLDER}/LICENSE": licence, **ours, SYSTEM_FILES: listed}
 
 
-def _add_testbench(package: _Package, machine: Machine, bus: Bus, top: Top, sources: list[str]) -> int:
+def _add_testbench(package: _Package, machine: Machine, bus: Bus, port: PortName, top: Top,
+                   sources: list[str]) -> int:
     """Add the testbench; return how many commands it sends."""
     work = exercise(machine)
-    values = placeholders(machine, work, bus, top) | {"SOURCES": " ".join(f"../rtl/{name}" for name in sources)}
-    for name in ("testbench.v", values["MEMORY_FILE"], "Makefile"):
+    values = placeholders(machine, work, bus, port, top) | {"SOURCES": " ".join(f"../rtl/{name}" for name in sources)}
+    for name in ("testbench.v", str(values["HOST_FILE"]), str(values["MEMORY_FILE"]), "Makefile"):
         package.template(f"testbench/{name}", name, values)
     package.files |= {
         "testbench/commands.hex": command_lines(work.commands),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tilewright._version import __version__
+from tilewright.hardware.package.descriptions import COMPONENT, CORE_FILE
 from tilewright.hardware.package.top import (
     BRIDGE,
     COPROCESSOR,
@@ -13,6 +14,7 @@ from tilewright.hardware.package.top import (
     Bus,
     Top,
 )
+from tilewright.isa.command_port import REGISTERS, PortName
 from tilewright.isa.machine import Machine
 from tilewright.tools.templates import render
 
@@ -27,6 +29,8 @@ _FILES = {
     f"rtl/{COPROCESSOR}.v": "the coprocessor, generated",
     f"rtl/{BRIDGE}.v": "the adapter from its AXI4 port to Wishbone, generated",
     "testbench/testbench.v": "sends commands, compares memory",
+    "testbench/xif_host.v": "a core's part of CV-X-IF",
+    "testbench/axilite_host.v": "a master on AXI4-Lite",
     "testbench/axi_memory.v": "a memory on AXI4 that pauses",
     "testbench/wishbone_memory.v": "a memory on Wishbone that stalls",
     "testbench/Makefile": "runs the testbench and lint in Icarus Verilog and Verilator",
@@ -37,6 +41,8 @@ _FILES = {
     "constraints/xilinx7.xdc": "template for AMD 7-series",
     "constraints/timing.sdc": "template for static timing of a netlist",
     "tilewright.f": "sources, one on a line",
+    COMPONENT: "the component in IP-XACT (IEEE 1685-2009): ports, AXI interfaces, registers",
+    CORE_FILE: "the same for FuseSoC, with targets for its testbench and for lint",
     SYSTEM_FILES: "sources of core and coprocessor together",
     f"{CORE_FOLDER}/LICENSE": "licence of the core's files",
     "rtl/clock_gate.sv": "the core's clock gate, always open",
@@ -44,13 +50,16 @@ _FILES = {
     f"rtl/{SYSTEM}.sv": "core and coprocessor: OBI for code and data, AXI4 for tensors",
 }
 
-def readme(machine: Machine, bus: Bus, top: Top, files: tuple[str, ...], commands: int, *, with_core: bool) -> str:
+
+def readme(machine: Machine, bus: Bus, port: PortName, top: Top, files: tuple[str, ...], commands: int, *,
+           with_core: bool) -> str:
     """Return the text of README.md for a package of ``files``, by their paths; the testbench sends ``commands``."""
     listed = {name: _FILES[name] for name in files if name in _FILES}
     if with_core:
         listed[f"{CORE_FOLDER}/*.sv"] = "CV32E40X, unmodified"
     return render(
-        _TEMPLATE, machine=machine, bus=bus, bus_bits=8 * machine.bus_bytes, with_core=with_core, version=__version__,
+        _TEMPLATE, machine=machine, bus=bus, port=port, registers=REGISTERS, bus_bits=8 * machine.bus_bytes,
+        with_core=with_core, version=__version__,
         files=listed, top=TOP, sources=[name for name in files if name in _SOURCES], instance=instance(top),
         ports=top.ports, system=SYSTEM, system_files=SYSTEM_FILES, core_folder=CORE_FOLDER, commands=commands)
 

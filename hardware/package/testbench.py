@@ -20,6 +20,7 @@ from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.errors import InternalError
 from tilewright.hardware.package.top import Bus, Top, vector
 from tilewright.isa.assembler import EncodedCommand, encode_word
+from tilewright.isa.command_port import REGISTERS, PortName
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.models import builtin
@@ -32,6 +33,8 @@ __all__ = ["MODEL", "Exercise", "command_lines", "exercise", "memory_lines", "pl
 
 MODEL = "lenet5_accel"
 _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
+_PORT_PREFIX: dict[PortName, str] = {"cvxif": "xif_", "axi4lite": "s_axi_"}
+_HOST: dict[PortName, str] = {"cvxif": "xif_host", "axi4lite": "axilite_host"}
 _RANGES = ((2, 4), (7, 8))
 """Layers of the model that are run: conv2a and conv2b, fc2."""
 
@@ -101,14 +104,14 @@ def memory_lines(memory: np.ndarray, bus_bytes: int) -> str:
     return "".join(f"{word.tobytes().hex()}\n" for word in words)
 
 
-def placeholders(machine: Machine, work: Exercise, bus: Bus, top: Top) -> dict[str, str]:
+def placeholders(machine: Machine, work: Exercise, bus: Bus, port: PortName, top: Top) -> dict[str, object]:
     """Return what stands for the names in braces in the templates of the testbench."""
     windows = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
                f"    .window{index}_readable(1'b{readable}), .window{index}_writable(1'b{writable}),"
                for index, (base, limit, readable, writable) in enumerate(_windows(work.compiled))]
-    wires = [port for port in top.ports if port.name.startswith(_PREFIX[bus])]
-    memory = "axi_memory" if bus == "axi4" else "wishbone_memory"
-    pins = "".join(f", .{port.name.removeprefix(_PREFIX[bus])}({port.name})" for port in wires)
+    memory, host = "axi_memory" if bus == "axi4" else "wishbone_memory", _HOST[port]
+    bus_wires, bus_ports, bus_pins = _connections(top, _PREFIX[bus])
+    port_wires, port_ports, port_pins = _connections(top, _PORT_PREFIX[port])
     return {
         "BUS_BYTES": str(machine.bus_bytes),
         "COMMANDS": str(len(work.commands)),
@@ -117,12 +120,28 @@ def placeholders(machine: Machine, work: Exercise, bus: Bus, top: Top) -> dict[s
         "CYCLES_LIMIT": "1000000",
         "ORIGIN": f"The network: layers of {MODEL}, {', '.join(layer.name for layer in work.compiled.network.layers)}.",
         "WINDOWS": "\n".join(windows),
-        "BUS_WIRES": "\n".join(f"  wire {vector(port.width):>7} {port.name};" for port in wires),
-        "BUS_PORTS": _wrapped("    ", "".join(f".{port.name}({port.name}), " for port in wires)),
+        "BUS_WIRES": bus_wires,
+        "BUS_PORTS": bus_ports,
+        "PORT_WIRES": port_wires,
+        "PORT_PORTS": port_ports,
+        "HOST": f"  {host} #(.COMMANDS(COMMANDS)) host (\n"
+                + _wrapped("    ", f".clk(clk), .rst(rst), .index(index), .done(done), .broken(refused){port_pins}")
+                + "\n  );",
+        "HOST_FILE": f"{host}.v",
+        "REGISTERS": {register.name.upper(): f"{register.offset:03x}" for register in REGISTERS
+                      if register.name in ("rs1", "rs2", "command", "result")},
         "MEMORY": f"  {memory} #(.BUS_BYTES(BUS_BYTES), .WORDS(WORDS), .BASE(BASE)) memory (\n"
-                  + _wrapped("    ", f".clk(clk), .rst(rst), .broken(broken){pins}") + "\n  );",
+                  + _wrapped("    ", f".clk(clk), .rst(rst), .broken(broken){bus_pins}") + "\n  );",
         "MEMORY_FILE": f"{memory}.v",
     }
+
+
+def _connections(top: Top, prefix: str) -> tuple[str, str, str]:
+    """Return the wires of the ports with a prefix, their connections, and those of a model's pins, named without it."""
+    ports = [port for port in top.ports if port.name.startswith(prefix)]
+    return ("\n".join(f"  wire {vector(port.width):>7} {port.name};" for port in ports),
+            _wrapped("    ", "".join(f".{port.name}({port.name}), " for port in ports)),
+            "".join(f", .{port.name.removeprefix(prefix)}({port.name})" for port in ports))
 
 
 def _together(parts: list[Network]) -> Network:

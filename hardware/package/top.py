@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from tilewright.isa.command_port import PortName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilog.ports import Port
 
@@ -22,7 +23,7 @@ TOP, COPROCESSOR, BRIDGE = "tilewright_coprocessor", "coprocessor", "wishbone_br
 SYSTEM, SYSTEM_FILES, CORE_FOLDER = "tilewright_soc", "tilewright_soc.f", "cv32e40x"
 """Of core and coprocessor together: top module and list of sources; and the folder with the core's."""
 
-_AXI, _WISHBONE, _BRIDGE_AXI = "m_axi__", "m_wb__", "s_axi__"
+_AXI, _WISHBONE, _SLAVE_AXI = "m_axi__", "m_wb__", "s_axi__"
 
 _WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))
 """Of a window, the lowest bits first; as `rtl.port.window_check.Window`, which a test compares."""
@@ -50,6 +51,7 @@ _MEANINGS = {
     "result_we": "it has one: a fence, whose rd is not x0",
     "result_data": "what is written there: the fault code",
     "idle": "nothing is left to do, and memory has acknowledged every write; low after a fault",
+    "irq": "an interrupt: what was sent before a fence with notify is done; a level, until the next fence or an abort",
     "fault": "the coprocessor has stopped; until an abort or reset",
     "fault_code": "why: a code of the fault table in docs/isa.md",
     "fault_address": "address of the request at fault, or what that table says",
@@ -74,6 +76,8 @@ _WISHBONE_MEANINGS = {
     "err": "a word is answered with an error, which is a fault",
     "stall": "the word asked for is not taken in this cycle",
 }
+_PORT_TITLES: dict[PortName, str] = {"cvxif": "CV-X-IF (as CV32E40X 0.6.0 has it)",
+                                     "axi4lite": "commands over AXI4-Lite"}
 _AXI_CHANNELS = {"ar": "read address", "r": "read data",
                  "aw": "write address", "w": "write data", "b": "write response"}
 _AXI_FIELD = re.compile(r"(ar|aw|r|w|b)(id|addr|len|size|burst|cache|prot|valid|ready|data|resp|last|strb)")
@@ -107,10 +111,11 @@ def vector(width: int) -> str:
     return f"[{width - 1}:0]" if width > 1 else ""
 
 
-def build_top(machine: Machine, bus: Bus, coprocessor: tuple[Port, ...], bridge: tuple[Port, ...]) -> Top:
+def build_top(machine: Machine, bus: Bus, commands: PortName, coprocessor: tuple[Port, ...],
+              bridge: tuple[Port, ...]) -> Top:
     """Return the top module around ``coprocessor`` and, on Wishbone, ``bridge``, whose ports are given."""
     ports = tuple(_in_order([*_own_ports(coprocessor, bus), *_bus_ports(coprocessor, bridge, bus)]))
-    lines = [_heading(machine, bus), f"module {TOP} ("]
+    lines = [_heading(machine, bus, commands), f"module {TOP} ("]
     width = max(len(port.declaration) for port in ports) + 1
     for index, port in enumerate(ports):
         comma = "" if index == len(ports) - 1 else ","
@@ -125,14 +130,14 @@ def build_top(machine: Machine, bus: Bus, coprocessor: tuple[Port, ...], bridge:
     return Top(ports, "\n".join(lines) + "\n")
 
 
-def _heading(machine: Machine, bus: Bus) -> str:
+def _heading(machine: Machine, bus: Bus, port: PortName) -> str:
     parameters = ", ".join(f"{each.name} = {getattr(machine, each.name)}" for each in fields(machine)
                            if each.name != "name")
     bits = 8 * machine.bus_bytes
     buses = {"axi4": f"AXI4 master, {bits} bits, 32-bit addresses, INCR bursts of up to 64 words, one ID",
              "wishbone": f"Wishbone B4 master, pipelined mode, {bits} bits, 32-bit byte addresses"}
     lines = [
-        f"Tilewright's coprocessor, machine {machine.name}: CV-X-IF (as CV32E40X 0.6.0 has it) and {bus}.",
+        f"Tilewright's coprocessor, machine {machine.name}: {_PORT_TITLES[port]} and {bus}.",
         "",
         *textwrap.wrap(f"Parameters, fixed when this was written: {parameters}.", 117),
         f"Bus: {buses[bus]}.",
@@ -150,7 +155,14 @@ def _own_ports(coprocessor: tuple[Port, ...], bus: Bus) -> Iterator[TopPort]:
             for field, width in _WINDOW_FIELDS:
                 yield TopPort(f"window{window}_{field}", width, True, _WINDOW_MEANINGS[field].format(window))
         else:
-            yield TopPort(_outer(port.name, bus), port.width, port.is_input, _MEANINGS[port.name])
+            meaning = _axi_meaning(port.name.removeprefix(_SLAVE_AXI), "AXI4-Lite") \
+                if port.name.startswith(_SLAVE_AXI) else _MEANINGS[port.name]
+            yield TopPort(_outer(port.name, bus), port.width, port.is_input, meaning)
+
+
+def _axi_meaning(field: str, protocol: str) -> str:
+    found = _AXI_FIELD.fullmatch(field)
+    return f"{protocol} {field.upper()}: {_AXI_CHANNELS[found[1]] if found else ''}"
 
 
 def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus) -> Iterator[TopPort]:
@@ -158,9 +170,7 @@ def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus
         for port in coprocessor:
             if port.name.startswith(_AXI):
                 field = port.name.removeprefix(_AXI)
-                found = _AXI_FIELD.fullmatch(field)
-                channel = _AXI_CHANNELS[found[1]] if found else ""
-                yield TopPort(f"m_axi_{field}", port.width, port.is_input, f"AXI4 {field.upper()}: {channel}")
+                yield TopPort(f"m_axi_{field}", port.width, port.is_input, _axi_meaning(field, "AXI4"))
     else:
         for port in bridge:
             if port.name.startswith(_WISHBONE):
@@ -170,7 +180,8 @@ def _bus_ports(coprocessor: tuple[Port, ...], bridge: tuple[Port, ...], bus: Bus
 
 def _in_order(ports: list[TopPort]) -> list[TopPort]:
     """Return the ports by what they belong to: clock, CV-X-IF, windows, bus, the rest."""
-    groups = ("clk", "rst", "xif_issue", "xif_commit", "xif_result", "window", "m_axi_ar", "m_axi_r", "m_axi_aw",
+    groups = ("clk", "rst", "xif_issue", "xif_commit", "xif_result", "s_axi_ar", "s_axi_r", "s_axi_aw",
+              "s_axi_w", "s_axi_b", "window", "m_axi_ar", "m_axi_r", "m_axi_aw",
               "m_axi_w", "m_axi_b", "wb_")
 
     def group(port: TopPort) -> int:
@@ -183,6 +194,8 @@ def _outer(name: str, bus: Bus) -> str:
     """Return what a port of the coprocessor is connected to in the top module."""
     if name.startswith(_AXI):
         return name.replace(_AXI, "m_axi_") if bus == "axi4" else name
+    if name.startswith(_SLAVE_AXI):
+        return name.replace(_SLAVE_AXI, "s_axi_")
     if window := _window(name):
         return "{" + ", ".join(f"window{window}_{field}" for field, _ in reversed(_WINDOW_FIELDS)) + "}"
     if name in ("accept", "writeback"):
@@ -192,7 +205,7 @@ def _outer(name: str, bus: Bus) -> str:
 
 def _bridge_wire(name: str) -> str:
     """Return what a port of the bridge is connected to in the top module."""
-    return name.replace(_BRIDGE_AXI, _AXI).replace(_WISHBONE, "wb_")
+    return name.replace(_SLAVE_AXI, _AXI).replace(_WISHBONE, "wb_")
 
 
 def _window(name: str) -> str:

@@ -46,6 +46,7 @@ class Property:
 _FIFO = "amaranth.lib.fifo"
 _CHECK = "tilewright.rtl.port.window_check"
 _AXI = "tilewright.rtl.bus.axi"
+_REGISTERS = "tilewright.rtl.port.command_registers"
 _REQUANTISE = "tilewright.rtl.arithmetic.requantise"
 _WINOGRAD = "tilewright.rtl.arithmetic.winograd"
 
@@ -63,6 +64,26 @@ PROPERTIES = (
                    "fifo.level == 0", "fifo.level <= 1"),
         ),
         bound=10,
+    ),
+    Property(
+        name="command_registers",
+        claim="The AXI4-Lite port with a queue of four commands: each write and each read has one response, a "
+              "write's after its address and its data, and it stands until taken; a write to `command` that is "
+              "answered OKAY is a command that leaves once, behind those before it, with the operands that were "
+              "written last; one that is answered with SLVERR enters nothing and changes no operand. For all masters, "
+              "whatever the coprocessor does. Which words are instructions is not part of it.",
+        source="command_registers.sv",
+        design=ProvedDesign(_REGISTERS, "CommandRegisters", (), (("depth", 4),)),
+        exposed=("done", "has_address", "has_data", "write_address", "write_data", "write_strobes", "rs1", "rs2",
+                 "queue.storage*", "queue.w_en", "queue.w_port__addr", "queue.r_port__addr", "queue.level"),
+        mutants=(
+            Mutant("a command lost where the queue is full", _REGISTERS, " & (~sends | queue.w_rdy))", ")"),
+            Mutant("a response before the data", _REGISTERS, "write.has_address & write.has_data &",
+                   "write.has_address &"),
+            Mutant("a response changes while it waits", _REGISTERS, "(~axi.bvalid | axi.bready) &", ""),
+            Mutant("strobes of no account", _REGISTERS, "write.at(name) & write.strobes[place]", "write.at(name)"),
+        ),
+        bound=14,
     ),
     Property(
         name="memory_windows",

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tilewright.hardware.synthesis.cached_steps import Show, SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
-from tilewright.hardware.synthesis.place import REPORT, nextpnr, place_and_route, timing_of, used
+from tilewright.hardware.synthesis.floorplan import placed_cells
+from tilewright.hardware.synthesis.place import PLACED, REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport, SynthesisRequest
 from tilewright.hardware.synthesis.targets import Fpga
@@ -32,10 +33,11 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
         return report
     title = f"Placing and routing {design.name} on {target.name}"
     routed = place_and_route(target, router, mapped.folder / _NETLIST, title, seed=request.seed, freq=request.freq,
-                             show=show)
+                             show=show, places=request.floorplan)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
     return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
-                   seed=request.seed, notes=(f"after packing: {packed}",))
+                   seed=request.seed, notes=(f"after packing: {packed}",),
+                   cells=placed_cells(routed.folder / PLACED, netlist.block) if request.floorplan else ())
 
 
 def _is_logic(kind: str, target: Fpga) -> bool:

@@ -6,9 +6,9 @@ from html import escape
 
 from tilewright.hardware.synthesis.synthesis_report import SynthesisReport
 
-__all__ = ["picture", "shares"]
+__all__ = ["PARTS", "part_of", "picture", "shares"]
 
-_PARTS = {
+PARTS = {
     "mac: lanes": "#1b6ca8", "mac: buffers": "#4fa3d1", "mac: other": "#a9d3ec", "post": "#d98324", "load": "#7a9e4a",
     "store": "#4d7a3a", "control": "#8a8a8a", "core": "#7b4b94",
 }
@@ -36,12 +36,13 @@ def shares(report: SynthesisReport) -> dict[str, float]:
     """Return the share of each part, in the bars' order; parts that a design lacks are left out."""
     sums: dict[str, float] = defaultdict(float)
     for block, resources in report.blocks.items():
-        sums[_part(block)] += report.size(resources)
+        sums[part_of(block)] += report.size(resources)
     total = sum(sums.values())
-    return {part: sums[part] / total for part in _PARTS if sums[part]}
+    return {part: sums[part] / total for part in PARTS if sums[part]}
 
 
-def _part(block: str) -> str:
+def part_of(block: str) -> str:
+    """Return the part that a block of `area_blocks` is shown with, a key of ``PARTS``."""
     if block in _LANES:
         return "mac: lanes"
     if block in _BUFFERS:
@@ -52,7 +53,7 @@ def _part(block: str) -> str:
 
 def _legend() -> Iterable[str]:
     x = _LABEL
-    for part, colour in _PARTS.items():
+    for part, colour in PARTS.items():
         yield f'<rect x="{x}" y="10" width="12" height="12" fill="{colour}"/>'
         yield f'<text x="{x + 16}" y="20">{part}</text>'
         x += 28 + 7 * len(part)
@@ -64,7 +65,7 @@ def _bar(report: SynthesisReport, y: int) -> Iterable[str]:
     x = float(_LABEL)
     for part, share in shares(report).items():
         width = share * (_WIDTH - _LABEL - 8)
-        yield (f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}" fill="{_PARTS[part]}">'
+        yield (f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}" fill="{PARTS[part]}">'
                f"<title>{part}: {100 * share:.1f} %</title></rect>")
         if share >= _SMALLEST_WITH_FIGURE:
             yield (f'<text x="{x + width / 2:.1f}" y="{y + 15}" text-anchor="middle" fill="white">'

@@ -13,10 +13,11 @@ from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.hardware.synthesis.targets import Fpga
 from tilewright.tools.toolchain import ToolMissingError
 
-__all__ = ["REPORT", "critical_path", "nextpnr", "place_and_route", "timing_of", "used"]
+__all__ = ["PLACED", "REPORT", "critical_path", "nextpnr", "place_and_route", "timing_of", "used"]
 
 _NETLIST = "netlist.json"
 REPORT = "report.json"
+PLACED = "placed.json"
 _METHOD = "nextpnr-ecp5 after routing, out of context: register to register, no pins"
 
 
@@ -36,12 +37,18 @@ def nextpnr() -> Tool:
     return tool("nextpnr-ecp5", found, "--version")
 
 
-def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show
-                    ) -> FinishedStep:
-    """Return the finished step; raises SynthesisError, also if the design turns out not to fit."""
+def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show,
+                    places: bool = False) -> FinishedStep:
+    """Return the finished step; raises SynthesisError, also if the design turns out not to fit.
+
+    With ``places`` it also leaves ``PLACED``, the design with the place of each cell.
+    """
     arguments = (*target.place, "--json", _NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
                  "--seed", str(seed), "--report", REPORT)
-    return finish(ToolStep(title, router, arguments, {_NETLIST: netlist}, (REPORT,)), show)
+    kept = (REPORT, PLACED) if places else (REPORT,)
+    if places:
+        arguments += ("--write", PLACED)
+    return finish(ToolStep(title, router, arguments, {_NETLIST: netlist}, kept), show)
 
 
 def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:

@@ -10,7 +10,10 @@ from tilewright.hardware.synthesis.cached_steps import FinishedStep
 from tilewright.hardware.synthesis.sources import SynthesisSources
 from tilewright.hardware.synthesis.targets import Target
 
-__all__ = ["AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "StepTime", "SynthesisReport", "SynthesisRequest", "Timing"]
+__all__ = [
+    "AREA", "FLIP_FLOPS", "MEMORY", "CriticalPath", "PlacedCell", "StepTime", "SynthesisReport", "SynthesisRequest",
+    "Timing",
+]
 
 AREA = "area"
 """Resource of standard cells: µm² of logic and flip-flops."""
@@ -24,7 +27,7 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class SynthesisRequest:
-    """A design to synthesise, the machine and the core in it, nextpnr's seed and goal, and whether to place."""
+    """A design to synthesise, the machine and the core in it, nextpnr's seed and goal, whether to place and to draw."""
 
     design: SynthesisSources
     machine: str
@@ -32,6 +35,7 @@ class SynthesisRequest:
     seed: int = 1
     freq: float = 80.0
     place: bool = True
+    floorplan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,16 @@ class CriticalPath:
     logic_ns: float
     wire_ns: float
     cells: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCell:
+    """A cell on the device: its tile, the name of its place in that tile, and the block it belongs to."""
+
+    x: int
+    y: int
+    place: str
+    block: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,8 @@ class SynthesisReport:
         Places of a LUT that one of another resource takes as well.
     seed : int or None
         Of place and route.
+    cells : tuple of PlacedCell
+        Where each cell lies, if the request asked for it; the JSON report goes without.
     folders : tuple of str
         Where the steps' files lie.
     """
@@ -117,6 +133,7 @@ class SynthesisReport:
     timing: Timing | None = None
     seed: int | None = None
     notes: tuple[str, ...] = ()
+    cells: tuple[PlacedCell, ...] = ()
 
     @classmethod
     def of(cls, request: SynthesisRequest, target: Target, *, units: Mapping[str, str], steps: Sequence[FinishedStep],
@@ -177,8 +194,8 @@ class SynthesisReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON's types; what is not known is null."""
-        data = asdict(self)
-        del data["folders"]  # of this machine's cache
+        data = asdict(replace(self, cells=()))
+        del data["folders"], data["cells"]  # of this machine's cache, and a picture's
         data["total"] = {name: self.total(name) for name in self.units}
         data["fits"], data["device"], data["lacking"] = self.fits, self.device, self.lacking
         return _without_nan(data)

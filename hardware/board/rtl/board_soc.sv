@@ -29,7 +29,7 @@ module board_soc #(
   logic                   fault;
   logic [31:0]            fault_address;
 
-  tilewright_soc #(.BUS_BYTES(BUS_BYTES)) soc (
+  tilewright_soc #(.BUS_BYTES(BUS_BYTES), .INTERRUPTS(1'b0)) soc (
     .clk(clk), .rst_n(rst_n),
     .instr_req(instr_req), .instr_gnt(1'b1), .instr_addr(instr_addr), .instr_rvalid(instr_rvalid),
     .instr_rdata(instr_rdata), .instr_err(1'b0),
@@ -45,8 +45,9 @@ module board_soc #(
     .m_axi_bid(1'b0), .m_axi_bresp(2'b00), .m_axi_bvalid(bvalid), .m_axi_bready(bready),
     .window_base(window_base), .window_limit(window_limit),
     .window_readable(window_readable), .window_writable(window_writable),
+    .irq_timer(1'b0), .irq_external(1'b0), .debug_req(1'b0),
     .stop_request(1'b0), .fault(fault), .fault_code(fault_code), .fault_address(fault_address),
-    .retired(), .pc(), .idle(), .progress(), .status()
+    .retired(), .asleep(), .pc(), .idle(), .progress(), .status()
   );
 
   logic        to_ram, to_devices, to_main;

@@ -1,22 +1,24 @@
-"""Machines that the area model is fitted to are valid, the same each time, and all different."""
+"""Machines that the area model is fitted to: enough, all different, and each parameter at more than one value."""
 
 from dataclasses import replace
 
-from tilewright.hardware.area_model.designs import designs
-from tilewright.isa.machine import PRESETS
+from tilewright.hardware.area_model.designs import FITTED_MACHINES, designs
+from tilewright.isa.machine import ARRAYS, LIMITS, PRESETS, UNITS
 
 
-def test_a_longer_draw_begins_with_the_shorter_one():
-    assert designs(12)[:len(PRESETS) + 5] == designs(5)
+def test_there_are_enough_and_no_two_are_alike():
+    machines = [replace(each, name="") for each in designs()]
+    assert len(set(machines)) == len(machines) == len(FITTED_MACHINES) + len(PRESETS) >= 24
+    assert len({each.name for each in designs()}) == len(machines)
 
 
-def test_every_machine_differs_from_the_others():
-    machines = [replace(each, name="") for each in designs(27)]
-    assert len(set(machines)) == len(PRESETS) + 27
+def test_every_array_and_unit_is_there_and_absent():
+    assert {each.array for each in FITTED_MACHINES} == set(ARRAYS)
+    for unit in UNITS:
+        assert {getattr(each, unit) for each in FITTED_MACHINES if each.winograd or unit != "column_reuse"} == {
+            True, False}, unit
 
 
-def test_half_of_them_may_leave_out_units():
-    drawn = designs(27)[len(PRESETS):]
-    assert {each.array for each in drawn[::2]} == {"winograd"}
-    assert any(not each.value_tables for each in drawn[1::2])
-    assert all(each.value_tables for each in drawn[::2])
+def test_every_size_has_several_values():
+    for name in LIMITS:
+        assert len({getattr(each, name) for each in FITTED_MACHINES}) >= 3, name

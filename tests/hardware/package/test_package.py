@@ -50,12 +50,12 @@ class Package:
 def packages(tmp_path_factory):
     written = {}
 
-    def get(machine: str, bus: str = "axi4") -> Package:
-        if (machine, bus) not in written:
-            folder = tmp_path_factory.mktemp(f"{machine}-{bus}")
-            write_verilog(preset(machine), folder, bus=bus)
-            written[machine, bus] = Package(folder)
-        return written[machine, bus]
+    def get(machine: str, bus: str = "axi4", port: str = "cvxif") -> Package:
+        if (machine, bus, port) not in written:
+            folder = tmp_path_factory.mktemp(f"{machine}-{bus}-{port}")
+            write_verilog(preset(machine), folder, bus=bus, port=port)
+            written[machine, bus, port] = Package(folder)
+        return written[machine, bus, port]
 
     return get
 
@@ -63,8 +63,8 @@ def packages(tmp_path_factory):
 @pytest.fixture
 def own(packages, tmp_path):
     """Return a function that copies a package, so that a test can change it."""
-    def copy(machine: str, bus: str = "axi4") -> Package:
-        shutil.copytree(packages(machine, bus).folder, tmp_path / "package")
+    def copy(machine: str, bus: str = "axi4", port: str = "cvxif") -> Package:
+        shutil.copytree(packages(machine, bus, port).folder, tmp_path / "package")
         return Package(tmp_path / "package")
 
     return copy
@@ -73,7 +73,7 @@ def own(packages, tmp_path):
 def icarus(package: Package) -> str:
     """Return what the testbench prints in Icarus Verilog, which must not warn of anything."""
     sources = [f"../{name}" for name in package.sources]
-    models = [path.name for path in (package.folder / "testbench").glob("*_memory.v")]
+    models = [path.name for path in (package.folder / "testbench").glob("*_*.v")]
     said = package.call(str(debian_tool("iverilog")), "-g2005", "-Wall", "-s", "testbench", "-o", "testbench.vvp",
                         "testbench.v", *models, *sources, inside="testbench")
     assert said == ""
@@ -90,25 +90,40 @@ def verilator(package: Package) -> str:
     return package.call("./verilated/testbench", "+verilator+rand+reset+2", inside="testbench")
 
 
-def build(package: Package) -> None:
+def build(package: Package, command: str = "verilator") -> None:
     sources = [f"../{name}" for name in package.sources]
-    models = [path.name for path in (package.folder / "testbench").glob("*_memory.v")]
-    package.call("verilator", "--binary", "-j", "2", "-Wall", "--x-initial", "unique", "-CFLAGS", "-std=c++20 -O0",
+    models = [path.name for path in (package.folder / "testbench").glob("*_*.v")]
+    package.call(command, "--binary", "-j", "2", "-Wall", "--x-initial", "unique", "-CFLAGS", "-std=c++20 -O0",
                  "--top-module", "testbench", "-Mdir", "verilated", "-o", "testbench", "testbench.v", *models, *sources,
                  inside="testbench")
 
 
-LINTED = [("nano", "axi4"), ("nano", "wishbone"), ("base", "axi4"),
-          *(pytest.param("large", bus, marks=pytest.mark.slow) for bus in ("axi4", "wishbone"))]
+LINTED = [("nano", "axi4", "cvxif"), ("nano", "wishbone", "cvxif"), ("nano", "axi4", "axi4lite"),
+          ("nano", "wishbone", "axi4lite"), ("base", "axi4", "cvxif"),
+          *(pytest.param("large", bus, "cvxif", marks=pytest.mark.slow) for bus in ("axi4", "wishbone"))]
 
 
-@pytest.mark.parametrize(("machine", "bus"), LINTED)
-def test_lint_is_clean(packages, machine, bus):
-    package = packages(machine, bus)
+@pytest.mark.parametrize(("machine", "bus", "port"), LINTED)
+def test_lint_is_clean(packages, machine, bus, port):
+    package = packages(machine, bus, port)
     said = package.call("verilator", "--lint-only", "-Wall", "-f", "tilewright.f")
     assert "%" not in said
     assert package.call(str(debian_tool("iverilog")), "-g2005", "-Wall", "-tnull", *package.sources) == ""
     assert "\\" not in package.text  # no escaped identifier
+
+
+@pytest.mark.parametrize("port", ["cvxif", "axi4lite"])
+def test_lint_of_debians_verilator_is_clean(packages, port):
+    package = packages("nano", port=port)
+    assert "%" not in package.call(str(debian_tool("verilator_bin")), "--lint-only", "-Wall", "-f", "tilewright.f")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("port", ["cvxif", "axi4lite"])
+def test_testbench_passes_in_debians_verilator(own, port):
+    package = own("nano", port=port)
+    build(package, str(debian_tool("verilator_bin")))
+    assert verilator(package).startswith("PASS: ")
 
 
 def test_lint_sees_what_is_wrong(own):
@@ -119,11 +134,20 @@ def test_lint_sees_what_is_wrong(own):
     assert "%Warning" in said
 
 
-@pytest.mark.parametrize(("machine", "bus"), [
-    ("nano", "axi4"), ("nano", "wishbone"), ("base", "axi4"), pytest.param("base", "wishbone", marks=pytest.mark.slow),
-    pytest.param("large", "axi4", marks=pytest.mark.slow), pytest.param("large", "wishbone", marks=pytest.mark.slow)])
-def test_testbench_passes_in_icarus(packages, machine, bus):
-    assert re.match(r"PASS: \d+ commands in \d+ cycles", icarus(packages(machine, bus)))
+@pytest.mark.parametrize(("machine", "bus", "port"), [
+    ("nano", "axi4", "cvxif"), ("nano", "wishbone", "cvxif"), ("nano", "axi4", "axi4lite"), ("base", "axi4", "cvxif"),
+    *(pytest.param(*each, "cvxif", marks=pytest.mark.slow)
+      for each in (("base", "wishbone"), ("large", "axi4"), ("large", "wishbone")))])
+def test_testbench_passes_in_icarus(packages, machine, bus, port):
+    assert re.match(r"PASS: \d+ commands in \d+ cycles", icarus(packages(machine, bus, port)))
+
+
+def test_a_command_that_the_registers_refuse_fails_the_testbench(own):
+    package = own("nano", port="axi4lite")
+    path = package.folder / "testbench" / "commands.hex"
+    first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join((f"{0x5b:08x}{first[8:]}", *rest)) + "\n")
+    assert "FAIL: a command was not taken" in icarus(package)
 
 
 def test_testbench_passes_in_verilator_in_the_same_cycles(packages):
@@ -241,9 +265,9 @@ report_checks -path_delay max -to [get_ports idle]
     assert said.count("5.00 ") >= 2
 
 
-@pytest.mark.parametrize("bus", ["axi4", "wishbone"])
-def test_readme_has_every_port_and_every_file(packages, bus):
-    package = packages("nano", bus)
+@pytest.mark.parametrize(("bus", "port"), [("axi4", "cvxif"), ("wishbone", "cvxif"), ("axi4", "axi4lite")])
+def test_readme_has_every_port_and_every_file(packages, bus, port):
+    package = packages("nano", bus, port)
     said = (package.folder / "README.md").read_text()
     top = (package.folder / "rtl" / f"{TOP}.v").read_text()
     header = top[top.index(f"module {TOP} ("):top.index(");")]
@@ -258,6 +282,8 @@ def test_readme_has_every_port_and_every_file(packages, bus):
     assert "{{" not in said
     assert any(name.startswith("m_axi_") for *_, name, _ in ports) == (bus == "axi4")
     assert any(name.startswith("wb_") for *_, name, _ in ports) == (bus == "wishbone")
+    assert any(name.startswith("xif_") for *_, name, _ in ports) == (port == "cvxif")
+    assert any(name.startswith("s_axi_") for *_, name, _ in ports) == (port == "axi4lite")
 
 
 def test_windows_are_packed_as_the_gateware_has_them():
@@ -289,6 +315,11 @@ def test_core_comes_along_and_the_system_is_read_whole(tmp_path):
 def test_core_wants_axi4(tmp_path):
     with pytest.raises(InputError, match=r"--with-core .*axi4.*'wishbone'"):
         write_verilog(NANO, tmp_path, bus="wishbone", with_core=True)
+
+
+def test_core_wants_its_own_port(tmp_path):
+    with pytest.raises(InputError, match=r"--with-core .*cvxif.*'axi4lite'"):
+        write_verilog(NANO, tmp_path, port="axi4lite", with_core=True)
 
 
 def test_folder_that_cannot_be_is_refused_before_the_work(tmp_path):
