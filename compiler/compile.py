@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.compiler.emit.artefact import Artefact, write_artefact
 from tilewright.compiler.emit.c import program_text
-from tilewright.compiler.emit.elf import compile_elf
+from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
 from tilewright.compiler.emit.manifest import LayerEntry, Manifest
 from tilewright.compiler.errors import UnsupportedModelError
 from tilewright.compiler.network.factor_images import with_factor_images
@@ -26,6 +26,7 @@ from tilewright.compiler.schedule.chaining import AnyPlan, chain, on_chip_only
 from tilewright.compiler.schedule.loops import roll
 from tilewright.compiler.schedule.scheduler import CoreCall, schedule
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
+from tilewright.isa.command_port import PortName, WaitName
 from tilewright.isa.emit_c import header
 from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine
@@ -208,13 +209,17 @@ def compile_file(model: Path | str, machine: Machine, *, keep_tensors: bool = Fa
 
 
 def compile_model(model: Path | str, machine: Machine, folder: Path | str, *, keep_tensors: bool = False,
-                  options: Options = BEST) -> Artefact:
+                  options: Options = BEST, port: PortName = "cvxif") -> Artefact:
     """Compile an ONNX file to an artefact in ``folder``; see :func:`compile_file` and :func:`emit_artefact`."""
-    return emit_artefact(compile_file(model, machine, keep_tensors=keep_tensors, options=options), model, folder)
+    return emit_artefact(compile_file(model, machine, keep_tensors=keep_tensors, options=options), model, folder,
+                         port=port)
 
 
-def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str) -> Artefact:
+def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str, *, port: PortName = "cvxif",
+                  wait: WaitName = "poll") -> Artefact:
     """Write what was compiled from the ONNX file ``model`` as an artefact in ``folder``.
+
+    The ELF sends its commands to ``port`` and waits at fences as ``wait`` says; the C is the same for all.
 
     Raises
     ------
@@ -225,15 +230,16 @@ def emit_artefact(compiled: Compiled, model: Path | str, folder: Path | str) -> 
     """
     model = Path(model)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as scratch:
-        elf = emit_elf(compiled, model.name, Path(scratch))
+        elf = emit_elf(compiled, model.name, Path(scratch), port=port, wait=wait)
         source, content = elf.with_suffix(".c").read_bytes(), elf.read_bytes()
     contents = {"weights.bin": b"".join(data for _, data in compiled.images), "model.c": source,
                 "tilewright.h": header(extension_of(compiled.machine)).encode(), "model.elf": content,
                 "model.onnx": model.read_bytes()}
-    return write_artefact(Path(folder), manifest_of(compiled), compiled.program, contents)
+    return write_artefact(Path(folder), manifest_of(compiled, port), compiled.program, contents)
 
 
-def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
+def emit_elf(compiled: Compiled, title: str, folder: Path, *, port: PortName = "cvxif",
+             wait: WaitName = "poll") -> Path:
     """Write the program as C to ``folder``, compile it there, and return the ELF.
 
     Raises
@@ -246,12 +252,13 @@ def emit_elf(compiled: Compiled, title: str, folder: Path) -> Path:
                         extension_of(compiled.machine))
     source.write_text(text, encoding="utf-8")
     (folder / "tilewright.h").write_text(header(extension_of(compiled.machine)), encoding="utf-8")
-    compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans))
+    compile_elf(source, elf, library=any(isinstance(plan, CorePlan) for plan in compiled.plans),
+                flags=(*port_flags(port), *wait_flags(wait)))
     return elf
 
 
-def manifest_of(compiled: Compiled) -> Manifest:
-    """Return the manifest of a compiled network."""
+def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
+    """Return the manifest of a compiled network, whose ELF sends its commands to ``port``."""
     memory, network = compiled.memory, compiled.network
     layers = tuple(
         _layer_entry(plan, network, function.name, record)
@@ -259,7 +266,7 @@ def manifest_of(compiled: Compiled) -> Manifest:
     return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
-                    memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors,
+                    memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors, port=port,
                     on_chip=tuple(sorted(on_chip_only(compiled.plans))))
 
 

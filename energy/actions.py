@@ -83,7 +83,7 @@ def busy_cycles(counters: Mapping[str, int]) -> dict[str, int]:
 
 
 def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions: int, toggles: Mapping[str, int],
-               clock: Clock) -> dict[str, int | float]:
+               clock: Clock, *, asleep: int = 0) -> dict[str, int | float]:
     """Return how often each action happened.
 
     Parameters
@@ -100,6 +100,8 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
         Register bits that changed, by block; counted or predicted. Those of the core come with its instructions, and
         the products of an extension's stage are added, as toggles of post-processing.
     clock : Clock
+    asleep : int
+        Cycles in which the RISC-V core slept.
     """
     registers = registers_of(machine)
     time = clock.nanoseconds(counters["cycles"])
@@ -113,7 +115,7 @@ def actions_of(counters: Mapping[str, int], machine: Machine, riscv_instructions
     actions |= {f"{component}.leakage_ns@{macro}": count * time
                 for component, macro, count in _macros(machine)}
     actions["main_memory.dram_byte"] = counters["memory_read"] + counters["memory_written"]
-    return actions | core_actions(counters["cycles"], riscv_instructions, clock)
+    return actions | core_actions(counters["cycles"], riscv_instructions, clock, asleep=asleep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +179,12 @@ def _macros(machine: Machine) -> list[tuple[str, str, int]]:
 
 
 def core_actions(cycles: int, instructions: int, clock: Clock, *, core: CoreName = HOST_CORE, loads: int = 0,
-                 stores: int = 0) -> dict[str, int | float]:
+                 stores: int = 0, asleep: int = 0) -> dict[str, int | float]:
     """Return the actions of a RISC-V core alone, as the baselines run: every instruction is fetched, 32 bits wide.
 
     ``loads`` and ``stores`` count data accesses, all to local memory. It favours the baseline: the same macro of
-    ``RAM_BYTES`` is charged however large the program's data are.
+    ``RAM_BYTES`` is charged however large the program's data are. In ``asleep`` of the cycles the core's own clock gate
+    is shut: its registers leak, and are not clocked.
     """
     registers, name = CORE_REGISTERS[core], CORE_COMPONENTS[core]
     time = clock.nanoseconds(cycles)
@@ -189,7 +192,7 @@ def core_actions(cycles: int, instructions: int, clock: Clock, *, core: CoreName
         f"{name}.instruction": instructions,
         f"{name}.read@{RAM_BYTES}x32": instructions + loads,
         f"{name}.write@{RAM_BYTES}x32": stores,
-        f"{name}.register_cycle": registers * cycles * clock.share(name),
+        f"{name}.register_cycle": registers * (cycles - asleep) * clock.share(name),
         f"{name}.leakage_ns": registers * time,
         f"{name}.leakage_ns@{RAM_BYTES}x32": time,
     }

@@ -120,10 +120,15 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
 
 def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None,
               *, options: Options = BEST, run: RunOptions = DEFAULT_RUN) -> ComparedRun:
-    """Compile a model with every tensor kept, and run it; see :func:`run_session`."""
+    """Compile a model with every tensor kept, unless ``run`` says otherwise, and run it; see :func:`run_session`."""
     with run.steps.step(f"Compiling {source.path.name}"):
-        session = InferenceSession(source.path, machine, engine, keep_tensors=True, options=options, run_options=run)
-    return replace(run_session(session, source, input_file, run.steps), explanation=session.explanation)
+        session = InferenceSession(source.path, machine, engine, keep_tensors=not run.outputs_only, options=options,
+                                   run_options=run)
+    compared = run_session(session, source, input_file, run.steps)
+    if run.outputs_only:
+        notes = *compared.report.notes, "tensors between layers were not kept: only outputs were compared"
+        compared = replace(compared, report=replace(compared.report, notes=notes))
+    return replace(compared, explanation=session.explanation)
 
 
 def run_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,

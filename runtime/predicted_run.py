@@ -16,10 +16,12 @@ from tilewright.tools.progress import Steps
 __all__ = ["predict_model"]
 
 
-def predict_model(source: ModelSource, design: Design, options: Options, steps: Steps) -> ComparedRun:
+def predict_model(source: ModelSource, design: Design, options: Options, steps: Steps, *,
+                  outputs_only: bool = False) -> ComparedRun:
     """Return the report of a model on a design; its tensors are not computed, so that none is compared.
 
-    The model is compiled as for engine ``fast``, with every tensor kept, so that the cycles are the same.
+    The model is compiled as for engine ``fast``, with every tensor kept unless ``outputs_only``, so that the cycles are
+    the same.
 
     Raises
     ------
@@ -27,7 +29,7 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
         If the model is invalid or not supported.
     """
     with steps.step(f"Compiling {source.path.name}"):
-        compiled = compile_file(source.path, design.machine, keep_tensors=True, options=options)
+        compiled = compile_file(source.path, design.machine, keep_tensors=not outputs_only, options=options)
     job = job_of_compiled(compiled, source.path.stem)
     with steps.step(f"Predicting the cycles of {source.path.stem}"):
         report, times = predict_with_times(job, design.timing, design.pricing)

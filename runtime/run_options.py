@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.command_port import WaitName
+from tilewright.isa.core_names import HostName
 from tilewright.isa.extension import Extension
 from tilewright.isa.machine import MemoryTiming
 from tilewright.tools.progress import Silence, Steps
@@ -26,6 +28,14 @@ class RunOptions:
         Of main memory; None for the machine's default.
     extension : Extension or None
         The instruction that a compiled model was compiled with: its folder names the file, and does not hold it.
+    host : HostName or None
+        The core beside the coprocessor in engine ``rtl``; None for CV32E40X, or for the one whose port a compiled model
+        was compiled for.
+    wait : {"poll", "wfi"}
+        What the core does at a fence in engine ``rtl``; a compiled model does what it was compiled to do.
+    outputs_only : bool
+        Store of the tensors between layers only what the network needs, as the compiled model does. Else each is stored
+        for the comparison, which takes cycles.
     """
 
     pricing: Pricing = DEFAULT
@@ -33,6 +43,9 @@ class RunOptions:
     steps: Steps = field(default_factory=Silence)
     memory: MemoryTiming | None = None
     extension: Extension | None = None
+    host: HostName | None = None
+    wait: WaitName = "poll"
+    outputs_only: bool = False
 
 
 DEFAULT_RUN = RunOptions()

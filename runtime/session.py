@@ -5,9 +5,8 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +18,25 @@ from tilewright.compiler.network.layers import CoreLayer, TensorInfo
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.energy.pricing import DEFAULT
 from tilewright.errors import FloatOnCoreWarning, InputError, SimulationError
+from tilewright.isa.command_port import PORT_OF
+from tilewright.isa.core_names import HOST_CORE
 from tilewright.isa.extension import extension_of
-from tilewright.isa.machine import DEFAULT_MACHINE, Machine, MemoryTiming
+from tilewright.isa.machine import MemoryTiming
+from tilewright.runtime.batches import batch_size, images_of, require_batches, stacked
 from tilewright.runtime.design.design import Design
-from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import ENGINES, EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
 from tilewright.runtime.execution.report import Report
+from tilewright.runtime.given_model import (
+    GivenMachine,
+    GivenModel,
+    ModelProto,
+    design_given,
+    file_content,
+    machine_given,
+    named_path,
+)
 from tilewright.runtime.given_samples import Samples, sample_file
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.conversion import dequantise_output, is_raw, quantise_input
@@ -36,17 +46,32 @@ from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.tools.progress import Silence, Steps
+from tilewright.tools.templates import render
 
-__all__ = ["InferenceSession"]
+__all__ = ["InferenceSession", "SessionArg"]
 
 _ONNX_RUNTIME = {"sess_options", "providers", "provider_options"}
 """Arguments of ONNX Runtime's session that mean nothing here."""
 
+_PAGE = Path(__file__).with_name("session.html.j2")
 
-class ModelProto(Protocol):
-    """An ``onnx.ModelProto``, of which the bytes are wanted."""
 
-    def SerializeToString(self) -> bytes: ...
+@dataclass(frozen=True, slots=True)
+class SessionArg:
+    """An input or output of a model as ONNX Runtime's sessions tell it.
+
+    Attributes
+    ----------
+    name : str
+    shape : list of int
+        With the batch.
+    type : str
+        Such as ``tensor(float)``.
+    """
+
+    name: str
+    shape: list[int]
+    type: str
 
 
 class InferenceSession:
@@ -55,8 +80,8 @@ class InferenceSession:
     Parameters
     ----------
     model : path, bytes or ModelProto
-        An ONNX file (int8, QDQ or QOperator, or float) or what such a file holds; or a folder that ``tilewright
-        compile`` wrote.
+        An ONNX file (int8, QDQ or QOperator, or float), the name of a built-in model, or what such a file holds; or a
+        folder that ``tilewright compile`` wrote.
     machine : str, Machine or Design, optional
         Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes, such as
         ``base,extension=prelu.py`` (docs/extensions.md; the file is executed). ``base`` if None.
@@ -91,9 +116,21 @@ class InferenceSession:
         If machine, engine or technology are unknown.
     TypeError
         If there is no such argument.
+
+    Examples
+    --------
+    >>> from tilewright.models import data
+    >>> session = InferenceSession("lenet5", "base,lanes=4", providers=["CPUExecutionProvider"])
+    >>> session.get_inputs()
+    [SessionArg(name='image', shape=[1, 1, 32, 32], type='tensor(float)')]
+    >>> (logits,) = session.run(None, {"image": data.samples().images[:3]})
+    >>> logits.shape, [int(digit) for digit in logits.argmax(axis=1)] == data.samples().labels[:3].tolist()
+    ((3, 10), True)
+    >>> session.report.engine, session.report.cycles > 0
+    ('fast', True)
     """
 
-    def __init__(self, model: str | Path | bytes | ModelProto, machine: str | Machine | Design | None = None,
+    def __init__(self, model: GivenModel, machine: GivenMachine = None,
                  engine: EngineName = "fast", *,
                  memory: MemoryTiming | None = None, keep_tensors: bool = False, options: Options = BEST,
                  run_options: RunOptions = DEFAULT_RUN, calibrate: Samples | None = None,
@@ -104,7 +141,11 @@ class InferenceSession:
             raise InputError(f"Engine must be one of {', '.join(ENGINES)}, not {engine!r}")
         if run_options.count_toggles and engine != "rtl":
             raise InputError(f"Engine must be rtl to count toggles, not {engine!r}")
-        design = _design(machine)
+        if run_options.host not in (None, HOST_CORE) and engine != "rtl":
+            raise InputError(f"Engine must be rtl for the host {run_options.host}, not {engine!r}")
+        if run_options.wait != "poll" and engine != "rtl":
+            raise InputError(f"Engine must be rtl for a core that sleeps (wait='wfi'), not {engine!r}")
+        design = design_given(machine)
         if design is not None and run_options.pricing == DEFAULT:
             run_options = replace(run_options, pricing=design.pricing)
         run_options.pricing.load()  # refuses what it does not know before anything is run
@@ -113,7 +154,7 @@ class InferenceSession:
         self._operands: tuple[OperandToggles, ...] = ()
         self._explanation: Explanation | None = None
         self._times: CommandTimes | None = None
-        path = Path(model) if isinstance(model, str | Path) else self._written(model)
+        path = named_path(model, run_options.steps) if isinstance(model, str | Path) else self._written(model)
         self._job = self._load(_file(path, calibrate, run_options.steps), design, keep_tensors, options)
         self._memory = memory or run_options.memory or (design and design.memory) \
             or MemoryTiming.default(self._job.machine)
@@ -122,13 +163,13 @@ class InferenceSession:
         self._report: Report | None = None
         self._tensors: dict[str, np.ndarray] = {}
 
-    def get_inputs(self) -> list[NodeArg]:
+    def get_inputs(self) -> list[SessionArg]:
         """Return name, shape and type of the model's inputs."""
-        return list(self._inputs)
+        return [SessionArg(each.name, list(each.shape), each.type) for each in self._inputs]
 
-    def get_outputs(self) -> list[NodeArg]:
+    def get_outputs(self) -> list[SessionArg]:
         """Return name, shape and type of the model's outputs."""
-        return list(self._outputs)
+        return [SessionArg(each.name, list(each.shape), each.type) for each in self._outputs]
 
     @property
     def layers(self) -> list[tuple[str, str]]:
@@ -211,13 +252,15 @@ class InferenceSession:
             run_options: object = None, *, wave: Path | None = None) -> list[np.ndarray]:
         """Return the outputs of those names, or all, for inputs by name.
 
-        Float inputs are quantised and outputs dequantised as ONNX Runtime does.
+        Float inputs are quantised and outputs dequantised as ONNX Runtime does. A model of one image may be given a
+        batch: its images are run one after the other and the outputs stacked. The report is then that of the last one.
 
         Parameters
         ----------
         output_names : sequence of str, optional
         input_feed : mapping of str to ndarray
-            Or lists of numbers, which take the dtype of the input.
+            Of the inputs' shapes, or (N, …) for shapes of (1, …); or lists of numbers, which take the dtype of the
+            input.
         run_options : optional
             ONNX Runtime's, of no effect.
         wave : Path, optional
@@ -237,9 +280,20 @@ class InferenceSession:
             raise InputError(f"Outputs must be of {', '.join(known)}, not {unknown[0]!r}")
         if wave is not None and self._engine != "rtl":
             raise InputError(f"Engine must be rtl to write waveforms, not {self._engine!r}")
+        feed = {name: _array(values, self._inputs, name) for name, values in input_feed.items()}
+        images = batch_size(feed, self._inputs)
+        if images > 1:
+            require_batches(self._outputs, images)
+        if images > 1 and wave is not None:
+            raise InputError(f"Inputs must be of one image to write waveforms, not of {images}")
+        answers = [self._run(images_of(feed, index) if images > 1 else feed, wave) for index in range(images)]
+        found = dict(zip(known, stacked(answers) if images > 1 else answers[0], strict=True))
+        return [found[name] for name in names]
+
+    def _run(self, feed: Mapping[str, np.ndarray], wave: Path | None) -> list[np.ndarray]:
+        """Run one image, keep what it has cost, and return all outputs."""
         job = self._job
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}
-        feed = {name: _array(values, self._inputs, name) for name, values in input_feed.items()}
         check_inputs(feed, self._inputs, {argument.name for argument in self._inputs} - quantised)
         tensors = {info.name: quantise_input(info, feed[node_arg(info).name]) for info in job.inputs}
         execution = execute(job, self._engine, tensors, job.lasting, self._memory, wave=wave,
@@ -249,7 +303,15 @@ class InferenceSession:
         self._times = execution.times
         self._report = account(job, self._engine, self._memory, execution, self._run_options.pricing)
         outputs = {node_arg(info).name: dequantise_output(info, execution.tensors[info.name]) for info in job.outputs}
-        return [outputs[name] for name in names]
+        return [outputs[each.name] for each in self._outputs]
+
+    def _repr_html_(self) -> str:
+        """Return the model, its inputs and outputs, and the cost of the last run, as a notebook shows them."""
+        arguments = [(kind, each.name, each.type, " × ".join(map(str, each.shape)))
+                     for kind, given in (("input", self._inputs), ("output", self._outputs)) for each in given]
+        return render(_PAGE, machine=self._job.machine.name, model=self._job.name, engine=self._engine,
+                      arguments=arguments, layers=len(self._job.layers),
+                      report="" if self._report is None else self._report._repr_html_())
 
     def _load(self, model: Path, design: Design | None, keep_tensors: bool, options: Options) -> Job:
         """Return what to run: of a compiled model, or of an ONNX file compiled now."""
@@ -259,23 +321,29 @@ class InferenceSession:
             if design is not None and not design.machine.same_as(job.machine):
                 raise InputError(f"Machine of the compiled model {str(model)!r} must be its own, {job.machine.name}, "
                                  f"not another: compile the model again for that one")
+            if (host := self._run_options.host or job.host) != job.host:
+                raise InputError(f"Host of the compiled model {str(model)!r} must drive the port that it was compiled "
+                                 f"for, as {job.host} does, and {host} drives {PORT_OF[host]}: compile the model again "
+                                 f"with --port {PORT_OF[host]}")
             if options != BEST:
                 raise InputError(f"Options of the compiled model {str(model)!r} must be its own, not {options}: "
                                  f"compile the model again with these")
             return job
-        size = (design or design_of(DEFAULT_MACHINE)).machine
+        size = machine_given(design).machine
         compiled = compile_file(model, size, keep_tensors=keep_tensors, options=options)
         self._explanation = explain(compiled)
         if isinstance(self._run_options.steps, Silence):
             _warn(compiled)
         if self._engine == "fast":
             return job_of_compiled(compiled, model.stem)
-        return job_of_artefact(emit_artefact(compiled, model, self._folder() / model.stem))
+        port = PORT_OF[self._run_options.host or HOST_CORE]
+        return job_of_artefact(emit_artefact(compiled, model, self._folder() / model.stem, port=port,
+                                             wait=self._run_options.wait))
 
     def _written(self, model: bytes | ModelProto) -> Path:
         """Return a file that holds a model of this process, as long as the session lives."""
         file = self._folder() / "model.onnx"
-        file.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        file.write_bytes(file_content(model))
         return file
 
     def _folder(self) -> Path:
@@ -311,10 +379,3 @@ def _warn(compiled: Compiled) -> None:
         warnings.warn(f"The host core computes {len(floats)} of {len(compiled.network.layers)} layers of "
                       f"{compiled.network.name!r} in float, {floats[0].name!r} ({floats[0].op}) first, which is slow; "
                       "give samples with calibrate= to quantise them", FloatOnCoreWarning, stacklevel=4)
-
-
-def _design(machine: str | Machine | Design | None) -> Design | None:
-    """Return the design that a caller has given, in whatever form."""
-    if isinstance(machine, Machine):
-        return Design(machine=machine)
-    return design_of(machine) if isinstance(machine, str) else machine

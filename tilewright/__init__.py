@@ -21,28 +21,36 @@ if TYPE_CHECKING:
         SimulationError,
         ToolError,
     )
+    from tilewright.functions import CompiledModel, ExploredDesign, ExploredFront, check, compare, compile, explore
     from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
+    from tilewright.runtime.check.model_check import Check
+    from tilewright.runtime.compare.layer_report import LayerComparison
     from tilewright.runtime.design.design import Design
     from tilewright.runtime.design.design_flags import design_of
     from tilewright.runtime.execution.report import LayerReport, Report
     from tilewright.runtime.run_options import RunOptions
-    from tilewright.runtime.session import InferenceSession
+    from tilewright.runtime.session import InferenceSession, SessionArg
 
-__all__ = ["PRESETS", "CompileError", "Design", "Error", "FloatOnCoreWarning", "InferenceSession", "InputError",
-           "InternalError", "LayerReport", "Machine", "MemoryTiming", "Options", "Pricing", "Report", "RunOptions",
-           "SimulationError", "ToolError", "__version__", "design_of"]
+__all__ = ["PRESETS", "Check", "CompileError", "CompiledModel", "Design", "Error", "ExploredDesign", "ExploredFront",
+           "FloatOnCoreWarning", "InferenceSession", "InputError", "InternalError", "LayerComparison", "LayerReport",
+           "Machine", "MemoryTiming", "Options", "Pricing", "Report", "RunOptions", "SessionArg", "SimulationError",
+           "ToolError", "__version__", "check", "compare", "compile", "design_of", "explore"]
 
 _HOMES = {
     "tilewright.compiler.network.options": ("Options",),
     "tilewright.energy.pricing": ("Pricing",),
     "tilewright.errors": ("CompileError", "Error", "FloatOnCoreWarning", "InputError", "InternalError",
                           "SimulationError", "ToolError"),
+    "tilewright.functions": ("CompiledModel", "ExploredDesign", "ExploredFront", "check", "compare", "compile",
+                             "explore"),
     "tilewright.isa.machine": ("PRESETS", "Machine", "MemoryTiming"),
+    "tilewright.runtime.check.model_check": ("Check",),
+    "tilewright.runtime.compare.layer_report": ("LayerComparison",),
     "tilewright.runtime.design.design": ("Design",),
     "tilewright.runtime.design.design_flags": ("design_of",),
     "tilewright.runtime.execution.report": ("LayerReport", "Report"),
     "tilewright.runtime.run_options": ("RunOptions",),
-    "tilewright.runtime.session": ("InferenceSession",),
+    "tilewright.runtime.session": ("InferenceSession", "SessionArg"),
 }
 """The module that defines each public name."""
 

@@ -2,6 +2,10 @@
 
 #define MCOUNTINHIBIT 0x320
 
+#if !defined(__clang__) && !defined(__riscv_zicsr)
+.option arch, +zicsr                    /* GCC's libraries for rv32imc are not found with _zicsr in -march */
+#endif
+
 .section .vectors, "ax"
 .globl _vectors
 _vectors:                               /* mtvec: exceptions and interrupts alike */

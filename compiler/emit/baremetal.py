@@ -16,6 +16,7 @@ from tilewright.compiler.emit.elf import FIRMWARE
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.errors import InputError
+from tilewright.isa.command_port import REFUSED, WaitName
 from tilewright.isa.counters import FAULTS
 from tilewright.isa.extension import extension_of
 from tilewright.isa.memory import MAIN_BASE, AddressWindow
@@ -33,12 +34,29 @@ _MARK = ".tilewright-project"
 _CTYPES = {"int8": "int8_t", "uint8": "uint8_t", "int32": "int32_t", "float32": "float"}
 
 
+_COMMANDS_BASE = """\
+#ifndef TILEWRIGHT_COMMANDS_BASE
+#error "TILEWRIGHT_COMMANDS_BASE must be the address of the registers: make DEFINES=-DTILEWRIGHT_COMMANDS_BASE=0x..."
+#endif
+"""
+"""Says what a project for the port on AXI4-Lite must be told, as it depends on the board."""
+
+_SLEEPS = """\
+#ifndef TILEWRIGHT_WAIT_WFI
+#define TILEWRIGHT_WAIT_WFI 1
+#endif
+"""
+"""Has the model sleep at fences."""
+
+
 class BareMetalError(InputError):
     """A model cannot be written as a project for a board; the message is one sentence."""
 
 
-def write_project(artefact: Artefact, folder: Path) -> None:
+def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll") -> None:
     """Write the project to ``folder``: a new folder, an empty one, or one with such a project, which is replaced.
+
+    The model waits at fences as ``wait`` says.
 
     Raises
     ------
@@ -49,7 +67,7 @@ def write_project(artefact: Artefact, folder: Path) -> None:
     if folder.exists() and not (folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))):
         raise BareMetalError(f"Output {folder} must be a new folder or one with a bare-metal project, and has "
                              f"something else in it")
-    contents = _contents(artefact)
+    contents = _contents(artefact, wait)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
@@ -66,7 +84,7 @@ def write_project(artefact: Artefact, folder: Path) -> None:
         raise BareMetalError(f"Project {folder} cannot be written: {error}") from error
 
 
-def _contents(artefact: Artefact) -> dict[str, bytes]:
+def _contents(artefact: Artefact, wait: WaitName) -> dict[str, bytes]:
     """Return the files that are the model's, by name."""
     manifest = artefact.manifest
     weights = (artefact.folder / "weights.bin").read_bytes()
@@ -85,14 +103,15 @@ def _contents(artefact: Artefact) -> dict[str, bytes]:
         "input": _described(*taken, arena), "output": _described(*given, arena),
         "weights_bytes": arena - MAIN_BASE, "arena_bytes": MAIN_BASE + manifest.memory_bytes - arena,
         "faults": {code: text for code, text in FAULTS.items() if code},
-        "windows": [_window(window, arena) for window in manifest.windows],
+        "windows": [_window(window, arena) for window in manifest.windows], "port": manifest.port, "refused": REFUSED,
     }
     texts = {name: render(FIRMWARE / template, **values) for name, template in _TEMPLATES.items()}
     interface = render(FIRMWARE / "bare_model.c.j2", **values)
     head, rest = network.split('#include "tilewright.h"\n', 1)
     places = ('#define TW_WEIGHT(offset) ((uint32_t)tilewright_weights + (offset))\n'
               '#define TW_ARENA(offset) ((uint32_t)tilewright_arena + (offset))\n')
-    texts["model.c"] = (f'{head}#include "model.h"\n#include "port.h"\n#include "tilewright.h"\n\n{places}{rest}'
+    base = (_COMMANDS_BASE if manifest.port == "axi4lite" else "") + (_SLEEPS if wait == "wfi" else "")
+    texts["model.c"] = (f'{head}#include "model.h"\n#include "port.h"\n{base}#include "tilewright.h"\n\n{places}{rest}'
                         f'\n{interface}')
     return {**{name: text.encode() for name, text in texts.items()}, _MARK: b"",
             "tilewright.h": (artefact.folder / "tilewright.h").read_bytes(),

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import ToolError
+from tilewright.isa.command_port import COMMANDS_BASE, PortName, WaitName
 
-__all__ = ["FIRMWARE", "MAX_ELF_BYTES", "System", "ToolchainError", "compile_elf"]
+__all__ = ["FIRMWARE", "MAX_ELF_BYTES", "System", "ToolchainError", "compile_elf", "port_flags",
+           "wait_flags"]
 
 FIRMWARE = Path(__file__).parent.parent / "c"
 """Start-up code, linker script and float arithmetic."""
@@ -48,6 +50,16 @@ _SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
 
 class ToolchainError(ToolError):
     """The C compiler is missing, or refuses what the compiler wrote."""
+
+
+def port_flags(port: PortName) -> tuple[str, ...]:
+    """Return what lets ``tilewright.h`` send commands to ``port`` as the simulated system has it."""
+    return (f"-DTILEWRIGHT_COMMANDS_BASE={COMMANDS_BASE:#x}u",) if port == "axi4lite" else ()
+
+
+def wait_flags(wait: WaitName) -> tuple[str, ...]:
+    """Return what lets ``tilewright.h`` wait so at a fence."""
+    return ("-DTILEWRIGHT_WAIT_WFI",) if wait == "wfi" else ()
 
 
 def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: bool = False,

@@ -14,6 +14,7 @@ from tilewright.compiler.network.layers import Place, TensorInfo
 from tilewright.compiler.network.operands import tensor_operand
 from tilewright.compiler.network.options import Options, Winograd
 from tilewright.errors import InputError
+from tilewright.isa.command_port import PORTS, PortName
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.extension import Extension, extended, extension_of
 from tilewright.isa.machine import UNITS, Machine
@@ -33,7 +34,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -74,7 +75,7 @@ class Manifest:
 
     ``tensors`` are (type, address in main memory); data lie there as `compiler.network.operands` says. ``inputs`` and
     ``outputs`` name tensors in the order of the model; ``on_chip`` those that never reach main memory. With
-    ``options`` it can be compiled again, to simulate parts.
+    ``options`` it can be compiled again, to simulate parts. The ELF sends its commands to ``port``.
     """
 
     model: str
@@ -89,6 +90,7 @@ class Manifest:
     memory_bytes: int
     keeps_tensors: bool
     on_chip: tuple[str, ...] = ()
+    port: PortName = "cvxif"
 
 
 def to_json(manifest: Manifest) -> dict[str, Any]:
@@ -106,6 +108,7 @@ def to_json(manifest: Manifest) -> dict[str, Any]:
         "memory_bytes": manifest.memory_bytes,
         "keeps_tensors": manifest.keeps_tensors,
         "on_chip": list(manifest.on_chip),
+        "port": manifest.port,
     }
 
 
@@ -194,6 +197,7 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
         memory_bytes=memory_bytes,
         keeps_tensors=value(data, "keeps_tensors", bool),
         on_chip=_list(data, "on_chip", _text),
+        port=_port(value(data, "port", str)),
     )
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
@@ -204,6 +208,13 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
     if len(manifest.windows) > _MAX_WINDOWS:
         raise ArtefactError(f"Manifest must have at most {_MAX_WINDOWS} windows, not {len(manifest.windows)}")
     return manifest
+
+
+def _port(name: str) -> PortName:
+    for port in PORTS:
+        if port == name:
+            return port
+    raise ArtefactError(f"Manifest port must be one of {', '.join(PORTS)}, not {name!r:.40}")
 
 
 def _machine(data: dict[str, Any], extension: Extension | None) -> Machine:

@@ -98,6 +98,7 @@ def _run(model: bytes, x: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray
     options = onnxruntime.SessionOptions()
     # As runtime/oracle/onnx_runtime.py runs the whole model.
     options.add_session_config_entry("session.qdqisint8allowed", "1")
+    options.add_session_config_entry("session.disable_double_qdq_remover", "1")
     options.log_severity_level = 4
     bounds = np.iinfo(dtype)
     values = np.resize(np.arange(bounds.min, bounds.max + 1).astype(dtype), shape)

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.energy.pricing import DEFAULT, Pricing
+from tilewright.isa.dram.dram import DramTiming
 from tilewright.isa.extension import Extension
 from tilewright.isa.machine import Machine, MemoryTiming
 
@@ -18,7 +19,8 @@ class Design:
     ----------
     machine : Machine
     memory : MemoryTiming or None
-        Of main memory; None for the default: ``LATENCY_CYCLES``, then one bus word per cycle.
+        Of main memory; None for the default: ``LATENCY_CYCLES``, then one bus word per cycle. DRAM is always at the
+        design's clock, whatever clock it was stated at.
     pricing : Pricing
         Technology, DRAM part, clock gates and clock.
     """
@@ -26,6 +28,10 @@ class Design:
     machine: Machine
     memory: MemoryTiming | None = None
     pricing: Pricing = DEFAULT
+
+    def __post_init__(self) -> None:
+        if isinstance(self.memory, DramTiming):
+            object.__setattr__(self, "memory", self.memory.at(self.mhz))
 
     @property
     def timing(self) -> MemoryTiming:
@@ -40,10 +46,13 @@ class Design:
     def to_json(self) -> dict[str, Any]:
         """Return the design as a design file states it, every value filled in."""
         technology = self.pricing.load()
+        memory = self.timing.to_json()
+        if "dram" in memory:    # says the rest
+            del memory["latency_cycles"], memory["bytes_per_cycle"]
         return {"name": self.machine.name,
                 "machine": {key: str(value.path) if isinstance(value, Extension) else value
                             for key, value in asdict(self.machine).items() if key != "name"},
-                "memory": asdict(self.timing),
+                "memory": memory,
                 "clock": {"mhz": self.pricing.clock(technology).mhz},
                 "energy": {"technology": self.pricing.technology, "dram": self.pricing.dram,
                            "gated": self.pricing.gated}}

@@ -15,6 +15,7 @@
     [memory]                # left out: 20 cycles, then one bus word per cycle
     latency_cycles = 60
     bytes_per_cycle = 16
+    # or a part of isa/dram/parts.py: dram = "ddr3l-1600x16"; either with stall_percent and seed
 
     [clock]                 # left out: the technology's
     mhz = 80
@@ -28,7 +29,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,17 +38,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
 from tilewright.errors import nearest
+from tilewright.isa.dram.dram import DramTiming, dram_named
 from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
 
-__all__ = ["MOST_BYTES", "MOST_MHZ", "machine_of", "read_design", "size_of"]
+__all__ = ["MOST_BYTES", "MOST_MHZ", "machine_of", "memory_with", "read_design", "size_of"]
 
 MOST_BYTES = 1 << 20
 """Of a design file: a longer one is none."""
 
 MOST_MHZ = 10_000.0
 """Of a clock."""
+
+UNSTATED_MHZ = 100.0
+"""Of DRAM that belongs to no design yet: `Design` puts it at its own clock."""
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._,=+-]{0,79}$"
 _SIZE = re.compile(r"(\d{1,12})\s*(KiB|MiB)?")
@@ -84,6 +89,9 @@ _MachineSection = create_model("_MachineSection", __base__=_Section, preset=(str
 class _MemorySection(_Section):
     latency_cycles: StrictInt | None = None
     bytes_per_cycle: StrictInt | None = None
+    dram: str | None = None
+    stall_percent: StrictInt | None = None
+    seed: StrictInt | None = None
 
 
 class _ClockSection(_Section):
@@ -135,15 +143,33 @@ def _design(found: _File, path: Path) -> Design:
     section: BaseModel = found.machine
     stated = section.model_dump(exclude_none=True)
     machine = machine_of(preset(stated.pop("preset")), stated, found.name or path.stem)
-    default = MemoryTiming.default(machine)
-    timing = {**asdict(default), **found.memory.model_dump(exclude_none=True)}
+    timing = memory_with(found.memory.model_dump(exclude_none=True), machine)
     technology = found.energy.technology
     if technology.endswith(".toml"):
         technology = str(path.parent / technology)
     pricing = Pricing(technology=technology, dram=found.energy.dram, gated=found.energy.gated,
                       clock_mhz=found.clock.mhz)
     pricing.load()
-    return Design(machine=machine, memory=MemoryTiming(**timing), pricing=pricing)
+    return Design(machine=machine, memory=timing, pricing=pricing)
+
+
+def memory_with(values: Mapping[str, Any], machine: Machine) -> MemoryTiming:
+    """Return the timing of main memory with ``values`` by field, ``dram`` by name; the rest is the default.
+
+    DRAM is at `UNSTATED_MHZ`, until it is a design's.
+
+    Raises
+    ------
+    ValueError
+        If there is no such memory; the message names the value, what was expected and what was given.
+    """
+    if "dram" not in values:
+        return replace(MemoryTiming.default(machine), **values)
+    if both := sorted(values.keys() & {"latency_cycles", "bytes_per_cycle"}):
+        raise ValueError(f"Memory {both[0]} must not be given beside dram, whose part and clock say it, not "
+                         f"{values[both[0]]!r}: leave out one of them")
+    rest = {key: value for key, value in values.items() if key != "dram"}
+    return DramTiming.of(dram_named(values["dram"], UNSTATED_MHZ), **rest)
 
 
 def machine_of(base: Machine, changes: Mapping[str, int | str | bool], name: str) -> Machine:

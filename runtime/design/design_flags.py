@@ -8,12 +8,14 @@
     nano,array=plain,value_tables=false       units that are left out
     base,extension=prelu.py                   with an instruction of your own (docs/extensions.md)
     latency=60,bytes=16                       the timing of main memory
+    dram=ddr3l-1600x16                        DRAM, at the design's clock
+    dram=sdr-133x16,stalls=20,seed=3          with random stalls on the bus
     80MHz                                     the clock
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from tilewright.errors import nearest
@@ -21,7 +23,7 @@ from tilewright.isa.extension import extended, extension_of, load_extension
 from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, PRESETS, UNITS, Machine, MemoryTiming
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_error import DesignError
-from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, read_design
+from tilewright.runtime.design.design_file import MOST_MHZ, machine_of, memory_with, read_design
 
 __all__ = ["clock_of", "design_of", "memory_of", "with_extension"]
 
@@ -31,7 +33,8 @@ _CLOCK = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(k|M|G)?(?:Hz)?", re.IGNORECASE)
 _MEGAHERTZ = {"k": 1e-3, "m": 1.0, "g": 1e3}
 _Value = int | str | bool
 _TRUTH = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
-_MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle"}
+_MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle", "dram": "dram", "stalls": "stall_percent",
+                "seed": "seed"}
 
 
 def design_of(text: str, *, memory: str | None = None, clock: str | None = None, technology: str | None = None,
@@ -120,11 +123,12 @@ def memory_of(text: str, machine: Machine) -> MemoryTiming:
     Raises
     ------
     DesignError
-        If it is not of the form ``latency=CYCLES,bytes=PER_CYCLE``.
+        If it is not of the form ``latency=CYCLES,bytes=PER_CYCLE`` or ``dram=PART``, either with ``stalls=PERCENT``
+        and ``seed=NUMBER``.
     """
-    values = _pairs("Memory", text.split(","), _MEMORY_KEYS)
+    values = _pairs("Memory", text.split(","), _MEMORY_KEYS, {"dram": lambda _what, word: word})
     try:
-        return MemoryTiming(**{**asdict(MemoryTiming.default(machine)), **values})
+        return memory_with(values, machine)
     except ValueError as error:
         raise DesignError(str(error)) from error
 

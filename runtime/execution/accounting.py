@@ -15,14 +15,11 @@ from tilewright.isa.program import Call, Program
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job, JobLayer
-from tilewright.runtime.execution.records import STALLS, Counts, differences
+from tilewright.runtime.execution.records import CAUSES, STALLS, Counts, differences
 from tilewright.runtime.execution.report import LayerReport, Report, add_counts
 from tilewright.sim.values.core_calls import instructions_of
 
 __all__ = ["account", "count_commands", "share_out"]
-
-_WRAP = 1 << 32
-"""Where the counters start again."""
 
 
 def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, pricing: Pricing = DEFAULT) -> Report:
@@ -39,8 +36,8 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     """
     technology = pricing.load()
     clock = pricing.clock(technology)
-    counts = [_with_core(each, calls, layer) for each, calls, layer in
-              zip(differences(execution.records), _calls_of(job.program), job.layers, strict=False)]
+    counts = [_with_core(each, calls) for each, calls in
+              zip(differences(execution.records), _calls_of(job.program), strict=False)]
     tail = execution.cycles - sum(each["cycles"] for each in counts)
     if tail < 0:
         raise SimulationError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
@@ -50,18 +47,30 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
     toggles = _toggles(job, execution, [*counts, rest])
     doubtful = None if execution.toggles else doubts()
-    energies = [estimate(actions_of(each, job.machine, share, toggled, clock), technology, doubtful)
-                for each, share, toggled in zip([*counts, rest], [*shares, 0], toggles, strict=True)]
+    asleep = _asleep(execution.sleeps, [each["cycles"] for each in (*counts, rest)])
+    energies = [estimate(actions_of(each, job.machine, share, toggled, clock, asleep=slept), technology, doubtful)
+                for each, share, toggled, slept in zip([*counts, rest], [*shares, 0], toggles, asleep, strict=True)]
     layers = tuple(_layer(*each)
                    for each in zip(job.layers, counts, energies[:-1], toggles[:-1], shares, strict=True))
     return Report(
-        model=job.name, machine=job.machine.name, engine=engine, memory=memory, multipliers=job.machine.multipliers,
-        cycles=execution.cycles, instructions=mnemonics | {"riscv": execution.instructions},
+        model=job.name, machine=job.machine.name, engine=engine, host=job.host, memory=memory,
+        multipliers=job.machine.multipliers, cycles=execution.cycles, predicted_cycles=execution.predicted_cycles,
+        asleep_cycles=sum(asleep),
+        instructions=mnemonics | {"riscv": execution.instructions},
         energy=sum_energies(energies), technology=pricing.describe(technology), technology_name=technology.name,
         dram=pricing.dram, clock_mhz=clock.mhz, clocks_gated=pricing.gated,
         toggles=add_counts(toggles), toggles_counted=bool(execution.toggles),
         design=Design(machine=job.machine, memory=memory, pricing=pricing).to_json(),
         wall_seconds=execution.wall_seconds, simulated_cycles_per_second=execution.cycles_per_second, layers=layers)
+
+
+def _asleep(sleeps: Sequence[tuple[int, int]], cycles: Sequence[int]) -> list[int]:
+    """Return in how many of the cycles of each layer, and of those behind the last, the host core slept."""
+    found, first = [], 0
+    for each in cycles:
+        found.append(sum(max(0, min(end, first + each) - max(begin, first)) for begin, end in sleeps))
+        first += each
+    return found
 
 
 def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[dict[str, int]]:
@@ -103,17 +112,17 @@ def _calls_of(program: Program) -> list[list[Call]]:
     return found
 
 
-def _with_core(counts: Counts, calls: Sequence[Call], layer: JobLayer) -> Counts:
+def _with_core(counts: Counts, calls: Sequence[Call]) -> Counts:
     """Return a layer's counts with what the host core's ``calls`` add that the coprocessor's counters do not show.
 
-    They see no access of the core to main memory: each operand is counted once. And they wrap, while kernels on floats
-    may take longer: what the layer should take tells how often.
+    They see no access of the core to main memory: each operand is counted once. And all but ``cycles`` wrap at 32 bits,
+    while kernels on floats may take longer: those are cycles of the core.
     """
     if not calls:
         return counts
-    wrapped = max(0, round((layer.predicted_cycles - counts["cycles"]) / _WRAP)) * _WRAP
+    wrapped = counts["cycles"] - sum(counts[cause] for cause in CAUSES)
     return counts | {
-        "cycles": counts["cycles"] + wrapped, "mac_idle_host": counts["mac_idle_host"] + wrapped,
+        "mac_idle_host": counts["mac_idle_host"] + wrapped,
         "memory_read": counts["memory_read"] + sum(operand.span_bytes for call in calls
                                                    for operand in call.operands[:-1]),
         "memory_written": counts["memory_written"] + sum(call.output.span_bytes for call in calls)}

@@ -16,6 +16,7 @@ from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.network.operands import from_memory, to_memory
 from tilewright.errors import SimulationError
+from tilewright.isa.core_names import HOST_CORE
 from tilewright.isa.encoding import EncodingError
 from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.execution.job import Job
@@ -55,6 +56,10 @@ class Execution:
         What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
     times : CommandTimes or None
         When each command was sent, begun and ended, as engine ``fast`` predicts; None if that has not run.
+    sleeps : tuple of (first, end)
+        Cycles in which the host core slept, as `sim.run_result.RunResult` has them.
+    predicted_cycles : int or None
+        Cycles of the whole run that engine ``fast`` predicts, with CV32E40X as the host; None likewise.
     """
 
     cycles: int
@@ -66,6 +71,8 @@ class Execution:
     toggles: tuple[dict[str, int], ...] = ()
     operands: tuple[OperandToggles, ...] = ()
     times: CommandTimes | None = None
+    predicted_cycles: int | None = None
+    sleeps: tuple[tuple[int, int], ...] = ()
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
@@ -105,7 +112,8 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
         toggles=tuple(map(dict, result.toggles)), operands=predicted.operands if predicted else (),
-        times=predicted.times if predicted else None)
+        times=predicted.times if predicted else None, predicted_cycles=predicted.cycles if predicted else None,
+        sleeps=result.sleeps)
 
 
 _Images = list[tuple[int, bytes | Path]]
@@ -116,13 +124,14 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
              count_toggles: bool, steps: Steps) -> RunResult:
     if job.elf is None:
         raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
-    with steps.step(f"Building the simulator of {job.machine.name}"):
-        build_simulator(job.machine, tracing=wave is not None, activity=count_toggles)
+    beside = "" if job.host == HOST_CORE else f" with {job.host}"
+    with steps.step(f"Building the simulator of {job.machine.name}{beside}"):
+        build_simulator(job.machine, tracing=wave is not None, activity=count_toggles, core=job.host)
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
         simulation = Simulation(images=images, dumps=dumps, wave=wave, progress=progress)
         result = run_rtl(job.machine, job.elf, simulation, windows=job.windows, timing=timing,
-                         count_toggles=count_toggles)
+                         count_toggles=count_toggles, host=job.host)
     return result.require_exit()
 
 

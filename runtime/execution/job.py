@@ -9,6 +9,8 @@ from tilewright.compiler.emit.artefact import Artefact, ArtefactError
 from tilewright.compiler.emit.manifest import LayerEntry
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import root_of, tensor_bytes
+from tilewright.isa.command_port import PORT_OF
+from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.isa.machine import Machine
 from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Program
@@ -66,6 +68,8 @@ class Job:
     name : str
         Of the model.
     machine : Machine
+    host : HostName
+        The core beside the coprocessor on engine ``rtl``; it drives the port that ``elf`` was compiled for.
     program : Program
         What engine ``fast`` executes.
     elf : Path or None
@@ -93,6 +97,7 @@ class Job:
     windows: tuple[AddressWindow, ...]
     layers: tuple[JobLayer, ...]
     memory_bytes: int
+    host: HostName = HOST_CORE
 
     @property
     def lasting(self) -> list[str]:
@@ -137,7 +142,8 @@ def job_of_artefact(artefact: Artefact) -> Job:
     layers = tuple(map(JobLayer.of, manifest.layers))
     return Job(name=manifest.model, machine=manifest.machine, program=artefact.program, elf=artefact.elf,
                images=artefact.images, tensors=dict(manifest.tensors), inputs=inputs, outputs=manifest.outputs,
-               windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes)
+               windows=manifest.windows, layers=layers, memory_bytes=manifest.memory_bytes,
+               host=next(host for host, port in PORT_OF.items() if port == manifest.port))
 
 
 def _check_border(tensor: TensorInfo) -> None:

@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tilewright.errors import SimulationError
-from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
+from tilewright.isa.counters import (
+    COUNTERS,
+    CYCLES_HIGH_WORD,
+    FAULT_ADDRESS_WORD,
+    FAULT_WORD,
+    FAULTS,
+    RECORD_WORDS,
+)
 
 __all__ = ["CAUSES", "RECORD_BYTES", "STALLS", "Counts", "differences", "read_record", "total"]
 
@@ -33,6 +40,7 @@ def read_record(raw: bytes) -> Counts:
         what = FAULTS.get(words[FAULT_WORD], f"fault {words[FAULT_WORD]}")
         raise SimulationError(f"Coprocessor stopped by a fault: {what} at {words[FAULT_ADDRESS_WORD]:#010x}")
     counts = {counter.name: words[i] for i, counter in enumerate(COUNTERS)}
+    counts["cycles"] += _WORD * words[CYCLES_HIGH_WORD]
     if not counts["cycles"]:
         raise SimulationError("Status record of a layer must count cycles since reset, not 0: the program did not "
                               "store it")
@@ -42,7 +50,7 @@ def read_record(raw: bytes) -> Counts:
 def differences(records: Sequence[Counts]) -> list[Counts]:
     """Return what each layer added to the counters; the first counts from reset.
 
-    Counters wrap at 32 bits, so a layer of 2**32 cycles or more cannot be told from a shorter one.
+    ``cycles`` has 64 bits; the others wrap at 32, so of a layer of 2**32 cycles or more they are known modulo that.
 
     Raises
     ------
@@ -56,6 +64,7 @@ def differences(records: Sequence[Counts]) -> list[Counts]:
         if (explained := sum(added[name] for name in CAUSES) % _WORD) != added["cycles"]:
             raise SimulationError(f"Causes of the cycles of layer {index} must add up to {added['cycles']}, not "
                                   f"{explained}")
+        added["cycles"] = record["cycles"] - before["cycles"]
         layers.append(added)
         before = record
     return layers

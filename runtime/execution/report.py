@@ -6,8 +6,10 @@ record to the end of the program) are the run. Energy adds up the same way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
 
 if TYPE_CHECKING:
@@ -93,10 +95,16 @@ class Report:
     Attributes
     ----------
     model, machine, engine : str
+    host : HostName
+        The core beside the coprocessor.
     memory : MemoryTiming
     multipliers : int
     cycles : int
         From reset to the end of the program.
+    predicted_cycles : int or None
+        The same on CV32E40X, as engine ``fast`` predicts; None if that has not run.
+    asleep_cycles : int
+        Of them, those in which the host core slept (``--wait wfi``); its clock is not charged then.
     instructions : dict of str to int
         Commands executed by mnemonic, and under ``riscv`` the instructions that the host core retired.
     energy : EnergyEstimate
@@ -147,6 +155,15 @@ class Report:
     toggles: dict[str, int] = field(default_factory=dict)
     toggles_counted: bool = False
     imported: "ImportedPower | None" = None
+    host: HostName = HOST_CORE
+    predicted_cycles: int | None = None
+    asleep_cycles: int = 0
+
+    @property
+    def title(self) -> str:
+        """What ran where; of the host core only if it is not CV32E40X."""
+        host = "" if self.host == HOST_CORE else f", host {self.host}"
+        return f"{self.model} on {self.machine}, engine {self.engine}{host}"
 
     @property
     def macs(self) -> int:
@@ -190,9 +207,12 @@ class Report:
             "model": self.model,
             "machine": self.machine,
             "engine": self.engine,
-            "memory": {"latency_cycles": self.memory.latency_cycles, "bytes_per_cycle": self.memory.bytes_per_cycle},
+            "host": self.host,
+            "memory": self.memory.to_json(),
             "design": dict(self.design),
             "cycles": self.cycles,
+            "predicted_cycles": self.predicted_cycles,
+            "asleep_cycles": self.asleep_cycles,
             "milliseconds": self.milliseconds,
             "inferences_per_second": 1e3 / self.milliseconds,
             "milliwatts": self.milliwatts,
@@ -212,6 +232,12 @@ class Report:
             "simulated_cycles_per_second": self.simulated_cycles_per_second,
             "layers": [layer.to_json() for layer in self.layers],
         }
+
+    def _repr_html_(self) -> str:
+        """Return the report as a table, as a notebook shows it."""
+        from tilewright.tools.templates import render
+
+        return render(Path(__file__).with_name("report.html.j2"), report=self)
 
     def _imported_json(self) -> dict[str, Any] | None:
         if self.imported is None:

@@ -82,6 +82,9 @@ class Comparison:
         if not self.compared:
             return "No tensor was compared with ONNX Runtime"
         held = self.compared - self.loose
+        if not held:
+            return (f"{self.loose} of {self.layers} layers compared with ONNX Runtime, which rounds in float what they "
+                    f"come from: up to {self.levels} levels off (tilewright compare holds each by itself)")
         said = f"{held} of {self.layers} layers compared with ONNX Runtime: every element is equal"
         if self.floats:
             said += f" but for {self.floats} float tensors, which differ by {self.deviation:.1g} of their range at most"

@@ -40,8 +40,8 @@ ONNX_RUNTIME_ERRORS = (onnx_runtime.Fail, onnx_runtime.InvalidArgument, onnx_run
 _PROVIDERS = ["CPUExecutionProvider"]
 
 VERSION = onnxruntime.__version__
-_SETTINGS = ("CPUExecutionProvider; session.qdqisint8allowed = 1; fused at level ORT_ENABLE_EXTENDED, then run as it "
-             "is, at ORT_DISABLE_ALL")
+_SETTINGS = ("CPUExecutionProvider; session.qdqisint8allowed = 1, session.disable_double_qdq_remover = 1; fused at "
+             "level ORT_ENABLE_EXTENDED, then run as it is, at ORT_DISABLE_ALL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,8 @@ def _session(model: str | Path | bytes, level: Level, written: str = "",
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.add_session_config_entry("session.qdqisint8allowed", "1")
+    # It would make one quantisation of two, with a scale that the model does not have (double_qdq_pairs_remover.cc).
+    options.add_session_config_entry("session.disable_double_qdq_remover", "1")
     options.graph_optimization_level = level
     # Only errors: writing a fused model always warns that it may not fit another machine.
     options.log_severity_level = 3

@@ -19,7 +19,7 @@ from tilewright.tools.files import write_arrays, write_file
 
 __all__ = ["StoredRuns"]
 
-_FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second", "toggles")
+_FIELDS = ("cycles", "instructions", "records", "wall_seconds", "cycles_per_second", "toggles", "predicted_cycles")
 
 
 class StoredRuns:

@@ -32,7 +32,7 @@ def page_data(run: ComparedRun) -> dict[str, Any]:
     explained = {each.name: each for each in run.explanation.layers} if run.explanation is not None else {}
     entries = job.layers if job is not None and len(job.layers) == len(report.layers) else ()
     return {
-        "title": f"{report.model} on {report.machine}, engine {report.engine}",
+        "title": report.title,
         "cycles": report.cycles,
         "tail": report.tail_cycles,
         "figures": _figures(report),

@@ -48,7 +48,7 @@ def perfetto_trace(run: ComparedRun) -> dict[str, Any]:
     return {
         "traceEvents": [*whole.heads(), *whole.layers(), *whole.tiles(), *whole.commands(), *whole.counters()],
         "displayTimeUnit": "ns",
-        "otherData": {"model": report.model, "machine": report.machine, "engine": report.engine,
+        "otherData": {"model": report.model, "machine": report.machine, "engine": report.engine, "host": report.host,
                       "cycles": report.cycles, "cycle": "1 ns", "times": "predicted by the cycle model"},
     }
 

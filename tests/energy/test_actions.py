@@ -77,3 +77,11 @@ def test_a_core_alone_fetches_every_instruction():
         "xpulp_core.instruction": 800, "xpulp_core.read@32768x32": 830, "xpulp_core.write@32768x32": 20,
         "xpulp_core.register_cycle": 1000 * CORE_REGISTERS["cv32e40p"],
         "xpulp_core.leakage_ns": 2000 * CORE_REGISTERS["cv32e40p"], "xpulp_core.leakage_ns@32768x32": 2000}
+
+
+def test_a_core_asleep_leaks_and_is_not_clocked():
+    awake, asleep = core_actions(1000, 800, Clock(500.0)), core_actions(1000, 800, Clock(500.0), asleep=300)
+    assert asleep.pop("riscv_core.register_cycle") == 0.7 * awake.pop("riscv_core.register_cycle")
+    assert asleep == awake
+    of_run = actions_of(COUNTS, BASE, 500, TOGGLES, Clock(200.0), asleep=COUNTS["cycles"])
+    assert of_run["riscv_core.register_cycle"] == 0

@@ -1,10 +1,12 @@
 """InferenceSession answers as ONNX Runtime does, and refuses what it cannot answer."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import tilewright
 from tests.support.onnx_models import ModelBuilder
@@ -67,7 +69,72 @@ def test_arguments_are_those_of_onnx_runtime(lenet5):
     reference = onnx_session(builtin("lenet5"))
     for ours, theirs in zip(lenet5.get_inputs() + lenet5.get_outputs(),
                             reference.get_inputs() + reference.get_outputs(), strict=True):
-        assert (ours.name, list(ours.shape), ours.type) == (theirs.name, theirs.shape, theirs.type)
+        assert (ours.name, ours.shape, ours.type) == (theirs.name, theirs.shape, theirs.type)
+
+
+def test_a_batch_is_run_image_after_image_and_stacked(lenet5):
+    reference = onnx_session(builtin("lenet5"))
+    (logits,) = lenet5.run(None, {"image": IMAGES[:3]})
+    expected = [reference.run(None, {"image": image})[0] for image in IMAGES[:3, np.newaxis]]
+    np.testing.assert_array_equal(logits, np.concatenate(expected))
+    (again,) = lenet5.run(["logits"], {"image": IMAGES[:3].tolist()})
+    np.testing.assert_array_equal(again, logits)
+    whole = lenet5.report.cycles
+    lenet5.run(None, {"image": IMAGES[2:3]})
+    assert lenet5.report.cycles == whole
+
+
+def two_inputs(output):
+    """Return a model of two inputs whose output has this shape."""
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, 4, 4]) for name in "ab"]
+    nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Reshape", ["sum", "shape"], ["y"])]
+    graph = helper.make_graph(nodes, "two", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, output)],
+                              [numpy_helper.from_array(np.array(output, np.int64), "shape")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.errors.FloatOnCoreWarning")
+def test_every_input_of_a_batch_has_its_images():
+    session = InferenceSession(two_inputs([1, 32]), "nano")
+    feed = {name: np.random.default_rng(ord(name)).normal(size=(3, 2, 4, 4)).astype(np.float32) for name in "ab"}
+    (sums,) = session.run(None, feed)
+    np.testing.assert_array_equal(sums, (feed["a"] + feed["b"]).reshape(3, 32))
+    with pytest.raises(InputError, match=r"'a' .*\(1, 2, 4, 4\).*\(3, 2, 4, 4\)"):
+        session.run(None, feed | {"b": feed["b"][:2]})
+    with pytest.raises(InputError, match=r"'a' .*\(0, 2, 4, 4\)"):
+        session.run(None, {name: array[:0] for name, array in feed.items()})
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.errors.FloatOnCoreWarning")
+def test_answers_without_a_leading_one_are_not_stacked():
+    session = InferenceSession(two_inputs([32, 1]), "nano")
+    with pytest.raises(InputError, match=r"'y' .*\(32, 1\)"):
+        session.run(None, {name: np.zeros((2, 2, 4, 4), np.float32) for name in "ab"})
+
+
+def test_a_built_in_model_may_be_named():
+    assert InferenceSession("lenet5", "nano").get_outputs() == InferenceSession(builtin("lenet5")).get_outputs()
+
+
+def test_a_notebook_shows_a_session_and_its_report():
+    session = InferenceSession("lenet5", "nano")
+    assert "not run yet" in session._repr_html_()
+    session.run(None, {"image": IMAGES[:1]})
+    page, report = session._repr_html_(), session.report._repr_html_()
+    assert report in page
+    assert "1 × 1 × 32 × 32" in page
+    assert f"{session.report.cycles:,} cycles" in report
+    assert all(layer.name in report and f"{layer.cycles:,}" in report for layer in session.report.layers)
+
+
+def test_names_of_a_model_are_text_in_a_page():
+    session = InferenceSession("lenet5", "nano")
+    session.run(None, {"image": IMAGES[:1]})
+    (first, *rest) = session.report.layers
+    report = replace(session.report, layers=(replace(first, name="<script>"), *rest), model="<b>")
+    assert "<script>" not in report._repr_html_()
+    assert "&lt;script&gt;" in report._repr_html_()
+    assert "<b><b>" not in report._repr_html_()
 
 
 def test_outputs_can_be_chosen_by_name(lenet5):
@@ -123,6 +190,9 @@ def test_unknown_options_are_refused(options, sentence):
 def test_waveforms_need_the_hardware(lenet5, tmp_path):
     with pytest.raises(InputError, match=r"Engine.*not 'fast'"):
         lenet5.run(None, {"image": IMAGES[:1]}, wave=tmp_path / "run.vcd")
+    hardware = InferenceSession("lenet5", "nano", engine="rtl")
+    with pytest.raises(InputError, match="waveforms, not of 2"):
+        hardware.run(None, {"image": IMAGES[:2]}, wave=tmp_path / "run.vcd")
 
 
 def test_wrong_inputs_are_refused(lenet5):

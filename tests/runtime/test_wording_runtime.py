@@ -7,12 +7,14 @@ import pytest
 
 from tests.support.wording import raised_by
 from tilewright.models import builtin
+from tilewright.runtime.batches import require_batches
 from tilewright.runtime.compared_run import require_folder
 from tilewright.runtime.execution.records import RECORD_BYTES, read_record
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, read_inputs
 from tilewright.runtime.ranges.compared_ranges import RangeRequest
 from tilewright.runtime.ranges.ranges import parse_range
+from tilewright.runtime.run_options import RunOptions
 from tilewright.runtime.session import InferenceSession
 from tilewright.tools.progress import Silence
 
@@ -43,10 +45,17 @@ SENTENCES = {
         lambda: read_record(bytes(RECORD_BYTES)),
     "InputError: Engine must be one of rtl, fast, not 'slow'":
         lambda: InferenceSession(builtin("lenet5"), engine="slow"),
+    "InputError: Engine must be rtl for the host ibex, not 'fast'":
+        lambda: InferenceSession(builtin("lenet5"), run_options=RunOptions(host="ibex")),
     "SimulationError: Session must have run before it has a report": lambda: session().report,
     "InputError: Outputs must be of logits, not 'scores'": lambda: session().run(["scores"], {}),
     "InputError: Engine must be rtl to write waveforms, not 'fast'":
         lambda: session().run(None, {}, wave=Path("run.vcd")),
+    ("InputError: Inputs must be of one image, not of 4, as output 'scores' of shape (10, 1) has no leading 1 to stack "
+     "answers along; run one image after the other"): lambda: require_batches([NodeArg("scores", (10, 1), "")], 4),
+    "InputError: Inputs must be of one image to write waveforms, not of 2":
+        lambda: InferenceSession(builtin("lenet5"), engine="rtl").run(
+            None, {"image": np.zeros((2, 1, 32, 32), np.float32)}, wave=Path("run.vcd")),
     "InputError: Option --calibrate needs a float model, and lenet5.onnx is quantised already":
         lambda: find_model("lenet5", Silence(), calibrate=Path("images.npz")),
 }

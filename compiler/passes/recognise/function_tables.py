@@ -12,14 +12,13 @@ import numpy as np
 from tilewright.compiler.errors import CompileError, UnsupportedNodeError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.integer_operators import QTable, Quantize
+from tilewright.compiler.graph.integer_operators import QTable
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
     OnnxClip,
     OnnxDequantizeLinear,
-    OnnxMoving,
     OnnxQuantizeLinear,
     OnnxRelu,
     OnnxUnary,
@@ -138,9 +137,6 @@ def _replaced(graph: Graph, quantise: Node, found: _Function) -> Graph:
         raise UnsupportedNodeError(quantise.name, quantise.op, f"its input has the shape {list(shape)}", "")
     graph = quantisation.with_types(graph, x, y)
     node = table_node(graph, found.nodes, x, y)
-    if any(_only_rescales(graph, found.nodes, each) for each in found.nodes):
-        # ONNX Runtime makes one pair with a third quantisation of the two (double_qdq_pairs_remover.cc).
-        node = node.with_operator(exact=False)
     if len(shape) in (2, 4) and shape[0] == 1:
         return graph.replaced((quantise,), node)
     found_view = _viewed(graph, graph.tensors[x.name], graph.tensors[y.name], node)
@@ -148,18 +144,6 @@ def _replaced(graph: Graph, quantise: Node, found: _Function) -> Graph:
         raise UnsupportedNodeError(quantise.name, quantise.op, f"its input has the shape {list(shape)}", "")
     graph, views = found_view
     return graph.replaced((quantise,), *views)
-
-
-def _only_rescales(graph: Graph, nodes: tuple[Node, ...], quantise: Node) -> bool:
-    """Tell whether a node quantises what another one has quantised, with nothing between but DequantizeLinear."""
-    made = {node.output: node for node in nodes}
-    dequantise = made.get(quantise.inputs[0])
-    if not isinstance(quantise.operator, OnnxQuantizeLinear) or dequantise is None \
-            or not isinstance(dequantise.operator, OnnxDequantizeLinear):
-        return False
-    source = made.get(dequantise.inputs[0]) or graph.producer(dequantise.inputs[0])
-    # What moves integers may stand for a movement with a QuantizeLinear behind it.
-    return source is not None and isinstance(source.operator, OnnxQuantizeLinear | Quantize | QTable | OnnxMoving)
 
 
 def table_node(graph: Graph, nodes: tuple[Node, ...], x: Tensor, y: Tensor) -> Node:

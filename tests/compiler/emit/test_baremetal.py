@@ -1,5 +1,6 @@
 """The C project for a board, built as it is written and run on the board's RTL, twice, and through a fault."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,18 +16,21 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.operands import to_memory
 from tilewright.hardware.board.board_design import contents, design_for
 from tilewright.hardware.board.board_simulation import talk
+from tilewright.isa.command_port import WaitName
 from tilewright.isa.counters import READ_OUTSIDE
 from tilewright.isa.machine import preset
 from tilewright.models import builtin
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import session
+from tilewright.tools.debian import debian_tool
 
 QUICK = 10
+WFI = 0x10500073
 """Clock cycles per bit of the serial line."""
 
 
-def built(artefact: Artefact, folder: Path, *defines: str) -> Path:
-    write_project(artefact, folder)
+def built(artefact: Artefact, folder: Path, *defines: str, wait: WaitName = "poll") -> Path:
+    write_project(artefact, folder, wait=wait)
     done = subprocess.run(["make", "-C", folder, f"CC={sys.executable} -m ziglang cc",
                            f"DEFINES=-DCYCLES_PER_BIT={QUICK} -Werror {' '.join(defines)}"],
                           capture_output=True, text=True, check=False)
@@ -39,7 +43,11 @@ def example_input(info: TensorInfo, seed: int) -> np.ndarray:
     assert info.onnx_shape is not None
     i = np.arange(np.prod(info.onnx_shape), dtype=np.int64)
     step = (i * 37 + (i >> 5) * 11 + seed * 101 & 255) - 128
-    return (step.astype(np.float32) * np.float32(0.5) * np.float32(info.scale)).reshape(info.onnx_shape)
+    values = (step.astype(np.float32) * np.float32(0.5) * np.float32(info.scale)).reshape(info.onnx_shape)
+    if info.onnx_dtype == "float32":
+        return values
+    levels = np.rint(values / np.float32(info.scale)).astype(np.int64) + info.zero_point
+    return levels.clip(-128, 127).astype(np.int8)
 
 
 def said(artefact: Artefact, elf: Path, lines: int) -> list[str]:
@@ -64,11 +72,12 @@ def output_of(artefact: Artefact, line: str) -> np.ndarray:
     return dequantise_output(info, np.array(values, np.int8).reshape(info.array_shape))
 
 
-def test_project_runs_twice_and_after_a_fault(tmp_path):
-    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+@pytest.mark.parametrize("network", ["lenet5", pytest.param("mlperf-kws", marks=pytest.mark.slow)])
+def test_project_runs_twice_and_after_a_fault(tmp_path, network):
+    artefact = compile_model(builtin(network), preset("nano"), tmp_path / "artefact")
     elf = built(artefact, tmp_path / "project", "-DEXAMPLE_FAULT")
     first, second, fault, refused, again = said(artefact, elf, 5)
-    right = [expected(artefact, builtin("lenet5"), seed) for seed in (0, 1)]
+    right = [expected(artefact, builtin(network), seed) for seed in (0, 1)]
     assert not np.array_equal(*right)
     np.testing.assert_array_equal(output_of(artefact, first), right[0])
     np.testing.assert_array_equal(output_of(artefact, second), right[1])
@@ -78,6 +87,28 @@ def test_project_runs_twice_and_after_a_fault(tmp_path):
     assert 0x8000_0000 <= int(address) % (1 << 32) < 0x8000_0000 + weights
     assert refused.split()[:2] == ["error", "100"]
     np.testing.assert_array_equal(output_of(artefact, again), right[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["make", "cmake"])
+def test_gcc_builds_the_project_too(tmp_path, tool):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+    write_project(artefact, tmp_path / "project")
+    gcc = debian_tool("riscv64-unknown-elf-gcc")
+    if tool == "make":
+        commands = [["make", f"CC={gcc}", "ARCH=-march=rv32imc -mabi=ilp32",
+                     "LIBRARIES=-nostartfiles -nostdlib -lgcc", f"DEFINES=-DCYCLES_PER_BIT={QUICK}"]]
+    else:
+        cmake = shutil.which("cmake") or pytest.skip("no CMake on this machine")
+        commands = [[cmake, "-B", ".", "-DCMAKE_SYSTEM_NAME=Generic", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY",
+                     f"-DCMAKE_C_COMPILER={gcc}", f"-DCMAKE_ASM_COMPILER={gcc}",
+                     f"-DCMAKE_C_FLAGS=-DCYCLES_PER_BIT={QUICK}"], [cmake, "--build", "."]]
+    for command in commands:
+        done = subprocess.run(command, cwd=tmp_path / "project", capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    first, second = said(artefact, tmp_path / "project" / "model.elf", 2)
+    for seed, line in enumerate((first, second)):
+        np.testing.assert_array_equal(output_of(artefact, line), expected(artefact, builtin("lenet5"), seed))
 
 
 def test_example_quantises_as_onnx_runtime_does(tmp_path):
@@ -114,3 +145,34 @@ def test_input_of_channels_goes_where_the_network_reads_it():
     assert len(told["loops"]) == 3
     found = [memory[eval(told["index"], {"i1": c, "i2": y, "i3": x})] for c, y, x in axes]
     assert found == values.ravel().tolist()
+
+
+def test_a_project_for_the_registers_must_be_told_where_they_are(tmp_path):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact", port="axi4lite")
+    write_project(artefact, tmp_path / "project")
+    done = subprocess.run(["make", "-C", tmp_path / "project", f"CC={sys.executable} -m ziglang cc"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "TILEWRIGHT_COMMANDS_BASE must be the address" in done.stderr
+    elf = built(artefact, tmp_path / "project", "-DTILEWRIGHT_COMMANDS_BASE=0x43c00000")
+    assert not _custom_instructions(elf)
+    assert _custom_instructions(built(compile_model(builtin("lenet5"), preset("nano"), tmp_path / "other"),
+                                      tmp_path / "other project"))
+    assert "TILEWRIGHT_REFUSED 16" in (tmp_path / "project" / "model.h").read_text()
+    assert "DTILEWRIGHT_COMMANDS_BASE" in (tmp_path / "project" / "README.md").read_text()
+
+
+def test_a_project_that_sleeps_has_the_instruction_for_it(tmp_path):
+    artefact = compile_model(builtin("lenet5"), preset("nano"), tmp_path / "artefact")
+    found = []
+    for wait in ("poll", "wfi"):
+        ram, _ = loaded_memories(built(artefact, tmp_path / wait, wait=wait).read_bytes(), 1 << 20)
+        found.append(WFI in [int.from_bytes(ram[place:place + 4], "little") for place in range(0, len(ram) - 3, 2)])
+    assert found == [False, True]
+
+
+def _custom_instructions(elf: Path) -> list[int]:
+    """Return the words in RAM that are instructions in custom-0 with rd = x0, compressed ones being between them."""
+    ram, _ = loaded_memories(elf.read_bytes(), 1 << 20)
+    words = [int.from_bytes(ram[place:place + 4], "little") for place in range(0, len(ram) - 3, 2)]
+    return [word for word in words if word & 0xfff == 0x00b and word >> 12 & 7 < 7 and word >> 15 & 0x3ff]

@@ -1,13 +1,15 @@
 """Design files: what they state, and what is said of those that cannot be."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
 
+from tilewright.isa.dram.dram import DramTiming, dram_named
 from tilewright.isa.machine import INTEGRATION, LIMITS, PRESETS, UNITS, Machine
 from tilewright.runtime.design.design_error import DesignError
 from tilewright.runtime.design.design_file import MOST_BYTES, read_design
+from tilewright.runtime.design.design_text import design_text
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "designs").glob("*.toml"))
 
@@ -89,6 +91,11 @@ def test_the_examples_are_read(path):
     ("[machine]\npreset = 'huge'", ("huge", "nano")),
     ("machine = 3", ("machine", "table", "3")),
     ("[memory]\nlatency_cycles = 0", ("latency_cycles", "0")),
+    ("[memory]\ndram = 'ddr9'", ("dram", "ddr9", "ddr3l-1600x16")),
+    ("[memory]\ndram = 3", ("memory.dram", "3", "text")),
+    ("[memory]\ndram = 'sdr-133x16'\nlatency_cycles = 9", ("latency_cycles", "9", "dram")),
+    ("[memory]\nstall_percent = 100", ("stall_percent", "100", "90")),
+    ("[memory]\nseed = 'x'", ("memory.seed", "'x'")),
     ("[memory]\nbytes = 8", ("memory.bytes", "bytes_per_cycle")),
     ("[clock]\nmhz = 0", ("clock.mhz", "0")),
     ("[clock]\nmhz = nan", ("clock.mhz", "nan")),
@@ -122,6 +129,15 @@ def test_a_missing_a_binary_and_an_endless_file_are_refused(tmp_path):
     long.write_bytes(b"#" * (MOST_BYTES + 1))
     with pytest.raises(DesignError, match="long"):
         read_design(long)
+
+
+def test_memory_may_be_dram_which_its_text_states_again(tmp_path):
+    text = "[memory]\ndram = 'ddr3l-1600x16'\nstall_percent = 5\nseed = 7\n[clock]\nmhz = 80\n"
+    design = read_design(written(tmp_path, text))
+    assert design.memory == DramTiming.of(dram_named("ddr3l-1600x16", 80), stall_percent=5, seed=7)
+    again = tmp_path / "again.toml"
+    again.write_text(design_text(design))
+    assert read_design(again) == replace(design, pricing=replace(design.pricing, clock_mhz=80.0))
 
 
 def test_json_of_a_design_makes_the_same_file(tmp_path):

@@ -1,7 +1,11 @@
 """Designs as flags."""
 
+from dataclasses import replace
+
 import pytest
 
+from tests.support.machines import WINOGRAD_MACHINES
+from tilewright.isa.dram.dram import DramTiming, dram_named
 from tilewright.isa.machine import PRESETS, MemoryTiming
 from tilewright.models import builtin, data
 from tilewright.runtime.design.design_error import DesignError
@@ -63,6 +67,33 @@ def test_wrong_machines_are_refused(text, fact):
         design_of(text)
 
 
+def test_memory_may_be_dram_at_the_clock_of_the_design():
+    slow, quick = (design_of("nano", memory="dram=ddr3l-1600x16", clock=clock) for clock in ("80MHz", "400MHz"))
+    assert slow.memory == DramTiming.of(dram_named("ddr3l-1600x16", 80))
+    assert quick.memory == DramTiming.of(dram_named("ddr3l-1600x16", 400))
+    assert replace(slow, pricing=quick.pricing) == replace(quick, machine=slow.machine)
+    technology = design_of("nano", memory="dram=sdr-133x16", technology="sky130")
+    assert technology.memory == DramTiming.of(dram_named("sdr-133x16", technology.mhz))
+
+
+def test_memory_may_stall_at_random():
+    design = design_of("base", memory="dram=sdr-133x16,stalls=20,seed=3", clock="80MHz")
+    assert design.memory == DramTiming.of(dram_named("sdr-133x16", 80), stall_percent=20, seed=3)
+    assert memory_of("stalls=10", PRESETS["nano"]) == MemoryTiming(bytes_per_cycle=4, stall_percent=10)
+
+
+@pytest.mark.parametrize(("text", "facts"), [
+    ("dram=ddr9", ("dram", "'ddr9'", "ddr3l-1600x16")), ("dram=", ("dram", "''", "sdr-133x16")),
+    ("dram=sdr-133x16,latency=4", ("latency_cycles", "4", "dram")),
+    ("dram=sdr-133x16,bytes=2", ("bytes_per_cycle", "2", "dram")),
+    ("stalls=91", ("stall_percent", "91", "0..90")), ("stalls=many", ("stalls", "many")), ("seed=-1", ("seed", "-1")),
+])
+def test_what_is_wrong_with_dram_and_stalls_is_named(text, facts):
+    with pytest.raises(DesignError) as error:
+        memory_of(text, PRESETS["base"])
+    assert all(fact in str(error.value) for fact in facts), str(error.value)
+
+
 @pytest.mark.parametrize("text", [
     "", "latency", "latency=0", "bytes=0", "latency=-1", "latenzy=3", "latency=3,latency=4"])
 def test_wrong_memories_are_refused(text):
@@ -94,3 +125,16 @@ def test_a_session_takes_a_design_with_memory_and_clock(tmp_path):
     assert slow.report.cycles > plain.report.cycles
     assert (slow.report.memory.latency_cycles, slow.report.clock_mhz) == (200, 50)
     assert slow.report.milliwatts == pytest.approx(slow.report.energy.total_uj / slow.report.milliseconds)
+
+
+@pytest.mark.parametrize(("text", "lanes", "post_lanes", "clusters"), [
+    ("base,array=winograd", 4, 4, 1), ("base,array=plain", 4, 4, 1), ("base,array=inner", 8, 8, 1),
+    ("nano,array=inner", 2, 1, 1), ("nano,array=winograd_inner", 2, 1, 1), ("large,array=plain", 16, 16, 4),
+    ("base,array=plain,lanes=8", 8, 8, 2)])
+def test_another_array_has_as_many_multipliers_in_its_lanes(text, lanes, post_lanes, clusters):
+    machine = design_of(text).machine
+    assert (machine.lanes, machine.post_lanes, machine.clusters) == (lanes, post_lanes, clusters)
+
+
+def test_the_base_of_one_product_a_multiplication_is_still_there():
+    assert design_of("base,array=winograd").machine.same_as(WINOGRAD_MACHINES["base"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import SimulationError
-from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
+from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
 from tilewright.runtime.execution.records import CAUSES, STALLS, differences, read_record, total
 
 NAMES = [counter.name for counter in COUNTERS]
@@ -52,8 +52,14 @@ def test_layers_are_what_they_added():
 
 def test_counters_may_wrap():
     near = 2**32 - 50
-    layers = differences([record(near), record(near) | {"cycles": 30, "mac_issue": 30}])
+    layers = differences([record(near), record(near) | {"cycles": 2**32 + 30, "mac_issue": 30}])
     assert layers[1]["cycles"] == layers[1]["mac_issue"] == 80
+
+
+def test_cycles_have_64_bits():
+    values = record(5)
+    assert read_record(raw(values, **{f"w{CYCLES_HIGH_WORD}": 3})) == values | {"cycles": 3 * 2**32 + 5}
+    assert differences([record(5), record(5) | {"cycles": 3 * 2**32 + 5}])[1]["cycles"] == 3 * 2**32
 
 
 def test_a_cycle_without_cause_is_refused():

@@ -21,8 +21,8 @@ from tilewright.runtime.execution.records import STALLS
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 ROOT = Path(__file__).parents[3]
-KEYS = {"model", "machine", "engine", "memory", "design", "milliseconds", "inferences_per_second", "milliwatts",
-        "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
+KEYS = {"asleep_cycles", "model", "machine", "engine", "host", "predicted_cycles", "memory", "design", "milliseconds",
+        "inferences_per_second", "milliwatts", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
         "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
         "toggles", "toggles_from", "imported_power", "core_share"}
 LAYER_KEYS = {"name", "kind", "onnx_nodes", "macs", "cycles", "stalls", "bytes_read", "bytes_written",
