@@ -1,9 +1,9 @@
 """Faults on purpose, many of them, in RTL: ``python -m tests.fuzz.faults --count 2000 --seed 0``.
 
-Each run takes a program of random layers and one mishap: SLVERR for a burst, a stop from outside in some cycle, windows
-that are too small, a count of zero, a signal that never comes. The program aborts after a fault and runs once more.
-Every run must end with the right tensors, or with a fault that software has seen; a hang or wrong tensors without a
-fault is a failure, and makes the exit status 1.
+Each run takes a program of random layers and one mishap: SLVERR or DECERR for a burst, a stop from outside in some
+cycle, a reset of the system in some cycle, windows that are too small, a count of zero, a signal that never comes.
+The program aborts after a fault and runs once more. Every run must end with the right tensors, or with a fault that
+software has seen; a hang or wrong tensors without a fault is a failure, and makes the exit status 1.
 """
 
 import argparse
@@ -21,9 +21,11 @@ from tests.support.random_layers import random_layer
 from tests.support.side_by_side import side_by_side
 from tilewright.compiler.compile import Compiled, compile_layers
 from tilewright.compiler.emit.c import program_text
-from tilewright.compiler.emit.elf import compile_elf
+from tilewright.compiler.emit.elf import compile_elf, port_flags
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
+from tilewright.isa.command_port import PORT_OF
+from tilewright.isa.core_names import HOST_CORE, HOSTS, HostName
 from tilewright.isa.counts import COUNTS
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import preset
@@ -35,9 +37,10 @@ from tilewright.sim.run_result import RunResult, StopReason
 __all__ = ["MISHAPS", "Campaign", "main"]
 
 MACHINE = preset("nano")
-MISHAPS = ("read", "write", "stop", "window", "zero", "signal")
+MISHAPS = ("read", "write", "stop", "window", "zero", "signal", "reset")
 RUNS_PER_PROGRAM = 40
 LAYERS = 3
+_ERRORS = (2, 3)  # SLVERR, DECERR
 RECOVERED, REPORTED = 128, 192
 """Exit codes, plus the fault's: the second run was without a fault; it was not."""
 
@@ -68,7 +71,8 @@ class _Sample:
 class Campaign:
     """Runs with mishaps, reproducible from ``seed``; ``verdicts`` counts how they ended, by mishap."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, host: HostName = HOST_CORE) -> None:
+        self.host = host
         self.rng = random.Random(seed)
         self.seed = seed
         self.folder = folder
@@ -101,25 +105,28 @@ class Campaign:
                                       for info in compiled.network.inputs)]
         dumps = [(address, tensor_bytes(info)) for info, address in compiled.tensors.values()]
         elf = self._compile(compiled.program, "clean")
-        clean = run_rtl(MACHINE, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows).require_exit()
+        clean = run_rtl(MACHINE, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows,
+                        host=self.host).require_exit()
         return _Sample(compiled, images, dumps, elf, clean)
 
     def _compile(self, program: Program, name: str) -> Path:
         (self.folder / "tilewright.h").write_text(header())
         source, elf = self.folder / f"{name}.c", self.folder / f"{name}.elf"
         source.write_text(program_text(program, name).replace("int main(void)", "static int run_network(void)") + MAIN)
-        compile_elf(source, elf)
+        compile_elf(source, elf, flags=port_flags(PORT_OF[self.host]))
         return elf
 
     def _one(self, sample: _Sample, mishap: str) -> str:
         rng, elf, windows, provoked = self.rng, sample.elf, sample.compiled.windows, None
         reads, writes = sample.clean.bursts
         if mishap == "read":
-            provoked = Provoked(fail_read=rng.randint(1, reads))
+            provoked = Provoked(fail_read=rng.randint(1, reads), fail_response=rng.choice(_ERRORS))
         elif mishap == "write":
-            provoked = Provoked(fail_write=rng.randint(1, writes))
+            provoked = Provoked(fail_write=rng.randint(1, writes), fail_response=rng.choice(_ERRORS))
         elif mishap == "stop":
             provoked = Provoked(stop_at=rng.randrange(sample.clean.cycles))
+        elif mishap == "reset":
+            provoked = Provoked(reset_at=rng.randrange(sample.clean.cycles))
         elif mishap == "window":
             windows = _narrowed(rng, windows)
         else:
@@ -127,7 +134,7 @@ class Campaign:
             elf = self._compile(_changed(rng, sample.compiled.program, change), "changed")
         result = run_rtl(MACHINE, elf, Simulation(images=sample.images, dumps=sample.dumps, provoked=provoked,
                                                   max_cycles=4 * sample.clean.cycles + 8 * MACHINE.watchdog_cycles),
-                         windows=windows)
+                         windows=windows, host=self.host)
         return _verdict(result, right=result.dumps == sample.clean.dumps)
 
 
@@ -188,10 +195,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--host", choices=HOSTS, default=HOST_CORE)
     options = parser.parse_args(arguments)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        campaign = Campaign(options.seed, Path(folder))
+        campaign = Campaign(options.seed, Path(folder), options.host)
         campaign.run(options.count)
     for (mishap, verdict), count in sorted(campaign.verdicts.items()):
         print(f"{mishap:8} {verdict:10} {count:6}")

@@ -1,10 +1,14 @@
 """A small part of the campaign of faults on purpose."""
 
+import pytest
+
 from tests.fuzz.faults import MISHAPS, Campaign
+from tilewright.isa.core_names import HOSTS
 
 
-def test_every_mishap_ends_in_a_reported_fault_or_a_right_result(tmp_path):
-    campaign = Campaign(seed=1, folder=tmp_path)
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_mishap_ends_in_a_reported_fault_or_a_right_result(tmp_path, host):
+    campaign = Campaign(seed=1, folder=tmp_path, host=host)
     campaign.run(2 * len(MISHAPS))
     assert not campaign.failures
     ended = {verdict for _, verdict in campaign.verdicts}
