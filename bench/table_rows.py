@@ -17,9 +17,8 @@ PLACE = ("network, input", "machine", "memory", "engine")
 
 def place(case: BenchCase) -> list[str]:
     """Return the cells that say what ran where: network with its input, machine, memory, engine."""
-    timing = case.timing
     return [f"{case.network}, {SIDES[case.network]}", case.machine.name,
-            f"{timing.latency_cycles} + {timing.bytes_per_cycle} B", case.engine]
+            case.timing.brief, case.engine]
 
 
 def energy(figures: Figures | BaselineFigures) -> str:

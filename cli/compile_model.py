@@ -1,6 +1,7 @@
 """The command ``compile``: a model as a folder of manifest, C, ELF and weights."""
 
 import tempfile
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 from tilewright.cli.options.arguments import (
     CompilerOptions,
     Explain,
+    FenceWait,
     MachineOptions,
     Model,
     QuantiseOptions,
@@ -19,6 +21,7 @@ from tilewright.cli.options.arguments import (
 )
 from tilewright.cli.options.streams import leave_standard_output
 from tilewright.errors import InputError
+from tilewright.isa.command_port import PortName
 from tilewright.tools.files import require_place
 
 __all__ = ["Target", "compile_", "register"]
@@ -31,6 +34,19 @@ class Target(StrEnum):
     BAREMETAL = "baremetal"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformOptions:
+    """What the program is for, beside the machine."""
+
+    target: Annotated[Target, typer.Option(
+        "--target", help="What to write: an artefact for `tilewright simulate`, or a C project for a board.")] \
+        = Target.SIMULATOR
+    port: Annotated[PortName, typer.Option(
+        "--port", help="How the host sends commands: as instructions of a core with CV-X-IF, or by stores to registers "
+                       "(docs/integration.md).")] = "cvxif"
+    wait: FenceWait = None
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command(name="compile", epilog="Example: tilewright compile models/lenet5.onnx -o out/lenet5 --machine nano")(
@@ -41,18 +57,18 @@ def register(app: typer.Typer) -> None:
 def compile_(model: Model,
              output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                          help="Folder to write; may be left out with --explain.")]
-             = None, target: Annotated[Target, typer.Option(
-                 "--target", help="What to write: an artefact for `tilewright simulate`, or a C project for a board.")]
-             = Target.SIMULATOR, explain: Explain = False,
+             = None, explain: Explain = False,
              json_file: Annotated[Path | None, typer.Option(
                  "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
                  help="Write the plan as JSON; - is standard output, and the rest goes to standard error.")] = None,
-             *, chosen: MachineOptions, compiler: CompilerOptions, quantise: QuantiseOptions) -> None:
+             *, platform: PlatformOptions, chosen: MachineOptions, compiler: CompilerOptions,
+             quantise: QuantiseOptions) -> None:
     """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
     if output is None and not explain:
         raise InputError("Give -o DIR for the compiled model to be written to, or --explain to see its plan alone")
     size = chosen.design().machine
     require_place(json_file)
+    wait = platform.wait or "poll"
     source = quantise.model(model)
     from tilewright.cli.tables.plan_tables import print_plan
     from tilewright.cli.tables.text import console
@@ -63,11 +79,12 @@ def compile_(model: Model,
 
     with Steps().step(f"Compiling {model}"):
         compiled = compile_file(source.path, size, options=compiler.options())
-        if output is not None and target is Target.BAREMETAL:
+        if output is not None and platform.target is Target.BAREMETAL:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-                write_project(emit_artefact(compiled, source.path, Path(folder, "artefact")), output)
+                write_project(emit_artefact(compiled, source.path, Path(folder, "artefact"), port=platform.port),
+                              output, wait=wait)
         elif output is not None:
-            emit_artefact(compiled, source.path, output)
+            emit_artefact(compiled, source.path, output, port=platform.port, wait=wait)
     if explain:
         print_plan(explanation_of(compiled), console())
     if json_file is not None:

@@ -25,6 +25,7 @@ from tilewright.cli.options.arguments import (
 )
 from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
+from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.tools.files import require_place, write_arrays, write_file
 
 if TYPE_CHECKING:
@@ -49,7 +50,13 @@ def register_simulate(app: typer.Typer) -> None:
 def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOptions, compiler: CompilerOptions,
         ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
-    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity})
+    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity,
+                                              "--outputs-only": view.outputs_only, "--host": target.host is not None})
+    _require_rtl(target.engine, target.host)
+    if target.wait == "wfi" and (target.engine is not Engine.rtl or by_ranges):
+        raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: elsewhere no core sleeps")
+    if view.outputs_only and view.statistics:
+        raise InputError("Option --statistics goes without --outputs-only, which keeps no tensor between layers")
     if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
     _require_times(files, energy, by_ranges=by_ranges)
@@ -65,13 +72,14 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
 
     options = compiler.options()
     if target.engine is Engine.cycles:
-        compared = predict_model(source, design, options, Steps())
+        compared = predict_model(source, design, options, Steps(), outputs_only=view.outputs_only)
     elif by_ranges:
         request = RangeRequest(layers=ranges.layers, jobs=ranges.jobs, fresh=ranges.fresh, pricing=design.pricing,
                                memory=design.memory)
         compared = run_ranges(source, design.machine, files.input_file, request, options=options, steps=Steps())
     else:
-        how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
+        how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory,
+                         host=target.host, wait=target.wait or "poll", outputs_only=view.outputs_only)
         compared = run_model(source, design.machine, target.engine.with_values, files.input_file, options=options,
                              run=how)
     _show(compared, files, view, power)
@@ -93,7 +101,9 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     compared.
     """
     values = engine.with_values
-    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity})
+    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity,
+                                       "--host": timing.host is not None})
+    _require_rtl(engine, timing.host)
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
     _require_times(files, energy, by_ranges=by_ranges)
@@ -114,11 +124,18 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
                                memory=design.memory)
         compared = run_artefact_ranges(directory, files.input_file, request, steps=Steps())
     else:
-        how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory)
+        how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory,
+                         host=timing.host)
         compared = run_artefact(directory, values, files.input_file, wave=wave, run=replace(how, extension=own))
     if output is not None:
         write_arrays(output, compared.outputs)
     _show(compared, files, ViewOptions(), power)
+
+
+def _require_rtl(engine: Engine, host: HostName | None) -> None:
+    """Refuse another host than CV32E40X on an engine that has no other."""
+    if host not in (None, HOST_CORE) and engine is not Engine.rtl:
+        raise InputError(f"Option --host {host} needs --engine rtl: the other engines know {HOST_CORE} alone")
 
 
 def _require_times(files: RunFileOptions, energy: EnergyOptions, *, by_ranges: bool) -> None:

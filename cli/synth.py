@@ -1,6 +1,7 @@
 """The command ``synth``; see `hardware.synthesis`."""
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from tilewright.cli.options.refusals import FAILED
 from tilewright.errors import InputError
 from tilewright.tools.files import require_place
 
-__all__ = ["DEFAULT_MHZ", "TARGET_NAMES", "register", "synth"]
+__all__ = ["DEFAULT_MHZ", "TARGET_NAMES", "PlaceOptions", "register", "synth"]
 
 DEFAULT_MHZ = 80.0
 """Clock that place and route aims at, if the design states no clock."""
@@ -24,19 +25,35 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright synth --target ecp5-25k --machine nano --with-core --json area.json")(synth)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOptions:
+    """Place and route: from what, whether, and what it draws."""
+
+    seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1
+    floorplan: Annotated[Path | None, typer.Option(
+        "--floorplan", metavar="FILE.svg", show_default=False,
+        help="Also draw where on the FPGA each block lies; places and routes again.")] = None
+    no_place: Annotated[bool, typer.Option("--no-place", help="Report area alone, without timing.")] = False
+
+    def check(self, target: str) -> None:
+        """Raise InputError if a picture is wanted of what is not placed, or cannot be written."""
+        require_place(self.floorplan)
+        if self.floorplan is not None and (self.no_place or not target.startswith("ecp5")):
+            raise InputError("Option --floorplan needs place and route: target ecp5-25k or ecp5-85k, without "
+                             "--no-place")
+
+
 @with_groups
 def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, show_default=False,
                                               help="FPGA, or library of standard cells.")],
           with_core: Annotated[bool, typer.Option("--with-core", help="Include the host core, CV32E40X.")] = False,
-          seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1,
           clock: Annotated[str | None, typer.Option(
               "--clock", metavar="FREQUENCY", show_default="the design's, or 80MHz",
               help="Clock that place and route aims at, such as 80MHz.")] = None,
           json_file: JsonFile = None,
           output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                       help="Also leave scripts, netlists and logs here.")] = None,
-          no_place: Annotated[bool, typer.Option("--no-place", help="Report area alone, without timing.")] = False,
-          *, chosen: MachineOptions) -> None:
+          *, placing: PlaceOptions, chosen: MachineOptions) -> None:
     """Synthesise a machine with open tools: area by block, and after place and route its frequency and slowest path.
 
     Finished steps are kept: an interrupted run goes on where it was. The exit status is 1 if the design does not fit.
@@ -45,7 +62,9 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     size = stated.machine
     aim = stated.pricing.clock_mhz or DEFAULT_MHZ
     require_place(json_file)
+    placing.check(target)
     from tilewright.cli.tables.text import console
+    from tilewright.hardware.synthesis.floorplan import floorplan
     from tilewright.hardware.synthesis.flow import synthesise
     from tilewright.hardware.synthesis.sources import machine_design
     from tilewright.hardware.synthesis.synthesis_report import SynthesisRequest
@@ -60,11 +79,15 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     steps = Steps()
     with steps.step(f"Elaborating {machine}"):
         design = machine_design(size, with_core=with_core)
-    request = SynthesisRequest(design, machine, with_core=with_core, seed=seed, freq=aim, place=not no_place)
+    request = SynthesisRequest(design, machine, with_core=with_core, seed=placing.seed, freq=aim,
+                               place=not placing.no_place, floorplan=placing.floorplan is not None)
     report = synthesise(request, target, steps.step)
     print_synthesis(report, console())
     if json_file is not None:
         write_json(json_file, report.to_json())
+    if placing.floorplan is not None and report.cells:
+        placing.floorplan.write_text(floorplan(report.cells, f"{machine} on {report.target_title}"), encoding="utf-8")
+        print(placing.floorplan)
     if output is not None:
         for step, folder in zip(report.steps, report.folders, strict=True):
             shutil.copytree(folder, output / step.title.replace(" ", "_"), dirs_exist_ok=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.options.arguments import MachineOptions, with_groups
+from tilewright.isa.command_port import PortName
 
 __all__ = ["MemoryBus", "register", "verilog"]
 
@@ -27,8 +28,11 @@ def register(app: typer.Typer) -> None:
 def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
                                                  help="Folder to write.")],
             bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
+            port: Annotated[PortName, typer.Option(
+                "--port", help="How a host sends commands: CV-X-IF, or registers on AXI4-Lite.")] = "cvxif",
             with_core: Annotated[bool, typer.Option(
-                "--with-core", help="Include the host core, CV32E40X, and a system of both; needs axi4.")] = False,
+                "--with-core", help="Include the host core, CV32E40X, and a system of both; needs axi4 and cvxif.")]
+            = False,
             *, chosen: MachineOptions) -> None:
     """Write the coprocessor as vendor-neutral Verilog: sources, testbench, constraints, and a README to start from."""
     size = chosen.design().machine
@@ -36,6 +40,6 @@ def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
     from tilewright.tools.progress import Steps
 
     with Steps().step(f"Writing the coprocessor of {chosen.machine} as Verilog") as show:
-        files = write_verilog(size, output, bus=bus.value, with_core=with_core, show=show)
+        files = write_verilog(size, output, bus=bus.value, port=port, with_core=with_core, show=show)
     for path in files:
         typer.echo(path)

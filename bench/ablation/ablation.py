@@ -1,17 +1,18 @@
 """Worth of each instruction and unit: cycles, energy, bytes and area of a machine with it and without it.
 
 A unit is taken out of the machine, the network is planned anew for what is left (another instruction, or the host
-core), and its cycles are predicted as by engine ``cycles``. Area is measured by whoever asks, for the machine with each
-unit and without it.
+core), and its cycles are predicted as by engine ``cycles``. Areas, for the machine with each unit and without it, are
+predicted too (`predicted_areas`), or measured by whoever asks.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tilewright.errors import CompileError
+from tilewright.hardware.area_model.predicted_area import predict_area
 from tilewright.isa.lacking import variants_of
-from tilewright.isa.machine import UNITS, Machine
+from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, UNITS, Machine
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_file import machine_of
 from tilewright.runtime.execution.report import Report
@@ -19,11 +20,14 @@ from tilewright.runtime.predicted_network import PredictedNetwork
 from tilewright.tools.progress import Steps
 
 __all__ = ["Ablation", "AblationRow", "Areas", "InferenceCost", "MeasureArea", "ablate", "instructions_lost",
-           "removals"]
+           "predicted_areas", "removals"]
 
 _LESS_ARRAYS = {"conv23": {"winograd": "plain", "winograd_inner": "inner"},
                 "inner product": {"inner": "plain", "winograd_inner": "winograd"}}
 """By what is left out, the array that is left of one that has it: with as many multipliers in its lanes."""
+
+PREDICTED_TARGETS = ("ecp5-85k", "sky130")
+_PREDICTED = ("LUT", "DSP", "BRAM", "area", "memory")
 
 Areas = Mapping[str, Mapping[str, float]]
 """By target, how much of each resource a machine takes."""
@@ -57,7 +61,6 @@ class AblationRow:
     without : InferenceCost or None
         None if the network cannot be compiled for what is left; ``reason`` then says why.
     area_with, area_without : Areas
-        Empty if no area was measured.
     """
 
     model: str
@@ -94,13 +97,26 @@ class AblationRow:
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """Rows of networks on machines."""
+    """Rows of networks on machines.
+
+    Attributes
+    ----------
+    area_errors : mapping
+        By target and resource, the error of predicted areas, as a share (rms); empty if areas were synthesised.
+    """
 
     rows: tuple[AblationRow, ...]
+    area_errors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists and numbers."""
-        return {"rows": [row.to_json() for row in self.rows]}
+        return {"rows": [row.to_json() for row in self.rows], "area_errors": self.area_errors}
+
+
+def predicted_areas(machine: Machine) -> Areas:
+    """Return the predicted area of a machine: LUTs, multipliers and block RAMs on ECP5, µm² in sky130."""
+    totals = {target: predict_area(machine, target).totals() for target in PREDICTED_TARGETS}
+    return {target: {name: total[name] for name in _PREDICTED if name in total} for target, total in totals.items()}
 
 
 def removals(machine: Machine) -> dict[str, Machine]:
@@ -126,7 +142,7 @@ def instructions_lost(machine: Machine, less: Machine) -> tuple[str, ...]:
 
 def ablate(networks: Sequence[PredictedNetwork], designs: Iterable[Design], steps: Steps,
            measure: MeasureArea | None = None) -> Ablation:
-    """Return a row for each network, design and unit.
+    """Return a row for each network, design and unit; areas are predicted unless ``measure`` measures them.
 
     Raises
     ------
@@ -136,8 +152,8 @@ def ablate(networks: Sequence[PredictedNetwork], designs: Iterable[Design], step
     rows = []
     for design in designs:
         machine = design.machine
-        area = measure(machine) if measure else {}
-        areas = {unit: measure(less) if measure else {} for unit, less in removals(machine).items()}
+        area_of = measure or predicted_areas
+        area, areas = area_of(machine), {unit: area_of(less) for unit, less in removals(machine).items()}
         for network in networks:
             with steps.step(f"Predicting {network.name} on {machine.name}"):
                 having = InferenceCost.of(network.predict(design))
@@ -147,7 +163,15 @@ def ablate(networks: Sequence[PredictedNetwork], designs: Iterable[Design], step
                 rows.append(AblationRow(
                     model=network.name, machine=machine.name, unit=unit, having=having, without=without, reason=reason,
                     instructions=instructions_lost(machine, less), area_with=area, area_without=areas[unit]))
-    return Ablation(tuple(rows))
+    return Ablation(tuple(rows), {} if measure else _errors(rows))
+
+
+def _errors(rows: Sequence[AblationRow]) -> Mapping[str, Mapping[str, float]]:
+    """Return the errors of predicted areas: those of the model, whatever the machine."""
+    targets = rows[0].area_with if rows else {}
+    errors = {target: predict_area(PRESETS[DEFAULT_MACHINE], target).errors for target in targets}
+    return {target: {name: errors[target][name].rms for name in found if name in errors[target]}
+            for target, found in targets.items()}
 
 
 def _cost(network: PredictedNetwork, design: Design) -> tuple[InferenceCost | None, str]:

@@ -13,7 +13,7 @@ from tilewright._version import __version__
 from tilewright.bench.exploration.area_prediction import AreaTarget
 from tilewright.bench.exploration.design_cost import measures_of
 from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial, StudySetup
-from tilewright.bench.exploration.space import MACHINE_KEYS, Choice, Value
+from tilewright.bench.exploration.space import MACHINE_KEYS, MEMORY_KEYS, Choice, Value
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_text import design_text
 from tilewright.tools.files import write_file
@@ -40,14 +40,14 @@ def design_of_trial(setup: StudySetup, trial: FinishedTrial) -> Design:
 
 def parameters_of(setup: StudySetup, choice: Choice) -> dict[str, Value | None]:
     """Return the parameters of a choice's design; of one that is no design, what was chosen, and None for the rest."""
-    keys = (*MACHINE_KEYS, "latency_cycles", "bytes_per_cycle", "mhz")
+    keys = (*MACHINE_KEYS, *MEMORY_KEYS, "mhz")
     try:
         design = setup.space.design(choice)
     except ValueError:
         return {key: choice.get(key) for key in keys}
     mhz = design.pricing.clock_mhz or setup.space.mhz
-    found = {**asdict(design.machine), **asdict(design.timing), "mhz": mhz}
-    return {key: found[key] for key in keys}
+    found = {**asdict(design.machine), **design.timing.to_json(), "mhz": mhz}
+    return {key: found.get(key) for key in keys}
 
 
 def trials_csv(setup: StudySetup, trials: Sequence[FinishedTrial], front: Sequence[FinishedTrial]) -> str:
@@ -62,7 +62,7 @@ def trials_csv(setup: StudySetup, trials: Sequence[FinishedTrial], front: Sequen
                      **{name: f"{found[name]:.10g}" if name in found else "" for name in measures},
                      "reason": trial.outcome.reason})
     out = io.StringIO()
-    heads = ["trial", "verdict", "front", *MACHINE_KEYS, "latency_cycles", "bytes_per_cycle", "mhz", *measures,
+    heads = ["trial", "verdict", "front", *MACHINE_KEYS, *MEMORY_KEYS, "mhz", *measures,
              "reason"]
     writer = csv.DictWriter(out, heads, lineterminator="\n")
     writer.writeheader()

@@ -10,8 +10,9 @@ from typing import Any
 
 from tilewright.isa.machine import Machine, MemoryTiming, lanes_of_a_fetch
 from tilewright.runtime.design.design import Design
+from tilewright.runtime.design.design_file import memory_with
 
-__all__ = ["LANES_PER_CLUSTER", "MACHINE_KEYS", "MOST_LISTED", "Choice", "Space", "Value", "design_key"]
+__all__ = ["LANES_PER_CLUSTER", "MACHINE_KEYS", "MEMORY_KEYS", "MOST_LISTED", "Choice", "Space", "Value", "design_key"]
 
 Value = bool | int | float | str
 
@@ -23,6 +24,9 @@ LANES_PER_CLUSTER = "lanes_per_cluster"
 tiles in flight, so that every choice is a machine."""
 
 MACHINE_KEYS = tuple(field.name for field in fields(Machine) if field.name != "name")
+
+MEMORY_KEYS = ("latency_cycles", "bytes_per_cycle", "dram")
+"""Parameters of main memory that may be axes; ``dram`` is the name of a part, and goes with neither of the others."""
 
 MOST_LISTED = 20_000
 """Designs of a space that is small enough to be listed."""
@@ -38,7 +42,7 @@ class Space:
     base : Design
         Gives what no axis does.
     axes : dict of str to tuple
-        Values by axis: a parameter of `Machine`, ``LANES_PER_CLUSTER``, one of `MemoryTiming`, or ``mhz``.
+        Values by axis: a parameter of `Machine`, ``LANES_PER_CLUSTER``, one of ``MEMORY_KEYS``, or ``mhz``.
     fixed : dict of str to value
         The same with one value each.
     networks : dict of str to float
@@ -108,11 +112,12 @@ class Space:
         return Design(machine=machine, memory=self._memory(machine, choice), pricing=pricing)
 
     def _memory(self, machine: Machine, choice: Choice) -> MemoryTiming | None:
-        chosen: dict[str, Any] = {field.name: choice[field.name] for field in fields(MemoryTiming)
-                                  if field.name in choice}
+        chosen: dict[str, Any] = {name: choice[name] for name in MEMORY_KEYS if name in choice}
         if self.base.memory is None and not chosen:
             return None
-        return MemoryTiming(**{**asdict(self.base.memory or MemoryTiming.default(machine)), **chosen})
+        if self.base.memory is None or "dram" in chosen:
+            return memory_with(chosen, machine)
+        return replace(self.base.memory, **chosen)
 
     def key(self, choice: Choice) -> str:
         """Return what tells designs apart: two choices with one key are one design, whatever their values."""
@@ -130,4 +135,4 @@ class Space:
 def design_key(design: Design) -> str:
     """Return the same for designs that differ in nothing but their names."""
     machine = asdict(design.machine) | {"name": ""}
-    return json.dumps([machine, asdict(design.timing), design.pricing.clock_mhz], sort_keys=True)
+    return json.dumps([machine, design.timing.to_json(), design.pricing.clock_mhz], sort_keys=True)

@@ -41,7 +41,8 @@ from tilewright.bench.exploration.space import LANES_PER_CLUSTER, Space, Value
 from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
 from tilewright.errors import InputError
-from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, Machine, MemoryTiming, lanes_of_a_fetch, preset
+from tilewright.isa.dram.parts import PARTS
+from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, Machine, lanes_of_a_fetch, preset
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_file import MOST_BYTES, MOST_MHZ, size_of
 
@@ -98,7 +99,7 @@ _MOST_PER_CLUSTER = LIMITS["tiles"][1] * max(map(lanes_of_a_fetch, ARRAYS))
 
 _MachineAxes = create_model("_MachineAxes", __base__=_section("_Sizes", {**_TYPES, LANES_PER_CLUSTER: int}),
                             preset=(str, DEFAULT_MACHINE))
-_MemoryAxes = _section("_MemoryAxes", {field.name: int for field in fields(MemoryTiming)})
+_MemoryAxes = _section("_MemoryAxes", {"latency_cycles": int, "bytes_per_cycle": int, "dram": str})
 _ClockAxes = _section("_ClockAxes", {"mhz": float})
 
 
@@ -191,6 +192,7 @@ def _space(found: _SpaceFile, path: Path) -> Space:
         _require(key, values)
     if LANES_PER_CLUSTER in {**machine.axes, **machine.fixed} and "clusters" in {**machine.axes, **machine.fixed}:
         raise SpaceError(f"keys machine.clusters and machine.{LANES_PER_CLUSTER} say the same: state one of them")
+    _require_memory({**memory.axes, **{key: (value,) for key, value in memory.fixed.items()}})
     axes = {**machine.axes, **memory.axes, **clock.axes}
     fixed = {**machine.fixed, **memory.fixed}
     if "lanes" in {**axes, **fixed} and not {LANES_PER_CLUSTER, "clusters"} & {**axes, **fixed}.keys():
@@ -208,6 +210,16 @@ def _space(found: _SpaceFile, path: Path) -> Space:
     return Space(name=found.name or path.stem, base=Design(machine=start, pricing=pricing), axes=axes,
                  fixed=fixed, networks=dict(found.networks), objectives=found.objectives, limits=found.limits,
                  target=found.target)
+
+
+def _require_memory(stated: Mapping[str, tuple[Value, ...]]) -> None:
+    """Refuse values that no main memory has."""
+    parts = stated.get("dram", ())
+    if unknown := [each for each in parts if each not in PARTS]:
+        raise SpaceError(f"key memory.dram must be of {', '.join(PARTS)}, not {unknown[0]!r}")
+    if parts and len(stated) > 1:
+        raise SpaceError(f"key memory.{min(stated.keys() - {'dram'})} must not be given beside memory.dram, whose part "
+                         f"and clock say it: leave out one of them")
 
 
 def _require(key: str, values: tuple[Value, ...]) -> None:

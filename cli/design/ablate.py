@@ -42,8 +42,8 @@ def ablate(models: Annotated[list[str], typer.Argument(metavar="MODEL…", show_
                help="A design as `run` takes it; may be given again.")] = None,
            target: Annotated[list[str] | None, typer.Option(
                "--target", metavar="TARGET", show_default=False,
-               help="Also measure area, by synthesis for this target of `tilewright synth`; may be given again. "
-                    "A machine takes minutes, once.")] = None,
+               help="Measure area, by synthesis for this target of `tilewright synth`, not predict it; may be given "
+                    "again. A machine takes minutes, once.")] = None,
            memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
            json_file: JsonFile = None,
            output: Annotated[Path | None, typer.Option(

@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -148,29 +148,11 @@ def _workers(evaluator: "Evaluator", jobs: int, address: str | None) -> "Workers
 
 def _report(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, most: int) -> None:
     """Verify the front, write the results and show it."""
-    from tilewright.bench.exploration.exploration_results import front_json, write_results
-    from tilewright.bench.exploration.explore_page import explore_page
-    from tilewright.bench.exploration.verification import verify
+    from tilewright.bench.exploration.explored_front import require_front, write_front
     from tilewright.cli.tables.exploration_progress import front_table
     from tilewright.cli.tables.text import console
-    from tilewright.tools.files import write_file
     from tilewright.tools.progress import Steps
 
-    trials, front, importances = study.finished(), study.front(), study.importances()
-
-    def write(verified: dict[int, dict[str, Any]]) -> dict[str, Any]:
-        content = front_json(study.setup, trials, front, verified, shlex.join(["tilewright", *sys.argv[1:]]))
-        with study.turn("writing"):
-            write_results(output, study.setup, trials, content, front)
-            page = explore_page(study.setup, trials, content, importances)
-            write_file(output / "explore.html", page.encode())
-        return content
-
-    content = write({})
-    if most and front:
-        content = write(verify(output, study, evaluator.networks, front, most, Steps()))
+    content = write_front(study, evaluator, output, most, shlex.join(["tilewright", *sys.argv[1:]]), Steps())
     console().print(front_table(content, study.setup.objectives))
-    if not front:
-        reasons = {trial.outcome.reason for trial in trials}
-        raise InputError(f"Exploration found no design within its limits in {len(trials)} trials: "
-                         f"{next(iter(sorted(reasons)), 'none was tried')}")
+    require_front(study)

@@ -15,6 +15,7 @@ from tilewright.cli.options.arguments import (
     with_groups,
     write_json,
 )
+from tilewright.isa.dram.parts import PARTS
 from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, UNITS, Machine
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def _areas(machine: Machine) -> dict[str, Any]:
     from tilewright.hardware.area_model.predicted_area import predict_area
 
     found = {target: predict_area(machine, target) for target in ("ecp5-85k", "sky130")}
-    return {target: {"total": area.totals(), "blocks": area.blocks, "beyond": area.beyond}
-            for target, area in found.items()}
+    return {target: {"total": area.totals(), "errors": {name: asdict(each) for name, each in area.errors.items()},
+                     "blocks": area.blocks, "beyond": area.beyond} for target, area in found.items()}
 
 
 def _area_lines(machine: Machine) -> list[str]:
@@ -79,11 +80,16 @@ def _area_lines(machine: Machine) -> list[str]:
         places = ecp5 | {"LUT": ecp5["LUT"] + sum(ecp5[each] * logic for each, logic in target.logic_per.items())}
         (device, has), = target.capacity.items()
         fits.append(f"{'fits' if all(places[each] <= has[each] for each in has) else 'does not fit'} {device}")
-    lines = [(f"predicted area on ECP5: {ecp5['LUT']:,.0f} LUT4, {ecp5['carry']:,.0f} CCU2C, {ecp5['FF']:,.0f} "
-              f"flip-flops, {ecp5['DSP']:,.0f} MULT18X18D, {ecp5['BRAM']:,.0f} DP16KD; {', '.join(fits)}"),
-             (f"predicted area in sky130: {cells['area'] / 1e6:.2f} mm² of cells, {cells['memory'] / 1e6:.2f} mm² of "
-              "static RAM")]
-    if beyond := found["sky130"]["beyond"]:
+    off = {target: {name: f"± {100 * each['rms']:.1f} % (at most {100 * each['worst']:.0f} %)"
+                    for name, each in of["errors"].items()} for target, of in found.items()}
+    on_ecp5, in_cells = off["ecp5-85k"], off["sky130"]
+    lines = [(f"predicted area on ECP5: {ecp5['LUT']:,.0f} LUT4 {on_ecp5['LUT']}, {ecp5['carry']:,.0f} CCU2C "
+              f"{on_ecp5['carry']}, {ecp5['FF']:,.0f} flip-flops {on_ecp5['FF']}, {ecp5['DSP']:,.0f} MULT18X18D, "
+              f"{ecp5['BRAM']:,.0f} DP16KD; {', '.join(fits)}"),
+             (f"predicted area in sky130: {cells['area'] / 1e6:.2f} mm² of cells {in_cells['area']}, "
+              f"{cells['memory'] / 1e6:.2f} mm² of static RAM"),
+             "errors are those of synthesised machines, each predicted from all others: rms, and the worst"]
+    if beyond := dict.fromkeys((*found["ecp5-85k"]["beyond"], *found["sky130"]["beyond"])):
         lines.append(f"area is extrapolated: no machine was synthesised with such {', '.join(beyond)}")
     return lines
 
@@ -110,6 +116,8 @@ def _table(design: "Design") -> "Table":
         table.add_row(f"machine.{unit}", "yes" if has else "no", "no", "yes")
     table.add_row("memory.latency_cycles", f"{design.timing.latency_cycles:,}", "1", "")
     table.add_row("memory.bytes_per_cycle", f"{design.timing.bytes_per_cycle:,}", "1", "")
+    stated = design.timing.to_json()
+    table.add_row("memory.dram", str(stated.get("dram", "none")), " | ".join(PARTS), "")
     return table
 
 

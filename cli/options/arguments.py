@@ -28,6 +28,9 @@ import typer
 
 from tilewright.cli.options.streams import STANDARD_OUTPUT, leave_standard_output, print_result
 from tilewright.errors import InputError
+from tilewright.isa.command_port import WaitName
+from tilewright.isa.core_names import HostName
+from tilewright.isa.dram.parts import PARTS
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.models import NAMES
 from tilewright.tools.files import write_file
@@ -50,7 +53,9 @@ __all__ = [
     "EngineOptions",
     "Explain",
     "ExtensionFile",
+    "FenceWait",
     "FileOptions",
+    "HostCore",
     "HtmlFile",
     "InputFile",
     "JsonFile",
@@ -142,8 +147,9 @@ MachineName = Annotated[str, typer.Option(
     "--machine", metavar="DESIGN", help=f"{', '.join(PRESETS)}, a design file (.toml), or either with changes: "
                                         "base,lanes=8,clusters=2.")]
 MemoryText = Annotated[str | None, typer.Option(
-    "--memory", metavar="latency=N,bytes=N", show_default="20 cycles, then one bus word per cycle",
-    help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle.")]
+    "--memory", metavar="latency=N,bytes=N|dram=PART", show_default="20 cycles, then one bus word per cycle",
+    help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle; or a DRAM at the clock, "
+         f"one of {', '.join(PARTS)}. stalls=PERCENT,seed=N adds random stalls.")]
 ExtensionFile = Annotated[Path | None, typer.Option(
     "--extension", metavar="FILE.py", show_default=False,
     help="Add the instruction that this file describes (docs/extensions.md); the file is executed.")]
@@ -151,6 +157,13 @@ ClockText = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", s
                                                help="Clock for milliseconds and milliwatts, such as 80MHz.")]
 EngineName = Annotated[Engine, typer.Option(
     "--engine", help="The hardware in Verilator; its model, same bits; or cycles and energy alone, without values.")]
+HostCore = Annotated[HostName | None, typer.Option(
+    "--host", show_default="cv32e40x, or what a compiled model is for",
+    help="The core beside the coprocessor, in engine rtl. Ibex has no CV-X-IF and sends its commands over AXI4-Lite.")]
+FenceWait = Annotated[WaitName | None, typer.Option(
+    "--wait", show_default="poll",
+    help="What the core does until the coprocessor has done its work: ask, or sleep until its interrupt "
+         "(docs/integration.md).")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
 JsonFile = Annotated[Path | None, typer.Option(
@@ -169,8 +182,9 @@ TechnologyName = Annotated[str | None, typer.Option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingOptions:
-    """Options beside a compiled model: main memory and clock of its machine, and the file of its extension."""
+    """Options beside a compiled model: its host, main memory and clock of its machine, the file of its extension."""
 
+    host: HostCore = None
     extension: ExtensionFile = None
     memory: MemoryText = None
     clock: ClockText = None
@@ -186,13 +200,15 @@ class TimingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The machine, its memory and clock, and the engine that runs the program on it."""
+    """The machine, its memory and clock, the engine that runs the program on it, and the core beside it."""
 
     machine: MachineName = DEFAULT_MACHINE
     extension: ExtensionFile = None
     memory: MemoryText = None
     clock: ClockText = None
     engine: EngineName = Engine.fast
+    host: HostCore = None
+    wait: FenceWait = None
 
     def design(self) -> "Design":
         """Return the design that the options state."""
@@ -240,11 +256,14 @@ class RunFileOptions(PageFileOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
-    """Tables to show beside the report."""
+    """Tables to show beside the report, and whether tensors between layers are stored to be compared."""
 
     explain: Explain = False
     statistics: Annotated[bool, typer.Option(
         "--statistics", help="Show how much of its int8 range each layer uses.")] = False
+    outputs_only: Annotated[bool, typer.Option(
+        "--outputs-only",
+        help="Store only what the network needs, as a compiled model does, and compare only its outputs.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +310,9 @@ class RangeOptions:
         """
         ranges = self.layers is not None or self.jobs is not None
         if ranges and (engine is not Engine.rtl or any(others.values())):
-            raise InputError(f"Options --layers and --jobs need --engine rtl, and go without {' or '.join(others)}")
+            *first, last = others
+            without = f"{', '.join(first)} or {last}" if first else last
+            raise InputError(f"Options --layers and --jobs need --engine rtl, and go without {without}")
         if self.fresh and not ranges:
             raise InputError("Option --fresh needs --layers or --jobs: nothing else is kept between runs")
         return ranges

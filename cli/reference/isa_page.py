@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tilewright.isa.counters import COUNTERS, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
+from tilewright.isa.command_port import ADDRESS_BITS, REGISTERS
+from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, FAULTS, RECORD_WORDS
 from tilewright.isa.encoding import CUSTOM_0, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES, Field, Variant
 from tilewright.tools.templates import render
 
@@ -15,7 +16,9 @@ def manual() -> str:
     """Return the page's text."""
     return render(_TEMPLATE, opcode=f"{CUSTOM_0:#04x}", instructions=INSTRUCTIONS, operand=_operand, flags=_flags,
                   semaphores=SEMAPHORES, semaphore_width=SEMAPHORE_WIDTH, counters=COUNTERS, faults=FAULTS,
-                  record_words=RECORD_WORDS, fault_word=FAULT_WORD, fault_address_word=FAULT_ADDRESS_WORD)
+                  record_words=RECORD_WORDS, fault_word=FAULT_WORD, cycles_high_word=CYCLES_HIGH_WORD,
+                  fault_address_word=FAULT_ADDRESS_WORD,
+                  registers=REGISTERS, port_bytes=1 << ADDRESS_BITS)
 
 
 def _operand(fields: tuple[Field, ...]) -> str:

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.bench.ablation.ablation import Ablation, AblationRow
-from tilewright.bench.ablation.ablation_page import resources
+from tilewright.bench.ablation.ablation_page import gains, resources
 from tilewright.cli.tables.text import plain
 
 __all__ = ["ablation_tables", "print_ablation"]
@@ -29,11 +29,11 @@ def _table(title: str, rows: list[AblationRow]) -> Table:
     table = Table(title=plain(f"{title}: {having.cycles:,} cycles, {having.bytes:,} bytes, {having.energy_uj:.3g} µJ"))
     table.add_column("without")
     for head in ("cycles", "factor", "bytes", "energy,\nµJ", *(f"{name},\n{target}" for target, name in measured),
-                 *(f"gain per\n{name}" for _, name in measured)):
+                 *(f"gain per\n{name}" for _, name in gains(rows))):
         table.add_column(head, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(row.unit, *_figures(row), *(_area(row, *each) for each in measured),
-                      *(_gain(row, *each) for each in measured))
+                      *(_gain(row, *each) for each in gains(rows)))
     return table
 
 

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from tilewright.cli.tables.text import plain
+from tilewright.cli.tables.text import plain, short_name
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.runtime.baseline.core_alone import BaselineResult
 
@@ -18,8 +18,8 @@ def baseline_table(model: str, result: BaselineResult) -> Table:
         table.add_column(head, justify="left" if head in ("layer", "from") else "right", overflow="fold")
     for layer in result.layers:
         origin = {"whole": "measured", "slices": "scaled", "same shape": "layer of this shape"}[layer.origin]
-        table.add_row(plain(layer.name), f"{layer.macs:,}", f"{layer.cycles:,}", _per_mac(layer.cycles, layer.macs),
-                      *([origin] if in_parts else []))
+        table.add_row(short_name(layer.name), f"{layer.macs:,}", f"{layer.cycles:,}",
+                      _per_mac(layer.cycles, layer.macs), *([origin] if in_parts else []))
     table.add_section()
     macs = sum(layer.macs for layer in result.layers)
     table.add_row("in all", f"{macs:,}", f"{result.cycles:,}", _per_mac(result.cycles, macs))

@@ -6,7 +6,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from tilewright.cli.tables.core_share_lines import print_core_share
-from tilewright.cli.tables.text import plain
+from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.check.model_check import Check
 
 __all__ = ["check_table", "print_check", "refusal_table", "summary"]
@@ -35,7 +35,7 @@ def check_table(check: Check) -> Table:
     for layer in check.layers:
         detail = layer.reason or ", ".join(layer.fused)
         others = ", ".join(node for node in layer.onnx_nodes if node != layer.name)
-        table.add_row(plain(layer.name), plain(others), layer.runs_on, f"{layer.cycles:,}",
+        table.add_row(short_name(layer.name), plain(others), layer.runs_on, f"{layer.cycles:,}",
                       f"{100 * layer.share:.1f} %", plain(detail))
     table.add_section()
     table.add_row("in all", "", "", f"{check.cycles:,}", "", "")

@@ -3,7 +3,7 @@
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from tilewright.cli.tables.text import plain
+from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.compare.layer_report import LayerComparison
 from tilewright.runtime.compare.three_ways import Verdict
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
@@ -39,7 +39,7 @@ def comparison_table(comparison: LayerComparison) -> Table:
     for row in comparison.found.rows:
         tick = _TICKS[row.onnx_runtime] + (f" {row.off} off" if row.onnx_runtime in ("near", "differs") else "")
         shape = "x".join(map(str, row.shape)) or "1"
-        table.add_row(str(row.index), plain(row.name), row.kind, shape, tick, _TICKS[row.engine],
+        table.add_row(str(row.index), short_name(row.name), row.kind, shape, tick, _TICKS[row.engine],
                       *([ratios.get(row.tensor, "–")] if comparison.error else []))
     return table
 

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from tilewright.cli.tables.text import plain
+from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.compare.report_difference import LayerDifference, LayerSide, ReportDifference
 
 __all__ = ["layers_table", "print_difference", "totals_table"]
@@ -47,7 +47,7 @@ def _row(layer: LayerDifference) -> list[str]:
     def pair(name: str) -> tuple[str, str]:
         return tuple("–" if side is None else _number(getattr(side, name))  # type: ignore[return-value]
                      for side in (layer.first, layer.second))
-    return [plain(layer.name).plain, *pair("cycles"), _ratio(_quotient(layer.first, layer.second)), *pair("bytes"),
+    return [short_name(layer.name).plain, *pair("cycles"), _ratio(_quotient(layer.first, layer.second)), *pair("bytes"),
             *pair("energy_uj"), plain("; ".join(layer.changes)).plain]
 
 

@@ -4,7 +4,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.cli.tables.text import plain
+from tilewright.cli.tables.text import plain, short_name
 from tilewright.compiler.explain import Explanation, LayerExplanation
 
 __all__ = ["plan_table", "print_plan"]
@@ -41,7 +41,7 @@ def plan_table(explanation: Explanation) -> Table:
 def _row(layer: LayerExplanation) -> tuple[Text | str, ...]:
     parts = f" in {layer.kernel_parts} parts" if layer.kernel_parts > 1 else ""
     algorithm = layer.algorithm + (" 2 rows" if layer.paired_rows else "")
-    return (plain(layer.name), algorithm, f"{layer.tile_rows} x {layer.tile_columns}", f"{layer.tiles}",
+    return (short_name(layer.name), algorithm, f"{layer.tile_rows} x {layer.tile_columns}", f"{layer.tiles}",
             f"{layer.block_channels}{parts}", f"{layer.blocks}", layer.loop_order.removesuffix(" outer"),
             f"{layer.predicted_cycles:,}", f"{layer.predicted_bytes:,}", layer.bound, f"{layer.roofline_cycles:,}",
             Text(",\n").join(map(plain, (*layer.fused, *["stays on chip"] * layer.output_on_chip))))

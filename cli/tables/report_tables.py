@@ -8,8 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.cli.tables.core_share_lines import print_core_share
-from tilewright.cli.tables.text import WIDTH, plain
+from tilewright.cli.tables.text import WIDTH, plain, short_name
 from tilewright.energy.estimate import Amount, EnergyEstimate
+from tilewright.isa.command_port import PORT_OF
+from tilewright.isa.core_names import HOST_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.oracle.value_ranges import TensorStatistics
 
@@ -42,7 +44,7 @@ def print_report(report: Report, out: Console) -> None:
 
 def layer_table(report: Report) -> Table:
     """Return the table of a report's layers, and their sum."""
-    table = Table(title=plain(f"{report.model} on {report.machine}, engine {report.engine}"))
+    table = Table(title=plain(report.title))
     for head, justify in _COLUMNS:
         table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "kind")
     for layer in report.layers:
@@ -66,7 +68,7 @@ def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
         name = layer.main_stall.removeprefix("mac_").replace("_", " ")
         stall = f"{name} {100 * layer.stalls[layer.main_stall] / layer.cycles:.0f} %"
     kind = layer.algorithm if layer.kind == "conv" else layer.kind
-    return (plain(layer.name), kind, f"{layer.macs:,}", f"{layer.cycles:,}", work, stall,
+    return (short_name(layer.name), kind, f"{layer.macs:,}", f"{layer.cycles:,}", work, stall,
             f"{layer.bytes_read + layer.bytes_written:,}", range_text(layer.energy))
 
 
@@ -99,10 +101,14 @@ def _digits(value: float) -> str:
 def summary(report: Report) -> Iterable[str]:
     """Return what holds for the whole run, one line each."""
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
-    memory = report.memory
     yield f"instructions: {counts}"
     yield (f"time at {report.clock_mhz:g} MHz: {_digits(report.milliseconds)} ms, "
            f"{_digits(1e3 / report.milliseconds)} inferences per second, {_digits(report.milliwatts)} mW")
+    if report.host != HOST_CORE:
+        yield _host_text(report)
+    if report.asleep_cycles:
+        yield (f"host core: asleep in {report.asleep_cycles:,} cycles, "
+               f"{100 * report.asleep_cycles / report.cycles:.0f} %, in which its clock takes no energy")
     yield energy_text(report.energy, f"{report.technology}, main memory {report.dram}")
     changed = sum(report.toggles.values())
     yield (f"register toggles: {changed:,} in the coprocessor, "
@@ -111,9 +117,18 @@ def summary(report: Report) -> Iterable[str]:
         static, dynamic = power.energy_uj(report.cycles)
         yield plain(f"energy on {power.device}: {_digits(static + dynamic)} µJ ({_digits(static)} static, "
                     f"{_digits(dynamic)} dynamic) at {power.clock_mhz:g} MHz, from {power.file} of {power.tool}").plain
-    yield f"memory: {memory.latency_cycles} cycles latency, then {memory.bytes_per_cycle} bytes per cycle"
+    yield f"memory: {report.memory}"
     yield f"simulated in {report.wall_seconds:.2f} s, {report.simulated_cycles_per_second:,.0f} cycles per second"
     yield from (plain(note).plain for note in report.notes)
+
+
+def _host_text(report: Report) -> str:
+    """Return what is to be known of a run beside another host than CV32E40X."""
+    beside = "" if report.predicted_cycles is None else (
+        f"; with {HOST_CORE} over {PORT_OF[HOST_CORE]}, engine fast predicts {report.predicted_cycles:,} cycles, "
+        f"{100 * (report.cycles / report.predicted_cycles - 1):+.1f} % here")
+    return (f"host: {report.host}, commands over {PORT_OF[report.host]}: {report.cycles:,} cycles{beside}; energy with "
+            f"its instructions priced as {HOST_CORE}'s")
 
 
 def statistics_table(statistics: Sequence[TensorStatistics]) -> Table:

@@ -132,9 +132,9 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs need --engine rtl, and go without --wave or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --wave, --activity or --host"),
     (("--jobs", "2", "--engine", "rtl", "--wave", "x"),
-     "Options --layers and --jobs need --engine rtl, and go without --wave or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --wave, --activity or --host"),
     (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
      "Option --output goes without --layers: some layers alone need not have the outputs"),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
@@ -147,9 +147,9 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs need --engine rtl, and go without --explain or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --explain, --activity, --outputs-only or --host"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
-     "Options --layers and --jobs need --engine rtl, and go without --explain or --activity"),
+     "Options --layers and --jobs need --engine rtl, and go without --explain, --activity, --outputs-only or --host"),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
@@ -360,7 +360,7 @@ def test_a_damaged_artefact_is_refused(artefact, name, damage):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 99}, "must have format version 5, not 99"),
+    ({"format_version": 99}, "must have format version 6, not 99"),
     ({"windows": [{"name": "w", "base": 0x8000_0000, "limit": 0x8000_0000, "readable": True, "writable": True}]},
      "Manifest window limit must be in 0x80000001..0x80010340, not 0x80000000"),
     ({"machine": {"name": "base"}}, "Manifest machine must have the fields"),
@@ -414,3 +414,17 @@ def test_the_installed_command_refuses_in_one_sentence_too():
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("tilewright: Model must be an .onnx file")
     assert done.stderr.count("\n") == 1
+
+
+def test_outputs_only_moves_less_and_compares_the_outputs(tmp_path):
+    cost = {}
+    for given in ((), ("--outputs-only",), ("--outputs-only", "--engine", "cycles")):
+        done = invoke("run", "lenet5", *given, "--json", tmp_path / "report.json")
+        assert done.exit_code == 0, done.output
+        report = json.loads((tmp_path / "report.json").read_text())
+        cost[given] = report["cycles"], sum(layer["bytes_written"] for layer in report["layers"])
+    kept, alone, predicted = cost.values()
+    assert alone == predicted
+    assert alone[0] < kept[0]
+    assert alone[1] < kept[1]
+    assert "1 of 5 layers compared" in invoke("run", "lenet5", "--outputs-only").stdout

@@ -4,6 +4,7 @@ import pytest
 
 from tests.bench.exploration.synthetic import space_of
 from tilewright.bench.exploration.space import LANES_PER_CLUSTER
+from tilewright.isa.dram.dram import DramTiming, dram_named
 from tilewright.runtime.design.design_file import read_design
 from tilewright.runtime.design.design_text import design_text
 
@@ -29,6 +30,14 @@ def test_a_choice_that_is_no_machine_has_a_key_and_no_design():
     assert space.key(impossible).startswith("no design")
     with pytest.raises(ValueError, match="cluster"):
         space.design(impossible)
+
+
+def test_dram_is_an_axis_at_each_clock():
+    space = space_of(dram=("sdr-133x16", "ddr3l-1600x16"), mhz=(50, 100))
+    design = space.design({"dram": "sdr-133x16", "mhz": 100}, "mine")
+    assert design.memory == DramTiming.of(dram_named("sdr-133x16", 100))
+    keys = {space.key({"dram": part, "mhz": mhz}) for part in space.axes["dram"] for mhz in space.axes["mhz"]}
+    assert len(keys) == 4
 
 
 def test_memory_and_clock_are_axes_too(tmp_path):

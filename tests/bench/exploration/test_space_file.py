@@ -84,7 +84,8 @@ def test_examples_have_designs_within_their_limits_and_beyond(path):
     ("[machine]\nlanes = [1, 2]\n[clock]\nmhz = 'fast'", "mhz"),
     ("[machine]\nlanes = [1, 2]\n[clock]\nmhz = -1", "mhz"),
     ("[networks]\nlenet5 = -1", "networks.lenet5"), ("nonsense", "TOML"), ("[energy]\ntechnology = 'moon'", "moon"),
-    ("[colour]\nred = 1", "colour"),
+    ("[colour]\nred = 1", "colour"), ("[memory]\ndram = ['sdr-133x16', 'ddr9']", "ddr9"),
+    ("[memory]\ndram = ['sdr-133x16', 'ddr3l-1600x16']\nlatency_cycles = 4", "memory.latency_cycles"),
 ])
 def test_what_is_wrong_is_named(tmp_path, text, named):
     with pytest.raises(SpaceError) as caught:

@@ -1,0 +1,72 @@
+"""The command line as the page docs/commands.md: each command with its arguments and options, as typer knows them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tilewright.tools.templates import render
+
+__all__ = ["CommandHelp", "command_tree", "commands_page"]
+
+_TEMPLATE = Path(__file__).with_name("commands_page.md.j2")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandHelp:
+    """What ``--help`` says of one command.
+
+    Attributes
+    ----------
+    name : str
+        With the words before it, such as ``board ulx3s build`` without ``tilewright``.
+    usage, example : str
+        Example is empty if there is none.
+    paragraphs : tuple of str
+    arguments, options : tuple of (str, str)
+        Names, and what they mean.
+    """
+
+    name: str
+    usage: str
+    example: str
+    paragraphs: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...]
+
+
+def commands_page(app: typer.Typer) -> str:
+    """Return the page's text."""
+    commands = [_help(name, command) for name, command in command_tree(app) if not hasattr(command, "commands")]
+    return render(_TEMPLATE, commands=commands)
+
+
+def command_tree(app: typer.Typer) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each command and each group of commands under its words, without the program's name."""
+    yield from _below((), typer.main.get_command(app))
+
+
+def _below(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield words, command
+    for name, each in sorted(getattr(command, "commands", {}).items()):
+        yield from _below((*words, name), each)
+
+
+def _help(words: tuple[str, ...], command: Any) -> CommandHelp:
+    name = " ".join(words)
+    context = command.make_context(name, [], resilient_parsing=True)
+    records = [(each.param_type_name, each.get_help_record(context)) for each in command.get_params(context)]
+    rows = {kind: tuple((_cell(row[0]), _cell(row[1])) for found, row in records
+                        if row is not None and found == kind and row[0] != "--help") for kind in ("argument", "option")}
+    text = " ".join((command.help or "").split("\n\n")[0].split())
+    rest = tuple(" ".join(each.split()) for each in (command.help or "").split("\n\n")[1:])
+    usage = " ".join(("tilewright", name, *command.collect_usage_pieces(context)))
+    example = (command.epilog or "").removeprefix("Example: ")
+    return CommandHelp(name, usage, example, (text, *rest), rows["argument"], rows["option"])
+
+
+def _cell(text: str) -> str:
+    """Return a text that stands in a cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
