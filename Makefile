@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove
+.PHONY: package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove site docs-check notebooks
 
 BIN := .venv/bin
 
@@ -14,6 +14,8 @@ INSTALLED := .venv/.installed
 QUICK := structure isa compiler/onnx compiler/graph compiler/passes compiler/plan compiler/c \
     sim/values sim/timing rtl/stream rtl/bus runtime/oracle runtime/execution runtime/check runtime/quantise \
     energy/calibrate cli/tables
+# The site needs Sphinx, and the notebooks a Jupyter kernel; nothing else does.
+DOCS := .venv/.docs
 # Training needs torch, and so do the tests of its exporters, which are skipped without it.
 TORCH := .venv/.torch
 
@@ -69,9 +71,10 @@ cocotb: setup  ## the cocotb testbenches alone
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
 	@$(BIN)/pytest -q tests/onnx_backend -m "not slow"
 
-fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files; GRAPHS=, MUTANTS=, SEED=
+fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged files and 10000 random instruction words in RTL; GRAPHS=, MUTANTS=, WORDS=, SEED=
 	@$(BIN)/python -m tests.fuzz.run --graphs $(or $(GRAPHS),2000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
+	@$(BIN)/python -m tests.fuzz.machine_code --words $(or $(WORDS),10000) --seed $(or $(SEED),0)
 
 prove: setup  ## prove properties of the gateware for all inputs and write docs/proofs.md again (minutes); PROOFS= names some
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)
@@ -79,24 +82,39 @@ prove: setup  ## prove properties of the gateware for all inputs and write docs/
 compile-times: setup  ## seconds of compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
 	@$(BIN)/python -m tests.compile_times $(FILES)
 
-docs: setup  ## write docs/isa.md, operators.md, errors.md and technologies.md again from the code
-	@for page in isa=tilewright.cli.reference.isa_page operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
+docs: setup  ## write docs/isa.md, commands.md, operators.md, errors.md, technologies.md and the pictures again from the code
+	@for page in isa=tilewright.cli.reference.isa_page commands=tests.support.emit_commands operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
 	    technologies=tilewright.energy.technologies_page; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
+	@$(BIN)/python -m tilewright.cli.reference.block_picture docs/pictures/*.toml
+
+site: $(DOCS)  ## the documentation as a site, in out/site
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/.site docs out/site
+	@echo "out/site/index.html"
+
+notebooks: $(DOCS)  ## run examples/notebooks again, in place
+	@$(BIN)/python -m tests.support.notebooks
+
+docs-check: setup  ## every link, anchor, command, option and block of Python in the pages, without running a command
+	@$(BIN)/pytest -q tests/docs -m "not slow"
 
 real-networks: setup  ## write docs/real-networks.md again: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
 	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
+	@$(BIN)/python -m tilewright.compiler.operators_page > docs/operators.new && mv docs/operators.new docs/operators.md
 
-area-model: setup  ## synthesise the machines that predicted areas are fitted to (hours, once, resumed), and fit again
+area-model: setup  ## fit predicted areas again, write docs/area-model.md; machines not in measured.json are synthesised (minutes each)
 	@$(BIN)/python -m tilewright.hardware.area_model.measure_area
-	@$(BIN)/python -m tilewright.hardware.area_model.area_fit
+	@$(BIN)/python -m tilewright.hardware.area_model.make_area_model docs/area-model.md
 
 area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md
 
 ablation: setup  ## write docs/ablation.md again: what each instruction and unit earns (minutes; with TARGET=ecp5-85k area, an hour, once)
 	@$(BIN)/tilewright ablate lenet5 vgg16-32 resnet18-32 --machine nano --machine base $(if $(TARGET),--target $(TARGET)) -o docs/ablation.md
+
+dram: setup  ## write docs/dram.md again: what DRAM costs each network, predicted and in RTL (half an hour, once)
+	@$(BIN)/python -m tilewright.bench.memory.dram_page docs/dram.md
 
 board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s
@@ -126,6 +144,9 @@ $(INSTALLED): pyproject.toml
 	@$(BIN)/python -c '$(NEW_ENOUGH)' || { echo "Tilewright needs Python >= 3.11, and .venv has" \
 	    "$$($(BIN)/python --version): remove .venv and run make again." >&2; exit 1; }
 	$(call install,Tilewright and its tools into .venv (1 GB$(comma) a minute or two),dev$(comma)prove)
+
+$(DOCS): $(INSTALLED)
+	$(call install,Sphinx and Jupyter,dev$(comma)prove$(comma)docs)
 
 $(TORCH): $(INSTALLED)
 	$(call install,torch and scikit-learn (up to 6 GB),dev$(comma)prove$(comma)train)

@@ -5,11 +5,11 @@ from pathlib import PurePosixPath
 
 from tests.structure.source import imported
 
-_CORES = {"pythondata_cpu_cv32e40p", "pythondata_cpu_cv32e40x"}
+_CORES = {"pythondata_cpu_cv32e40p", "pythondata_cpu_cv32e40x", "pythondata_cpu_ibex"}
 
 # Folders from the lowest to the highest: a folder imports from those above it in this list, never from those below.
 FLOORS = (
-    "isa", "isa/semantics", "models", "tools",
+    "isa", "isa/dram", "isa/semantics", "models", "tools",
     "rtl/stream", "rtl/arithmetic", "rtl/bus", "rtl/buffers", "rtl/array", "rtl/load", "rtl/store", "rtl/post",
     "rtl/port", "rtl",
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",
@@ -23,7 +23,7 @@ FLOORS = (
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware/proofs", "hardware",
-    "energy/calibrate", "bench/exploration", "bench/ablation", "bench",
+    "energy/calibrate", "bench/exploration", "bench/ablation", "bench", "bench/memory",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
     "examples/extensions",
 )

@@ -1,4 +1,4 @@
-"""Pages name files that exist: links between pages, and paths in code marks."""
+"""Pages name files that exist, in code marks; links are held by tests/docs/test_page_links.py."""
 
 import re
 
@@ -10,7 +10,6 @@ from tests.structure.source import ROOT
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests/support/README.md"])
 _TOPS = "|".join((*ALLOWED, "tests", "docs", "tilewright"))
 _PATH = re.compile(rf"`((?:{_TOPS})/[\w./-]*)`")
-_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def named(text: str) -> set[str]:
@@ -23,7 +22,6 @@ def named(text: str) -> set[str]:
 def test_what_a_page_names_exists(page):
     text = page.read_text(encoding="utf-8")
     assert sorted(path for path in named(text) if not (ROOT / path).exists()) == []
-    assert sorted(link for link in _LINK.findall(text) if not (page.parent / link).exists()) == []
 
 
 def test_a_path_that_does_not_exist_is_seen():
