@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilewright.compiler.batch.chains_apart import chains_apart
+from tilewright.compiler.batch.in_batch import in_batch
 from tilewright.compiler.emit.artefact import Artefact, write_artefact
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.emit.elf import compile_elf, port_flags, wait_flags
@@ -106,8 +108,9 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
-    network, plans = fit_network(network, machine, options)
-    plans = chain(plans, network, machine, options, keep_tensors=keep_tensors)
+    if options.batch > 1:
+        network = _in_batch(network, machine, options, keep_tensors=keep_tensors)
+    network, plans = _planned(network, machine, options, keep_tensors=keep_tensors)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
@@ -127,6 +130,30 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     return Compiled(network=network, machine=machine, program=Program(tuple(functions)),
                     images=((memory.weights, image),) if image else (), plans=plans, memory=memory,
                     keeps_tensors=keep_tensors, options=options)
+
+
+def _planned(network: Network, machine: Machine, options: Options, *,
+             keep_tensors: bool) -> tuple[Network, tuple[AnyPlan, ...]]:
+    """Return ``network`` as it fits ``machine``, and how each layer is computed, with what stays on chip."""
+    network, plans = fit_network(network, machine, options)
+    return network, chain(plans, network, machine, options, keep_tensors=keep_tensors)
+
+
+def _in_batch(network: Network, machine: Machine, options: Options, *, keep_tensors: bool) -> Network:
+    """Return ``network`` for the batch of ``options``: image by image where that is predicted faster.
+
+    Raises
+    ------
+    CompileError
+        If a layer does not fit the machine, or the network cannot be computed in batches.
+    """
+    whole = in_batch(network, options.batch)
+    found, plans = _planned(network, machine, options, keep_tensors=keep_tensors)
+    also, batch = _planned(whole, machine, options, keep_tensors=keep_tensors)
+    if not len(found.layers) == len(also.layers) == len(network.layers):
+        return whole
+    apart = chains_apart(plans, batch, options.batch)
+    return in_batch(network, options.batch, apart) if apart else whole
 
 
 def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.errors import InputError
 from tilewright.runtime.oracle.inputs import NodeArg
 
-__all__ = ["batch_size", "images_of", "require_batches", "stacked"]
+__all__ = ["batch_size", "feeds", "images_of", "require_batches", "stacked"]
 
 
 def batch_size(feed: Mapping[str, np.ndarray], inputs: Sequence[NodeArg]) -> int:
@@ -29,6 +29,11 @@ def _images(array: np.ndarray, argument: NodeArg) -> int:
 def images_of(feed: Mapping[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
     """Return one image of a batch, with its leading extent of 1."""
     return {name: array[index:index + 1] for name, array in feed.items()}
+
+
+def feeds(feed: Mapping[str, np.ndarray], images: int) -> list[dict[str, np.ndarray]]:
+    """Return the inputs of each image of a batch of so many."""
+    return [images_of(feed, index) for index in range(images)] if images > 1 else [dict(feed)]
 
 
 def stacked(answers: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:

@@ -1,6 +1,6 @@
 """Run a model once and hold the result to ONNX Runtime: what the command line shows."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,13 +14,14 @@ from tilewright.errors import InputError
 from tilewright.isa.core_names import HOST_CORE, CoreName
 from tilewright.isa.machine import Machine
 from tilewright.runtime.baseline.core_alone import BaselineResult, run_baseline
+from tilewright.runtime.batches import feeds
 from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle.comparison import Comparison, compare
 from tilewright.runtime.oracle.conversion import quantise_input
-from tilewright.runtime.oracle.expected_tensors import with_parts
+from tilewright.runtime.oracle.expected_tensors import of_batch
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import ONNX_RUNTIME_ERRORS, Reference
 from tilewright.runtime.oracle.value_ranges import TensorStatistics, tensor_statistics
@@ -33,7 +34,7 @@ from tilewright.tools.progress import Steps
 
 __all__ = [
     "ComparedRun", "Expected", "require_folder", "run_artefact", "run_model", "run_model_alone", "run_reference",
-    "run_session",
+    "run_references", "run_session",
 ]
 
 
@@ -68,7 +69,7 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     inputs = choose_inputs(session.quantised_inputs, source, input_file)
     outputs = session.run(None, inputs.arrays, wave=wave)
     with steps.step("Comparing with ONNX Runtime"):
-        expected = run_reference(source.path, inputs.arrays)
+        expected = run_references(source.path, feeds(inputs.arrays, session.batch))
         computed = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
         comparison = _compared(session, computed, expected)
     report = replace(session.report, matches_reference=comparison.matches,
@@ -78,12 +79,13 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
                        job=session.job, times=session.times)
 
 
-def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray], expected: "Expected") -> Comparison:
+def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray],
+              expected: Sequence["Expected"]) -> Comparison:
     """Compare every tensor kept, and every output: one whose integers the model does not name, as the model states it.
 
     Such an output is computed in another shape than the model's, or in another quantisation than any of its nodes has.
     """
-    reference = with_parts(expected.tensors, session.tensor_infos)
+    reference = of_batch([each.tensors for each in expected], session.tensor_infos)
     public = {root_of(info): node_arg(info).name for info in session.quantised_outputs
               if root_of(info) not in reference}
     layers = [(name, public.get(tensor, tensor)) for name, tensor in session.layers]
@@ -91,7 +93,7 @@ def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray], expe
     layers += [(f"output {name}", name) for name in public.values() if name not in known]
     inexact = session.inexact | {public[name] for name in session.inexact if name in public}
     tensors = session.tensors | {name: outputs[name] for name in public.values()}
-    return compare(layers, tensors, reference, inexact, expected.untrusted)
+    return compare(layers, tensors, reference, inexact, expected[0].untrusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,23 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
     InputError
         If ONNX Runtime refuses the model, as when its opset is newer than the one installed.
     """
+    (found,) = run_references(model, [inputs], floats)
+    return found
+
+
+def run_references(model: Path, feeds: Sequence[Mapping[str, np.ndarray]],
+                   floats: Collection[str] = ()) -> list[Expected]:
+    """Return what :func:`run_reference` does for each of ``feeds``, the model read once.
+
+    Raises
+    ------
+    InputError
+        If ONNX Runtime refuses the model, as when its opset is newer than the one installed.
+    """
     try:
         reference = Reference(model, floats)
-        return Expected({}, reference.untrusted) if reference.untrusted else Expected(reference.run(inputs))
+        return [Expected({}, reference.untrusted) if reference.untrusted else Expected(reference.run(each))
+                for each in feeds]
     except ONNX_RUNTIME_ERRORS as error:
         raise InputError(f"Model {model.name!r} cannot be compared, as ONNX Runtime refuses it: "
                          f"{reason(error)}") from error

@@ -177,6 +177,11 @@ class InferenceSession:
         return [(layer.name, layer.output) for layer in self._job.layers]
 
     @property
+    def batch(self) -> int:
+        """Images that a run computes at a time."""
+        return self._job.batch
+
+    @property
     def inexact(self) -> frozenset[str]:
         """Tensors that need not be ONNX Runtime's, as it rounds in float what they come from."""
         layers = [(layer.inputs, layer.outputs, layer.exact) for layer in self._job.layers]

@@ -268,8 +268,11 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilerOptions:
-    """Optimisations to leave out."""
+    """The batch, and optimisations to leave out."""
 
+    batch: Annotated[int, typer.Option(
+        "--batch", metavar="N", min=1, max=1024,
+        help="Compute N images at a time, every weight loaded for all of them; inputs and outputs are N images.")] = 1
     no_fuse_pool: Annotated[bool, typer.Option(
         "--no-fuse-pool", help="Make every max pooling a layer of its own.")] = False
     no_winograd: Annotated[bool, typer.Option(
@@ -284,7 +287,7 @@ class CompilerOptions:
         from tilewright.compiler.network.options import Options
 
         return Options(fuse_pool=not self.no_fuse_pool, winograd="never" if self.no_winograd else "auto",
-                       reuse=not self.no_reuse, chain=not self.no_chaining)
+                       reuse=not self.no_reuse, chain=not self.no_chaining, batch=self.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

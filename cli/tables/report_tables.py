@@ -102,8 +102,10 @@ def summary(report: Report) -> Iterable[str]:
     """Return what holds for the whole run, one line each."""
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
     yield f"instructions: {counts}"
-    yield (f"time at {report.clock_mhz:g} MHz: {_digits(report.milliseconds)} ms, "
-           f"{_digits(1e3 / report.milliseconds)} inferences per second, {_digits(report.milliwatts)} mW")
+    batch = "" if report.images == 1 else (f" for {report.images} images, {report.cycles_per_image:,.0f} cycles per "
+                                           "image")
+    yield (f"time at {report.clock_mhz:g} MHz: {_digits(report.milliseconds)} ms{batch}, "
+           f"{_digits(report.inferences_per_second)} inferences per second, {_digits(report.milliwatts)} mW")
     if report.host != HOST_CORE:
         yield _host_text(report)
     if report.asleep_cycles:

@@ -4,6 +4,7 @@ The network is that of the artefact; only its addresses in main memory become pl
 weights, which may lie in flash, and one for all tensors and records. The files come from ``compiler/c/bare_*``.
 """
 
+import math
 import re
 import shutil
 import tempfile
@@ -20,7 +21,7 @@ from tilewright.isa.command_port import REFUSED, WaitName
 from tilewright.isa.counters import FAULTS
 from tilewright.isa.extension import extension_of
 from tilewright.isa.memory import MAIN_BASE, AddressWindow
-from tilewright.isa.program import Affine, Issue, Loop, Statement
+from tilewright.isa.program import DTYPES, Affine, Issue, Loop, Statement
 from tilewright.tools.templates import render
 
 __all__ = ["BareMetalError", "write_project"]
@@ -172,18 +173,19 @@ def _port(names: Sequence[str], tensors: Mapping[str, tuple[TensorInfo, int]], w
 
 def _described(info: TensorInfo, address: int, arena: int) -> dict[str, object]:
     """Return what the templates say of an input or output; ``unsigned``: its bytes are stored less 128."""
-    operand = tensor_operand(info, address)
-    size = 1
-    for length in operand.dims:
-        size *= length
+    operand = tensor_operand(info.of_image, address)
+    dims, strides = operand.dims, operand.strides
+    if info.images > 1:
+        dims, strides = (info.images, *dims), (info.image_step // DTYPES[info.dtype], *strides)
+    size = math.prod(dims)
     unsigned = info.dtype == "int8" and info.onnx_dtype == "uint8"
     return {"ctype": "uint8_t" if unsigned else _CTYPES[info.dtype], "memory_type": _CTYPES[info.dtype],
             "unsigned": unsigned, "elements": size, "scale": f"{float(info.scale):.9g}",
             "zero_point": info.zero_point + (128 if unsigned else 0),
             "quantised": info.dtype == "int8", "place": _placed(address, arena),
-            "shape": "x".join(map(str, info.onnx_shape or operand.dims)), "loops": list(_loops(operand.dims)),
+            "shape": "x".join(map(str, info.onnx_shape or dims)), "loops": list(_loops(dims)),
             "index": " + ".join(f"i{axis} * {stride}" for axis, (length, stride) in
-                                enumerate(zip(operand.dims, operand.strides, strict=True)) if length > 1) or "0"}
+                                enumerate(zip(dims, strides, strict=True)) if length > 1) or "0"}
 
 
 def _loops(dims: tuple[int, ...]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.compiler.kernels.preparation import OPERATIONS, PreparationStep
 from tilewright.compiler.network.layers import Place, TensorInfo
 from tilewright.compiler.network.operands import tensor_operand
-from tilewright.compiler.network.options import Options, Winograd
+from tilewright.compiler.network.options import MAX_BATCH, Options, Winograd
 from tilewright.errors import InputError
 from tilewright.isa.command_port import PORTS, PortName
 from tilewright.isa.counters import RECORD_WORDS
@@ -34,7 +34,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -124,7 +124,7 @@ def _tensor_json(info: TensorInfo) -> dict[str, Any]:
             "unsigned": info.unsigned, "onnx_name": info.onnx_name, "onnx_dtype": info.onnx_dtype,
             "onnx_shape": None if info.onnx_shape is None else list(info.onnx_shape), "dtype": info.dtype,
             "dims": None if info.dims is None else list(info.dims),
-            "place": None if info.place is None else asdict(info.place),
+            "place": None if info.place is None else asdict(info.place), "images": info.images,
             "preparation": [{**asdict(step), "values": list(step.values), "shape": list(step.shape)}
                             for step in info.preparation]}
 
@@ -237,7 +237,7 @@ def _options(data: dict[str, Any]) -> Options:
     flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain")}
     winograd = cast(Winograd, value(data, "winograd", str))
     try:
-        return Options(winograd=winograd, **flags)
+        return Options(winograd=winograd, batch=value(data, "batch", int), **flags)
     except ValueError as error:
         raise ArtefactError(f"Manifest options are none that the compiler has: {error}") from error
 
@@ -269,12 +269,21 @@ def _tensor(data: Any) -> TensorInfo:
                       unsigned=value(data, "unsigned", bool), onnx_name=_optional(data, "onnx_name", str),
                       onnx_dtype=_optional(data, "onnx_dtype", str),
                       onnx_shape=_optional_dimensions(data, "onnx_shape"), dtype=dtype, dims=dims, place=place,
-                      preparation=_list(data, "preparation", _step))
+                      preparation=_list(data, "preparation", _step),
+                      images=_in("images", value(data, "images", int), 1, MAX_BATCH))
+    _check_images(info)
     try:
-        tensor_operand(info, 0)
+        tensor_operand(info.of_image, 0)
     except ValueError as error:
         raise ArtefactError(f"Manifest has a tensor that cannot lie in memory: {error}") from error
     return info
+
+
+def _check_images(info: TensorInfo) -> None:
+    counts = info.shape[1], *(extents[0] for extents in (info.dims, info.onnx_shape) if extents)
+    if any(count % info.images for count in counts) or (info.images > 1 and () in (info.dims, info.onnx_shape)):
+        raise ArtefactError(f"Manifest tensor {info.name!r} of {info.images} images must have rows, and first extents, "
+                            f"that are a multiple of these, not {info.shape!r}, {info.dims!r} and {info.onnx_shape!r}")
 
 
 def _step(data: Any) -> PreparationStep:
@@ -293,15 +302,15 @@ def _optional_dimensions(data: Any, key: str) -> tuple[int, ...] | None:
 
 def _place(data: Any) -> Place:
     steps = {name: _in(f"place {name}", value(data, name, int), 0, MAX_MEMORY_BYTES)
-             for name in ("offset", "row_step", "pixel_step")}
+             for name in ("offset", "row_step", "pixel_step", "image_step")}
     return Place(parent=value(data, "parent", str), **steps)
 
 
 def _placed_tensor(data: Any, end: int) -> tuple[str, tuple[TensorInfo, int]]:
     info = _tensor(data)
     address = _in("tensor address", value(data, "address", int), MAIN_BASE, end)
-    operand = tensor_operand(info, address)
-    _in("end of a tensor", address + operand.span_bytes, MAIN_BASE, end)
+    last = address + (info.images - 1) * info.image_step
+    _in("end of a tensor", last + tensor_operand(info.of_image, 0).span_bytes, MAIN_BASE, end)
     if address % min(4, DTYPES[info.dtype]):
         raise ArtefactError(f"Manifest tensor {info.name!r} of {info.dtype} must be aligned, not at {address:#x}")
     return info.name, (info, address)

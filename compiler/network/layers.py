@@ -16,7 +16,7 @@ What the datapath lacks is a :class:`CoreLayer`: one operator that the host core
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -185,6 +185,9 @@ class Layer:
     ``bias``, int32 of shape (O,), holds the input's zero point already: x is the raw int8 value.
     ``pad_value`` is that zero point. ``conv_shape`` is the shape before the max pooling, ``out_shape`` after it.
     A fully connected layer is a convolution whose kernel is as large as its input.
+
+    With several ``images`` the three shapes are of all of them, one below the other: (channels, images · height,
+    width), and each image is computed by itself, with its own padding (`compiler.batch.in_batch`).
     """
 
     name: str
@@ -212,6 +215,7 @@ class Layer:
     pool: MaxPooling | None = None
     also: tuple[str, ...] = ()
     exact: bool = True
+    images: int = 1
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -272,13 +276,15 @@ class Place:
     """Where a tensor lies inside a larger one: element (c, y, x) at ``offset + y * row_step + x * pixel_step + c``.
 
     Bytes from the first of ``parent``, which itself lies in no other. So concatenation, splitting and interleaving of
-    tensors are a matter of addresses.
+    tensors are a matter of addresses. Of several images each lies ``image_step`` bytes behind the one before; 0 where
+    that is the step of their rows too.
     """
 
     parent: str
     offset: int
     row_step: int
     pixel_step: int
+    image_step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +310,9 @@ class TensorInfo:
     is computed of a float input before it is quantised.
 
     ``unsigned`` tells that the tensor was uint8 in the model; ``zero_point`` is int8 all the same.
+
+    A tensor of several ``images`` holds one behind the other: ``shape`` is (channels, images · height, width), and
+    the first of ``dims`` and of ``onnx_shape`` counts ``images`` times what it does in one.
     """
 
     name: str
@@ -318,6 +327,7 @@ class TensorInfo:
     dims: tuple[int, ...] | None = None
     place: Place | None = None
     preparation: tuple[PreparationStep, ...] = ()
+    images: int = 1
 
     @property
     def bytes(self) -> int:
@@ -328,6 +338,25 @@ class TensorInfo:
     def array_shape(self) -> tuple[int, ...]:
         """The shape it has as an array: ``dims`` where there are such, else ``shape``."""
         return self.shape if self.dims is None else self.dims
+
+    @property
+    def of_image(self) -> "TensorInfo":
+        """The tensor as it is of one image, the first."""
+        if self.images == 1:
+            return self
+        channels, height, width = self.shape
+        return replace(self, shape=(channels, height // self.images, width), dims=self._each(self.dims),
+                       onnx_shape=self._each(self.onnx_shape), images=1)
+
+    @property
+    def image_step(self) -> int:
+        """Bytes from the first element of an image to that of the next."""
+        if self.place is None:
+            return self.bytes // self.images
+        return self.place.image_step or self.shape[1] // self.images * self.place.row_step
+
+    def _each(self, extents: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return extents and (extents[0] // self.images, *extents[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

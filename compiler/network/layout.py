@@ -12,12 +12,15 @@ __all__ = ["LayerLayouts", "Layout", "layout_of"]
 class Layout:
     """Bytes from a row to the next and from a pixel to the next; the channels of a pixel follow one another.
 
-    ``shape`` is (channels, height, width) of a tensor of int8.
+    ``shape`` is (channels, height, width) of a tensor of int8. Where its rows are those of several ``images`` that do
+    not go on from one to the next, these are ``image_step`` bytes apart.
     """
 
     shape: Shape
     row_step: int
     pixel_step: int
+    images: int = 1
+    image_step: int = 0
 
     @property
     def rows_whole(self) -> bool:
@@ -28,17 +31,18 @@ class Layout:
     def whole(self) -> bool:
         """Whether there are no gaps at all."""
         channels, height, width = self.shape
-        return self.rows_whole and (height == 1 or self.row_step == width * channels)
+        return self.images == 1 and self.rows_whole and (height == 1 or self.row_step == width * channels)
 
     @property
     def span(self) -> int:
         """Bytes from the first element to behind the last."""
         channels, height, width = self.shape
-        return (height - 1) * self.row_step + (width - 1) * self.pixel_step + channels
+        return self.at(height - 1, width - 1) + channels
 
     def at(self, row: int, column: int) -> int:
         """Return the bytes from the first element to that pixel."""
-        return row * self.row_step + column * self.pixel_step
+        image, y = divmod(row, self.shape[1] // self.images)
+        return image * self.image_step + y * self.row_step + column * self.pixel_step
 
 
 def layout_of(info: TensorInfo) -> Layout:
@@ -46,7 +50,8 @@ def layout_of(info: TensorInfo) -> Layout:
     channels, _, width = info.shape
     if info.place is None:
         return Layout(info.shape, width * channels, channels)
-    return Layout(info.shape, info.place.row_step, info.place.pixel_step)
+    images = info.images if info.place.image_step else 1
+    return Layout(info.shape, info.place.row_step, info.place.pixel_step, images, info.place.image_step)
 
 
 @dataclass(frozen=True, slots=True)

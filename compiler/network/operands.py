@@ -5,7 +5,7 @@ dimensions, and constants, lie row by row. In :class:`Values`, a tensor and the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -14,7 +14,9 @@ from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.isa.program import Operand
 
-__all__ = ["Values", "constant_operand", "from_memory", "tensor_operand", "to_memory", "view"]
+__all__ = [
+    "Values", "constant_operand", "from_memory", "images_of", "of_images", "tensor_operand", "to_memory", "view",
+]
 
 
 def tensor_operand(info: TensorInfo, address: int) -> Operand:
@@ -70,8 +72,22 @@ def view(memory: np.ndarray, operand: Operand) -> np.ndarray:
     return as_strided(elements, operand.dims, steps)
 
 
+def images_of(array: np.ndarray, info: TensorInfo) -> list[np.ndarray]:
+    """Return the images of a tensor, each of the shape ``info.of_image.array_shape``."""
+    return np.split(array, info.images, axis=1 if info.dims is None else 0)
+
+
+def of_images(arrays: Sequence[np.ndarray], info: TensorInfo) -> np.ndarray:
+    """Return the tensor whose images are ``arrays``: the reverse of :func:`images_of`."""
+    return np.concatenate(arrays, axis=1 if info.dims is None else 0)
+
+
 def to_memory(array: np.ndarray, info: TensorInfo) -> bytes:
     """Return a tensor as it lies in memory, gaps as zeros; ``array`` has the shape ``info.array_shape``."""
+    if info.images > 1:
+        one = info.of_image
+        parts = [to_memory(each, one) for each in images_of(array, info)]
+        return b"".join(each + bytes(info.image_step - len(each)) for each in parts[:-1]) + parts[-1]
     operand = tensor_operand(info, 0)
     memory = np.zeros(operand.span_bytes, np.int8)
     view(memory, operand)[...] = np.asarray(array, info.dtype).reshape(operand.dims)
@@ -80,6 +96,9 @@ def to_memory(array: np.ndarray, info: TensorInfo) -> bytes:
 
 def from_memory(content: bytes, info: TensorInfo) -> np.ndarray:
     """Return the tensor that lies in memory as ``content``, of shape ``info.array_shape``."""
+    if info.images > 1:
+        one = info.of_image
+        return of_images([from_memory(content[index * info.image_step:], one) for index in range(info.images)], info)
     operand = tensor_operand(info, 0)
     return view(np.frombuffer(content, np.int8), operand).reshape(info.array_shape)
 

@@ -1,13 +1,16 @@
-"""Options of compilation: optimisations to leave out, for measurements; every default is the best."""
+"""Options of compilation: the batch, and optimisations to leave out for measurements; every default is the best."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from tilewright.isa.machine import Machine
 
-__all__ = ["BEST", "Options", "Winograd"]
+__all__ = ["BEST", "MAX_BATCH", "Options", "Winograd"]
 
 Winograd = Literal["auto", "never"]
+
+MAX_BATCH = 1024
+"""Images of a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +28,21 @@ class Options:
         ``conv23`` reads the columns that neighbouring patches share once. Else it reads whole patches.
     chain : bool
         Results that fit the activation buffer stay there for the next layer. Else every layer reads from main memory.
+    batch : int
+        Images that the program computes at a time, every weight loaded for all of them: `compiler.batch.in_batch`.
     """
 
     fuse_pool: bool = True
     winograd: Winograd = "auto"
     reuse: bool = True
     chain: bool = True
+    batch: int = 1
 
     def __post_init__(self) -> None:
         if self.winograd not in get_args(Winograd):
             raise ValueError(f"Option winograd must be one of {', '.join(get_args(Winograd))}, not {self.winograd!r}")
+        if type(self.batch) is not int or not 1 <= self.batch <= MAX_BATCH:
+            raise ValueError(f"Option batch must be a number of images in 1..{MAX_BATCH}, not {self.batch!r}")
 
     def on(self, machine: Machine) -> "Options":
         """Return what is left of them on ``machine``, which may lack what they allow."""
@@ -43,7 +51,8 @@ class Options:
 
     def __str__(self) -> str:
         said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),
-                ("no column reuse", not self.reuse), ("no chaining", not self.chain))
+                ("no column reuse", not self.reuse), ("no chaining", not self.chain),
+                (f"a batch of {self.batch}", self.batch > 1))
         return ", ".join(text for text, holds in said if holds) or "every optimisation"
 
 

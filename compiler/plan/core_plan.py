@@ -9,7 +9,7 @@ from tilewright.compiler.errors import UnsupportedNodeError
 from tilewright.compiler.kernels.refusal import WAY_OUT, refusal_of
 from tilewright.compiler.kernels.staging import call_cycles, can_be_staged, staged_if_quicker
 from tilewright.compiler.network.core_call import core_call
-from tilewright.compiler.network.layers import CoreLayer, Network
+from tilewright.compiler.network.layers import CoreLayer, Network, TensorInfo
 from tilewright.compiler.plan.cost import Cost
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.program import Call
@@ -42,19 +42,31 @@ def plan_core(layer: CoreLayer, network: Network, machine: Machine) -> CorePlan:
     UnsupportedNodeError
         If it cannot.
     """
-    call = core_call(layer, network.tensors, network.constants)
+    call = core_call(layer, _of_image(layer, network), network.constants)
     if (reason := refusal_of(call)) is not None:
         raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op, reason, WAY_OUT)
     timing = MemoryTiming.default(machine)
     call = staged_if_quicker(call, timing)
-    return CorePlan(layer, call, Cost(call_cycles(call, timing), 0, 1))
+    images = network.tensors[layer.output].images
+    return CorePlan(layer, call, Cost(images * call_cycles(call, timing), 0, images))
 
 
-def placed(plan: CorePlan, network: Network, addresses: Mapping[str, int]) -> Call:
-    """Return the plan's call with its operands at ``addresses``, those of constants among them."""
-    call = core_call(plan.layer, network.tensors, network.constants, addresses)
-    # Parts of other tensors may lie at any address, and are then not copied.
-    return replace(call, staged=plan.call.staged and can_be_staged(call))
+def placed(plan: CorePlan, network: Network, addresses: Mapping[str, int]) -> tuple[Call, ...]:
+    """Return the plan's call for each image, its operands at ``addresses``, those of constants among them."""
+    tensors = _of_image(plan.layer, network)
+    calls = []
+    for index in range(network.tensors[plan.layer.output].images):
+        there = {name: address + index * network.tensors[name].image_step if name in tensors else address
+                 for name, address in addresses.items()}
+        call = core_call(plan.layer, tensors, network.constants, there)
+        # Parts of other tensors may lie at any address, and are then not copied.
+        calls.append(replace(call, staged=plan.call.staged and can_be_staged(call)))
+    return tuple(calls)
+
+
+def _of_image(layer: CoreLayer, network: Network) -> dict[str, TensorInfo]:
+    """Return the tensors that ``layer`` reads and writes, as they are of one image."""
+    return {name: network.tensors[name].of_image for name in (*layer.reads, *layer.writes) if name in network.tensors}
 
 
 def _stored_constants(plan: CorePlan) -> tuple[str, ...]:

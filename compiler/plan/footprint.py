@@ -89,9 +89,9 @@ def blocked_row_step(tile: Tile, channels: int) -> int:
     return -(-(2 * -(-len(tile.columns.conv) // 2) + 2) // 4) * TILE_BYTES * channels
 
 
-def part_bytes(block: WeightBlock) -> int:
-    """Return the activation-buffer bytes of the input of one part of the kernel."""
-    return TILE_BYTES * len(block.runs)
+def part_bytes(block: WeightBlock, tile: Tile) -> int:
+    """Return the activation-buffer bytes of the input of one part of the kernel, for each row of sums of ``tile``."""
+    return TILE_BYTES * len(block.runs) * len(tile.rows.conv)
 
 
 def result_bytes(tile: Tile, channels: int) -> int:
@@ -130,7 +130,7 @@ def usable_words(machine: Machine) -> int:
 def can_stay(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> bool:
     """Tell whether the input of ``tiles``, all those of ``layer``, can be loaded as one, strip by strip."""
     whole = whole_tile(layer, tiles[0].columns)
-    return (nest.winograd and nest.overread == 0 and len(tiles) > 1
+    return (nest.winograd and nest.overread == 0 and len(tiles) > 1 and layer.images == 1
             and len(whole.columns.out) == layer.out_shape[2]
             and input_bytes(whole, layer, nest) <= machine.activation_bytes
             and all(tile.rows.conv.start % 2 == 0 for tile in tiles))

@@ -256,7 +256,9 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
              if 0 < length <= most and weight_words(length, nest.runs, nest, machine) <= usable]
     # Large and small blocks alike are worth a look, but not all of hundreds.
     found = found[:3] + found[3:-6:max(1, len(found) // 8)] + found[max(3, len(found) - 6):]
-    if nest.one_run and layer.conv_shape[1] * layer.conv_shape[2] <= machine.tiles and not nest.group_step:
+    # Sums of a part are held where they are: all of a tile, for which a column of pixels can be cut anywhere.
+    pixels = layer.conv_shape[1] * layer.conv_shape[2] // layer.images
+    if nest.one_run and (pixels <= machine.tiles or layer.conv_shape[2] == 1) and not nest.group_step:
         least = -(-2 * weight_words(1, nest.runs, nest, machine) // usable)
         found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= nest.runs]
     return found
@@ -284,7 +286,8 @@ def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBl
         if not all(fits(problem, tile, blocks) for tile in copies):
             continue
         splits_input = input_bytes(tiles[0], layer, nest) > machine.activation_bytes
-        for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 else (False,):
+        parts = len(blocks[0].runs) < nest.runs
+        for weights_outer in (False, True) if len(tiles) > 1 and len(blocks) > 1 and not parts else (False,):
             tiling = Tiling(copies=copies, blocks=blocks, weights_outer=weights_outer, splits_input=splits_input,
                             chip=chip)
             cost = price(problem, tiling)
@@ -304,9 +307,9 @@ def fits(problem: Problem, tile: Tile, blocks: tuple[WeightBlock, ...]) -> bool:
     """Tell whether a tile fits the buffers and the operands; only a gap-free input can be loaded in parts."""
     block = blocks[0]
     parts = len(block.runs) < problem.nest.runs
-    if parts and not _makes_all(tile, problem.layer):
+    if parts and len(tile.rows.conv) * len(tile.columns.conv) > problem.machine.tiles:
         return False
-    return (_fits_activations(problem, tile, part_bytes(block) if parts else 0)
+    return (_fits_activations(problem, tile, part_bytes(block, tile) if parts else 0)
             and result_bytes(tile, block.channels) <= problem.machine.result_bytes
             and all(_fits_operands(problem, tile, each) for each in {block, blocks[-1]}))
 
@@ -316,7 +319,7 @@ def _fits_activations(problem: Problem, tile: Tile, part: int) -> bool:
     room = problem.machine.activation_bytes
     if input_bytes(tile, problem.layer, problem.nest) <= room:
         return True
-    return 0 < part <= room and problem.layouts.input.whole and _one_row_of_bytes(tile, problem.layer)
+    return 0 < part <= room and problem.layouts.input.whole and _rows_of_bytes(tile, problem.layer)
 
 
 def _fits_operands(problem: Problem, tile: Tile, block: WeightBlock) -> bool:
@@ -341,16 +344,13 @@ def _runs_across(problem: Problem, columns: TileExtent, block: WeightBlock) -> b
     return follow and size % problem.machine.lanes == 0 and size // problem.machine.lanes <= MAX_COLUMNS
 
 
-def _makes_all(tile: Tile, layer: Layer) -> bool:
-    """Tell whether ``tile`` is all of a layer's output."""
-    return (tile.rows.out, tile.columns.out) == (range(layer.out_shape[1]), range(layer.out_shape[2]))
-
-
-def _one_row_of_bytes(tile: Tile, layer: Layer) -> bool:
-    """Tell whether the input of ``tile`` is the whole tensor and gives one output pixel, as fully connected."""
-    stored = tile.rows.stored, tile.columns.stored
-    return len(tile.rows.conv) == len(tile.columns.conv) == 1 and stored == layer.in_shape[1:] == (
-        len(tile.rows.image), len(tile.columns.image))
+def _rows_of_bytes(tile: Tile, layer: Layer) -> bool:
+    """Tell whether each output pixel of ``tile`` has an input of its own, bytes in a row: a fully connected layer."""
+    rows, columns = tile.rows, tile.columns
+    apart = len(rows.conv) == 1 or layer.strides[0] == layer.kernel[0]
+    return (apart and layer.images == 1 and len(columns.conv) == 1
+            and rows.stored == len(rows.image) == len(rows.conv) * layer.kernel[0]
+            and columns.stored == len(columns.image) == layer.in_shape[2])
 
 
 def _shortage(layer: Layer, machine: Machine, options: Options = BEST) -> str:

@@ -56,7 +56,7 @@ def least_bytes(layer: Layer) -> int:
 
     A 1x1 kernel with a stride looks at some rows and columns only.
     """
-    seen = math.prod(len(axis.cut(0, axis.out).image) for axis in axes(layer))
+    seen = math.prod(axis.images * len(axis.cut(0, axis.out).image) for axis in axes(layer))
     tensors = layer.in_shape[0] * seen + math.prod(layer.out_shape) * (2 if layer.residual else 1)
     constants = 0 if layer.weights is None else layer.weights.size + _PARAMETER_BYTES * layer.conv_shape[0]
     return tensors + constants + (TABLE_BYTES if layer.table is not None else 0)

@@ -11,7 +11,7 @@ the whole input of ``conv23`` fits the activation buffer, it is loaded strip by 
 block rows (four rows each) as soon as a tile needs it, while the array reads other block rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.compiler.network.layers import Layer
 
@@ -54,7 +54,11 @@ class TileExtent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerAxis:
-    """Sizes and steps of a layer along its height or its width."""
+    """Sizes and steps of a layer along its height or its width.
+
+    Of several ``images``, ``image``, ``conv`` and ``out`` are those of one; a slice is of one of them, and counts from
+    the first of all.
+    """
 
     image: int
     conv: int
@@ -66,6 +70,7 @@ class LayerAxis:
     window: int
     window_stride: int
     window_pad: int
+    images: int = 1
 
     @property
     def skips(self) -> bool:
@@ -78,7 +83,16 @@ class LayerAxis:
         return 1 if self.skips else self.stride
 
     def cut(self, start: int, stop: int) -> TileExtent:
-        """Return the slice whose outputs are ``start`` .. ``stop`` - 1."""
+        """Return the slice whose outputs are ``start`` .. ``stop`` - 1, all of one image."""
+        index = start // self.out
+        found = self._cut(start - index * self.out, stop - index * self.out)
+        if not index:
+            return found
+        return replace(found, out=range(start, stop), conv=_moved(found.conv, index * self.conv),
+                       image=_moved(found.image, index * self.image))
+
+    def _cut(self, start: int, stop: int) -> TileExtent:
+        """Return the slice of the first image."""
         first = max(0, start * self.window_stride - self.window_pad)
         end = min(self.conv, (stop - 1) * self.window_stride - self.window_pad + self.window)
         window_before = first + self.window_pad - start * self.window_stride
@@ -97,15 +111,22 @@ class LayerAxis:
     def cuts(self, size: int, first: int = 0) -> tuple[TileExtent, ...]:
         """Return the slices of at most ``size`` outputs that make up the axis, behind one of ``first`` if given."""
         starts = [*([0] if first else []), *range(first, self.out, size)]
-        return tuple(self.cut(start, stop) for start, stop in zip(starts, [*starts[1:], self.out], strict=True))
+        return tuple(self.cut(base + start, base + stop) for base in range(0, self.images * self.out, self.out)
+                     for start, stop in zip(starts, [*starts[1:], self.out], strict=True))
+
+
+def _moved(extent: range, distance: int) -> range:
+    return range(extent.start + distance, extent.stop + distance, extent.step)
 
 
 def axes(layer: Layer) -> tuple[LayerAxis, LayerAxis]:
     """Return the axes of height and width."""
     pool = layer.pool
     window, stride, pads = (pool.kernel, pool.strides, pool.pads) if pool else ((1, 1), (1, 1), (0, 0, 0, 0))
+    images = layer.images, 1
     height, width = (
-        LayerAxis(image=layer.in_shape[1 + i], conv=layer.conv_shape[1 + i], out=layer.out_shape[1 + i],
+        LayerAxis(image=layer.in_shape[1 + i] // images[i], conv=layer.conv_shape[1 + i] // images[i],
+                  out=layer.out_shape[1 + i] // images[i], images=images[i],
                   kernel=layer.kernel[i], stride=layer.strides[i], dilation=layer.dilations[i], pad=layer.pads[i],
                   window=window[i], window_stride=stride[i], window_pad=pads[i])
         for i in range(2))

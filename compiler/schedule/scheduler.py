@@ -58,9 +58,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class CoreCall:
-    """A call of the host core that computes a layer, and about how many cycles it takes."""
+    """Calls of the host core that compute a layer, one for each image, and about how many cycles they take together."""
 
-    call: Call
+    calls: tuple[Call, ...]
     cycles: int
 
 
@@ -266,9 +266,9 @@ class ProgramScheduler:
             self.load_strip(step, self.memory.tensors[plan.layer.input])
         elif self.inputs.due(step.index):
             tensor = self.memory.tensors[plan.layer.input]
-            size = part_bytes(block) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
+            size = part_bytes(block, tile) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
             region = self.required(self.inputs.take(size, around=True), "activation")
-            drafts = commands.load_part(plan, block, tensor, region) if plan.splits_input \
+            drafts = commands.load_part(plan, tile, block, tensor, region) if plan.splits_input \
                 else commands.load_input(plan, tile, tensor, region)
             self.emit(step.layer, commands.behind(drafts, self.computed(step.layer)) if step.first else drafts)
         if plan.layer.residual and block.runs.stop == plan.nest.runs:
@@ -362,11 +362,11 @@ class ProgramScheduler:
     def call(self, step: TileStep) -> None:
         """Let the host core compute ``step`` when what it needs is done, and weights of later layers come meanwhile."""
         core = self.calls[step.layer]
-        if any(self.in_use(operand, write=operand is core.call.output) for operand in core.call.operands):
+        if any(self.in_use(operand, write=operand is call.output) for call in core.calls for operand in call.operands):
             self.emit(step.layer, iter([Draft("sta", "fence")]))
             self.touched.clear()
         self.fetch_ahead(step.layer, core.cycles * self.machine.bus_bytes)
-        self.drafts.append((step.layer, core.call))
+        self.drafts += [(step.layer, call) for call in core.calls]
         self.store_record(step.layer)
 
     def in_use(self, operand: Operand, *, write: bool) -> bool:

@@ -123,19 +123,25 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
             yield Draft("lda", f"fill_{form}", {**place(above + image_rows), "rows": rows.after}, (written,))
 
 
-def load_part(plan: LayerPlan, block: WeightBlock, tensor: int, region: Region) -> Iterator[Draft]:
-    """Yield the commands that load the part of a fully connected input that the runs of ``block`` cover."""
+def load_part(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, region: Region) -> Iterator[Draft]:
+    """Yield the commands that load the part of a fully connected input that the runs of ``block`` cover.
+
+    Of several images the parts follow each other, a row each.
+    """
     layer = plan.layer
-    channels, height, width = layer.in_shape
+    channels, _, width = layer.in_shape
+    row_step = layer.strides[0] * width * channels
     start = TILE_BYTES * block.runs.start
-    length = min(TILE_BYTES * block.runs.stop, channels * height * width) - start
+    length = min(TILE_BYTES * block.runs.stop, layer.kernel[0] * width * channels) - start
+    first, rows = tensor + tile.rows.conv.start * row_step + start, len(tile.rows.conv)
     size, count = chunks_of(length, 1, layer)
     yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": size if count > 1 else 0})
-    yield Draft("lda", "set_step", {"memory_row_step": 0, "row_step": length})
+    yield Draft("lda", "set_step", {"memory_row_step": row_step if rows > 1 else 0,
+                                    "row_step": TILE_BYTES * len(block.runs) if rows > 1 else length})
     yield Draft("lda", "set_layout", {"chunk_step": size, "channels": 1, "left": 0, "right": 0,
                                       "value": layer.pad_value})
-    yield Draft("lda", "linear", {"address": tensor + start, "base": region.start, "rows": 1, "y": 0},
-                (Access("memory", tensor + start, tensor + start + length),
+    yield Draft("lda", "linear", {"address": first, "base": region.start, "rows": rows, "y": 0},
+                (Access("memory", first, first + (rows - 1) * row_step + length),
                  Access("activations", region.start, region.stop, write=True)))
 
 
@@ -199,7 +205,7 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
         columns, groups = columns * block.channels // machine.lanes, 1
     yield Draft("conv", "set_shape", {"tiles_x": columns, "runs": len(block.runs), "kernel_x": nest.kernel_x,
                                       "kernel_y": nest.kernel_y})
-    yield from _tile_steps(plan, tile, machine)
+    yield from _tile_steps(plan, tile, block, machine)
     yield Draft("conv", "set_group_step", {"group_step": nest.group_step})
     base = source.start + block.first_group * nest.group_step
     if nest.section:
@@ -254,7 +260,7 @@ def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, sou
                 "own": use.unit.operand(dict(use.fields))}, place)
 
 
-def _tile_steps(plan: LayerPlan, tile: Tile, machine: Machine) -> Iterator[Draft]:
+def _tile_steps(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine) -> Iterator[Draft]:
     """Yield the strides of tiles and kernel."""
     layer, nest = plan.layer, plan.nest
     channels = layer.in_shape[0]
@@ -266,8 +272,9 @@ def _tile_steps(plan: LayerPlan, tile: Tile, machine: Machine) -> Iterator[Draft
     row = linear_row_step(tile, layer, nest)
     kernel_x_step = PAIR_BYTES if nest.pieces else layer.dilations[1] * channels
     x_step = machine.lanes if nest.across else width.stored_stride * channels
-    yield Draft("conv", "set_tile_step", {"x_step": x_step,
-                                          "y_step": height.stored_stride * row})
+    apart = plan.splits_input and len(tile.rows.conv) > 1
+    yield Draft("conv", "set_tile_step", {
+        "x_step": x_step, "y_step": TILE_BYTES * len(block.runs) if apart else height.stored_stride * row})
     yield Draft("conv", "set_kernel_step", {
         "kernel_x_step": kernel_x_step if nest.kernel_x > 1 else 0,
         "kernel_y_step": (2 if nest.paired else 1) * layer.dilations[0] * row if nest.kernel_y > 1 else 0,

@@ -55,7 +55,7 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     return Report(
         model=job.name, machine=job.machine.name, engine=engine, host=job.host, memory=memory,
         multipliers=job.machine.multipliers, cycles=execution.cycles, predicted_cycles=execution.predicted_cycles,
-        asleep_cycles=sum(asleep),
+        asleep_cycles=sum(asleep), images=job.batch,
         instructions=mnemonics | {"riscv": execution.instructions},
         energy=sum_energies(energies), technology=pricing.describe(technology), technology_name=technology.name,
         dram=pricing.dram, clock_mhz=clock.mhz, clocks_gated=pricing.gated,

@@ -100,6 +100,11 @@ class Job:
     host: HostName = HOST_CORE
 
     @property
+    def batch(self) -> int:
+        """Images that a run computes."""
+        return max((info.images for info in self.outputs), default=1)
+
+    @property
     def lasting(self) -> list[str]:
         """Tensors that are whole when the program has ended: outputs, and those that share no byte with another.
 

@@ -101,6 +101,8 @@ class Report:
     multipliers : int
     cycles : int
         From reset to the end of the program.
+    images : int
+        That the run computed: the batch that the model was compiled for.
     predicted_cycles : int or None
         The same on CV32E40X, as engine ``fast`` predicts; None if that has not run.
     asleep_cycles : int
@@ -158,12 +160,14 @@ class Report:
     host: HostName = HOST_CORE
     predicted_cycles: int | None = None
     asleep_cycles: int = 0
+    images: int = 1
 
     @property
     def title(self) -> str:
         """What ran where; of the host core only if it is not CV32E40X."""
         host = "" if self.host == HOST_CORE else f", host {self.host}"
-        return f"{self.model} on {self.machine}, engine {self.engine}{host}"
+        batch = "" if self.images == 1 else f", a batch of {self.images}"
+        return f"{self.model} on {self.machine}, engine {self.engine}{host}{batch}"
 
     @property
     def macs(self) -> int:
@@ -187,9 +191,19 @@ class Report:
         return self.macs / (self.multipliers * self.cycles)
 
     @property
+    def cycles_per_image(self) -> float:
+        """Cycles of the run for each of its images."""
+        return self.cycles / self.images
+
+    @property
     def milliseconds(self) -> float:
-        """Time of one inference at the clock of the report."""
+        """Time of the run, with all its images, at the clock of the report."""
         return self.cycles / (1e3 * self.clock_mhz)
+
+    @property
+    def inferences_per_second(self) -> float:
+        """Images of such runs one behind the other, at the clock of the report."""
+        return 1e3 * self.images / self.milliseconds
 
     @property
     def milliwatts(self) -> float:
@@ -211,10 +225,12 @@ class Report:
             "memory": self.memory.to_json(),
             "design": dict(self.design),
             "cycles": self.cycles,
+            "images": self.images,
+            "cycles_per_image": self.cycles_per_image,
             "predicted_cycles": self.predicted_cycles,
             "asleep_cycles": self.asleep_cycles,
             "milliseconds": self.milliseconds,
-            "inferences_per_second": 1e3 / self.milliseconds,
+            "inferences_per_second": self.inferences_per_second,
             "milliwatts": self.milliwatts,
             "macs": self.macs,
             "multipliers": self.multipliers,

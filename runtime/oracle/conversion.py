@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewright.compiler.kernels.preparation import prepared
 from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.network.operands import images_of, of_images
 
 __all__ = ["as_int8", "dequantise_output", "is_raw", "quantise_input"]
 
@@ -38,6 +39,9 @@ def quantise_input(info: TensorInfo, array: np.ndarray) -> np.ndarray:
     if array.dtype != info.onnx_dtype or array.shape != info.onnx_shape:
         raise ValueError(f"Input {info.onnx_name!r} must be {info.onnx_dtype} of shape {info.onnx_shape}, "
                          f"not {array.dtype} of shape {array.shape}")
+    if info.images > 1:
+        one = info.of_image
+        return of_images([quantise_input(one, each) for each in np.split(array, info.images)], info)
     if is_raw(info):
         return array.reshape(info.array_shape)
     if array.dtype != np.float32:
@@ -61,6 +65,9 @@ def dequantise_output(info: TensorInfo, tensor: np.ndarray) -> np.ndarray:
     ndarray
         Of ``info.onnx_dtype`` and ``info.onnx_shape``; floats are float32(tensor - zero point) · scale.
     """
+    if info.images > 1:
+        one = info.of_image
+        return np.concatenate([dequantise_output(one, each) for each in images_of(tensor, info)])
     if is_raw(info):
         return tensor.reshape(info.onnx_shape)
     if info.onnx_dtype == "uint8":

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from tilewright.compiler.batch.in_batch import image_name
 from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import root_of
-from tilewright.compiler.network.operands import from_memory, to_memory
+from tilewright.compiler.network.operands import from_memory, of_images, to_memory
 from tilewright.runtime.oracle.conversion import as_int8
 
-__all__ = ["inexact_tensors", "with_parts"]
+__all__ = ["inexact_tensors", "of_batch", "with_parts"]
 
 
 def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
@@ -29,6 +30,32 @@ def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor
             whole = tensors[info.place.parent]
             content = to_memory(as_int8(reference[whole.name]).reshape(whole.array_shape), whole)
             found[name] = from_memory(content[info.place.offset:], info)
+    return found
+
+
+def of_batch(references: Sequence[Mapping[str, np.ndarray]],
+             tensors: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
+    """Return what :func:`with_parts` does, for a batch of which ONNX Runtime has computed one image after the other.
+
+    Parameters
+    ----------
+    references : sequence of mapping of str to ndarray
+        Of each image, as `runtime.oracle.onnx_runtime` returns them.
+    tensors : mapping of str to TensorInfo
+        Of the network; those of single images among them are `compiler.batch.in_batch.image_name`'s.
+    """
+    if len(references) == 1:
+        return with_parts(references[0], tensors)
+    one = {name: info.of_image for name, info in tensors.items() if info.images > 1}
+    images = [with_parts(reference, one) for reference in references]
+    found: dict[str, np.ndarray] = {}
+    for name, first in images[0].items():
+        arrays = [image[name] for image in images]
+        if name in one:
+            found[name] = of_images([each.reshape(one[name].array_shape) for each in arrays], tensors[name])
+        elif first.ndim:
+            found[name] = np.concatenate(arrays)
+        found |= {image_name(name, index): each for index, each in enumerate(arrays)}
     return found
 
 

@@ -139,16 +139,20 @@ class Inputs:
 
 def digit(expected: Sequence[NodeArg]) -> Inputs:
     """Return the first committed handwritten digit, for the built-in models."""
-    digits = data.samples()
+    digits, count = data.samples(), expected[0].shape[0]
+    if count > 1:
+        return Inputs({expected[0].name: digits.images[np.arange(count) % len(digits.images)]},
+                      f"the first {count} digits of models/{data.SAMPLES_FILE.name}, in turn if there are fewer")
     return Inputs({expected[0].name: digits.images[:1]},
                   f"digit 0 of models/{data.SAMPLES_FILE.name}, a handwritten {digits.labels[0]}")
 
 
 def picture(expected: Sequence[NodeArg]) -> Inputs:
     """Return an image like those that the large built-in models are calibrated on, and none of them."""
-    side = expected[0].shape[-1]
-    return Inputs({expected[0].name: images(1, side, _PICTURE_SEED)},
-                  f"image of {side}×{side} with a natural spectrum, seed {_PICTURE_SEED}")
+    count, side = expected[0].shape[0], expected[0].shape[-1]
+    said = "image" if count == 1 else f"{count} images"
+    return Inputs({expected[0].name: images(count, side, _PICTURE_SEED)},
+                  f"{said} of {side}×{side} with a natural spectrum, seed {_PICTURE_SEED}")
 
 
 def random_inputs(tensors: Sequence[TensorInfo]) -> Inputs:

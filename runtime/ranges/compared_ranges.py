@@ -111,6 +111,9 @@ class _Planned:
 
     @classmethod
     def of(cls, model: Path, name: str, machine: Machine, options: Options) -> "_Planned":
+        if options.batch > 1:
+            raise InputError(f"Ranges of layers must be of one image, not of a batch of {options.batch}: leave out "
+                             "--layers and --jobs, or compile without --batch")
         read = compile_network(model, options, extension_of(machine))
         network, plans = fit_network(replace(read, name=name), machine, options)
         return cls(network, machine, options, [plan.cost.cycles for plan in plans])

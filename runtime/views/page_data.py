@@ -59,8 +59,8 @@ def _figures(report: Report) -> list[tuple[str, str, str]]:
     return [
         ("cycles", f"{report.cycles:,}", "counted in RTL" if report.engine == "rtl" else
          _prediction(report)),
-        ("one inference", f"{_digits(report.milliseconds)} ms",
-         f"{_digits(1e3 / report.milliseconds)} a second at {report.clock_mhz:g} MHz"),
+        ("one inference" if report.images == 1 else f"a batch of {report.images}", f"{_digits(report.milliseconds)} ms",
+         f"{_digits(report.inferences_per_second)} a second at {report.clock_mhz:g} MHz"),
         ("energy", f"{_digits(total.uj)} µJ",
          f"between designs {relative}; absolute {absolute}"),
         ("power", f"{_digits(power)} mW",

@@ -17,7 +17,7 @@ FLOORS = (
     "compiler/network", "compiler/graph", "compiler/onnx", "compiler/passes/images",
     "compiler/passes/recognise", "compiler/passes/recognise/moves", "compiler/passes/recognise/qdq",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
-    "compiler/plan", "compiler/schedule", "compiler/emit", "compiler",
+    "compiler/plan", "compiler/schedule", "compiler/batch", "compiler/emit", "compiler",
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiler.compile import Compiled
 from tilewright.compiler.kernels.execute import run_on_core
 from tilewright.compiler.network.memory_map import tensor_bytes
-from tilewright.compiler.network.operands import from_memory, tensor_operand, view
+from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory, view
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.memory import MAIN_BASE
 from tilewright.isa.program import Call
@@ -25,6 +25,10 @@ def execute(compiled: Compiled, inputs: Mapping[str, np.ndarray]) -> dict[str, n
         memory.bytes[address - MAIN_BASE:][:len(data)] = np.frombuffer(data, np.int8)
     for name, array in inputs.items():
         info, address = compiled.tensors[name]
+        if info.place is None:
+            content = to_memory(array, info)
+            memory.bytes[address - MAIN_BASE:][:len(content)] = np.frombuffer(content, np.int8)
+            continue
         operand = tensor_operand(info, 0)
         view(memory.bytes[address - MAIN_BASE:], operand)[...] = array.reshape(operand.dims)
     engine = Executor(compiled.machine, memory)

@@ -70,7 +70,7 @@ def _check_batches(graph: Graph) -> None:
         shape = graph.tensors[name].shape or ()
         if len(shape) == 4 and integers and shape[0] != 1:
             raise UnsupportedModelError(f"Input {name!r} must have a batch of 1, not {shape[0]}; "
-                                        "run larger batches one by one")
+                                        f"export it for one image, and compile it with --batch {shape[0]}")
 
 
 def inferred(graph: Graph, node: Node) -> tuple[Node, _Shape]:

@@ -4,31 +4,14 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.factor_networks import product_network
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.factor_images import with_factor_images
-from tilewright.compiler.network.layers import ChannelFactor, Layer, Network, Place, Requantisation, TensorInfo
+from tilewright.compiler.network.layers import Place
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import PRESETS
 
 BYTES = np.arange(-128, 128, dtype=np.int8)
-
-
-def network_of(channels, size=(3, 5), x_zero=-128, s_zero=-128, place=None):
-    """Return x · s, s being all or part of an input."""
-    x = TensorInfo(name="x", shape=(channels, *size), scale=np.float32(1), zero_point=x_zero)
-    vector = TensorInfo(name="s", shape=(channels, 1, 1), scale=np.float32(1), zero_point=s_zero, place=place)
-    y = TensorInfo(name="y", shape=x.shape, scale=np.float32(1), zero_point=0)
-    factor = ChannelFactor(tensor="s", zero_point=s_zero, negated=s_zero == -128)
-    layer = Layer(name="scale", kind="conv", onnx_nodes=("mul",), input="x", output="y", in_shape=x.shape,
-                  conv_shape=x.shape, out_shape=x.shape, weights=None, bias=np.zeros(channels, np.int32),
-                  kernel=(1, factor.halves), dilations=(1, 2 - factor.halves), pad_value=x_zero, groups=channels,
-                  requantisation=Requantisation(scale=np.full(channels, 1 / 300, np.float32), zero_point=3),
-                  factor=factor)
-    whole = [] if place is None else [TensorInfo(name=place.parent, shape=(channels + 7, 1, 1), scale=np.float32(1),
-                                                 zero_point=s_zero)]
-    inputs = (x, *(whole or [vector]))
-    return Network(name="n", layers=(layer,), inputs=inputs, outputs=(y,),
-                   tensors={info.name: info for info in (x, vector, y, *whole)})
 
 
 def inputs_of(network, rng):
@@ -39,7 +22,7 @@ def inputs_of(network, rng):
 @pytest.mark.parametrize(("x_zero", "s_zero"), [(-128, -128), (5, 0), (0, -128), (127, 127), (-3, 17), (0, 0)])
 @pytest.mark.parametrize("channels", [1, 3, 16, 37])
 def test_products_are_those_of_the_definition(machine, x_zero, s_zero, channels):
-    network = network_of(channels, x_zero=x_zero, s_zero=s_zero)
+    network = product_network(channels, x_zero=x_zero, s_zero=s_zero)
     inputs = inputs_of(network, np.random.default_rng(channels))
     inputs["s"].flat[:2] = [127, -128][:channels]
     sums = (inputs["x"].astype(int) - x_zero) * (inputs["s"].astype(int) - s_zero) * (-1 if s_zero == -128 else 1)
@@ -51,7 +34,7 @@ def test_products_are_those_of_the_definition(machine, x_zero, s_zero, channels)
 @pytest.mark.parametrize(("machine", "channels", "size"), [("nano", 300, (2, 2)), ("base", 1200, (1, 1)),
                                                           ("large", 1032, (1, 2)), ("base", 72, (40, 40))])
 def test_weights_of_many_blocks_and_images_of_many_tiles(machine, channels, size):
-    network = network_of(channels, size)
+    network = product_network(channels, size)
     inputs = inputs_of(network, np.random.default_rng(1))
     compiled = compile_layers(network, PRESETS[machine])
     np.testing.assert_array_equal(execute(compiled, inputs)["y"], run_network(network, inputs)["y"])
@@ -59,19 +42,19 @@ def test_weights_of_many_blocks_and_images_of_many_tiles(machine, channels, size
 
 
 def test_a_vector_may_be_part_of_another_tensor():
-    network = network_of(6, place=Place(parent="all", offset=4, row_step=6, pixel_step=6))
+    network = product_network(6, place=Place(parent="all", offset=4, row_step=6, pixel_step=6))
     inputs = inputs_of(network, np.random.default_rng(2))
     expected = run_network(network, inputs)["y"]
     np.testing.assert_array_equal(execute(compile_layers(network, PRESETS["base"]), inputs)["y"], expected)
 
 
 def test_without_zero_point_the_parameters_are_constants():
-    layers = with_factor_images(network_of(8, x_zero=0), PRESETS["base"]).layers
+    layers = with_factor_images(product_network(8, x_zero=0), PRESETS["base"]).layers
     assert [layer.kind for layer in layers] == ["conv", "conv"]
     assert layers[-1].factor.weights
     assert not layers[-1].factor.parameters
 
 
 def test_images_are_written_once():
-    network = with_factor_images(network_of(8), PRESETS["base"])
+    network = with_factor_images(product_network(8), PRESETS["base"])
     assert with_factor_images(network, PRESETS["base"]) is network

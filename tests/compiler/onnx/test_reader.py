@@ -124,7 +124,8 @@ def test_other_dimensions_must_be_fixed():
 def test_the_batch_must_be_one():
     model = small()
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
-    refuse(model, UnsupportedModelError, "Input 'input0' must have a batch of 1, not 4; run larger batches one by one")
+    refuse(model, UnsupportedModelError, "Input 'input0' must have a batch of 1, not 4; "
+           "export it for one image, and compile it with --batch 4")
 
 
 def test_operators_that_nothing_computes_are_refused_all_of_them():

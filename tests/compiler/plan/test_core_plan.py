@@ -270,11 +270,13 @@ def test_the_manifest_says_which_layers_are_the_core_s(network):
 @pytest.mark.parametrize(("change", "sentence"), [
     ({"dtype": "float16"}, r"Manifest dtype .*bool, int8"),
     ({"dims": [5]}, r"Manifest dims .*at most 8"),
-    ({"dtype": "float32", "place": {"parent": "p", "offset": 0, "row_step": 1, "pixel_step": 1}},
+    ({"dtype": "float32", "place": {"parent": "p", "offset": 0, "row_step": 1, "pixel_step": 1, "image_step": 0}},
      r"in part of another .*not float32$"),
-    ({"place": {"parent": "p", "offset": -1, "row_step": 1, "pixel_step": 1}}, r"^Manifest place offset must be in "),
-    ({"place": {"parent": "p", "offset": 0, "row_step": 1 << 30, "pixel_step": 1}}, r"^Manifest end of a tensor must"),
-    ({"dims": [270], "place": {"parent": "p", "offset": 0, "row_step": 1, "pixel_step": 1}},
+    ({"place": {"parent": "p", "offset": -1, "row_step": 1, "pixel_step": 1, "image_step": 0}},
+     r"^Manifest place offset must be in "),
+    ({"place": {"parent": "p", "offset": 0, "row_step": 1 << 30, "pixel_step": 1, "image_step": 0}},
+     r"^Manifest end of a tensor must"),
+    ({"dims": [270], "place": {"parent": "p", "offset": 0, "row_step": 1, "pixel_step": 1, "image_step": 0}},
      r"Manifest .*cannot lie in memory"),
 ])
 def test_a_tensor_that_makes_no_sense_is_refused(change, sentence):

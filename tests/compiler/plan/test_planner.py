@@ -169,7 +169,7 @@ def test_a_kernel_too_large_for_all_buffers_splits_its_input():
     machine = Machine(name="tiny", lanes=2, post_lanes=2, activation_bytes=4096, weight_bytes=4096, result_bytes=1024)
     plan = plan_layer(conv(64, 6, 10, 10), machine)
     assert plan.splits_input
-    assert all(part_bytes(block) <= machine.activation_bytes for block in plan.blocks)
+    assert all(part_bytes(block, plan.largest) <= machine.activation_bytes for block in plan.blocks)
 
 
 def test_columns_are_cut_only_where_a_row_does_not_fit():
@@ -192,7 +192,7 @@ def test_a_plan_fits_its_machine_and_covers_the_output(seed):
             if block.runs.start == 0:
                 covered[block.first_channel:block.first_channel + block.channels,
                         tile.rows.out.start:tile.rows.out.stop, tile.columns.out.start:tile.columns.out.stop] += 1
-            needed = part_bytes(block) if plan.splits_input else input_bytes(tile, layer, plan.nest)
+            needed = part_bytes(block, tile) if plan.splits_input else input_bytes(tile, layer, plan.nest)
             assert needed <= machine.activation_bytes
             assert result_bytes(tile, block.channels) <= machine.result_bytes
             assert block_words(block, plan.nest, machine) <= machine.weight_words

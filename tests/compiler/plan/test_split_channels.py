@@ -48,6 +48,22 @@ def test_channels_are_split_where_they_do_not_fit(what, content):
 def test_what_cannot_be_split_is_refused():
     model = ModelBuilder("qdq", seed=4)
     x = model.input((1, 20, 40, 40))
-    network = compile_network(model.finish(model.conv(x, 4, kernel=(11, 40))))
+    network = compile_network(model.finish(model.conv(x, 4, kernel=(11, 39))))
     with pytest.raises(DoesNotFitError):
         compile_layers(network, MACHINE)
+
+
+def test_parts_of_a_kernel_as_wide_as_the_image_take_tiles_of_several_rows():
+    model = ModelBuilder("qdq", seed=4)
+    x = model.input((1, 20, 40, 40))
+    network = compile_network(model.finish(model.conv(x, 4, kernel=(11, 40))))
+    compiled = compile_layers(network, MACHINE, keep_tensors=True)
+    (plan,) = compiled.plans
+    assert len(plan.tiles) > 1
+    assert len(plan.blocks[0].runs) < plan.nest.runs
+    check((command for _, command in compiled.program.commands()), MACHINE)
+    inputs = {info.name: np.random.default_rng(0).integers(-128, 128, info.shape, dtype=np.int8)
+              for info in network.inputs}
+    found = execute(compiled, inputs)
+    for name, value in run_network(network, inputs).items():
+        np.testing.assert_array_equal(found[name], value)

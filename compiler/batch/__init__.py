@@ -1,0 +1,1 @@
+"""A network for several images at a time."""

@@ -1,0 +1,37 @@
+"""Which layers of a batch are computed for one image after the other, as their tensors then stay on chip."""
+
+from collections.abc import Iterator, Sequence
+
+from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.schedule.chaining import AnyPlan
+
+__all__ = ["chains_apart"]
+
+
+def chains_apart(plans: Sequence[AnyPlan], batch: Sequence[AnyPlan], images: int) -> frozenset[int]:
+    """Return the layers of those chains that are predicted to take no longer image by image than all images at a time.
+
+    Parameters
+    ----------
+    plans : sequence of LayerPlan or CorePlan
+        Of one image, chained.
+    batch : sequence of LayerPlan or CorePlan
+        Of the same layers for all ``images``.
+    """
+    return frozenset(index for chain in _chains(plans)
+                     if images * _cycles(plans, chain) <= _cycles(batch, chain) for index in chain)
+
+
+def _chains(plans: Sequence[AnyPlan]) -> Iterator[range]:
+    """Yield the layers of each chain."""
+    start = 0
+    for index, plan in enumerate(plans):
+        if isinstance(plan, LayerPlan) and plan.chip.output:
+            continue
+        if index > start:
+            yield range(start, index + 1)
+        start = index + 1
+
+
+def _cycles(plans: Sequence[AnyPlan], layers: range) -> int:
+    return sum(plans[index].cost.cycles for index in layers)
