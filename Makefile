@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove site docs-check notebooks
+.PHONY: batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove site docs-check notebooks
 
 BIN := .venv/bin
 
@@ -115,6 +115,9 @@ ablation: setup  ## write docs/ablation.md again: what each instruction and unit
 
 dram: setup  ## write docs/dram.md again: what DRAM costs each network, predicted and in RTL (half an hour, once)
 	@$(BIN)/python -m tilewright.bench.memory.dram_page docs/dram.md
+
+batches: setup  ## write docs/batches.md again: cycles per image of batches, predicted and in RTL (half an hour, once)
+	@$(BIN)/python -m tilewright.bench.batch.batches_page docs/batches.md
 
 board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s

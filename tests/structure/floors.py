@@ -23,7 +23,7 @@ FLOORS = (
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware/proofs", "hardware",
-    "energy/calibrate", "bench/exploration", "bench/ablation", "bench", "bench/memory",
+    "energy/calibrate", "bench/exploration", "bench/ablation", "bench", "bench/memory", "bench/batch",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
     "examples/extensions",
 )
