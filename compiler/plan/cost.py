@@ -20,7 +20,7 @@ from tilewright.compiler.plan.footprint import (
     result_bytes,
     usable_words,
 )
-from tilewright.compiler.plan.problem import Problem, Tiling
+from tilewright.compiler.plan.problem import Problem, Tiling, turns_round
 from tilewright.compiler.plan.tiles import Tile, block_rows, strip, whole_tile
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
@@ -173,7 +173,8 @@ def load_transfers(problem: Problem, tiling: Tiling) -> Transfers:
     once = 0 if tiling.chip.input else sum(count * input_cycles(problem, tile) for tile, count in tiling.copies.items())
     again = (tiling.weights_outer and tiling.tiles > 1) or tiling.splits_input
     times = len({block.first_group for block in tiling.blocks}) if again else 1
-    return Transfers(once * times, once // tiling.tiles)
+    kept = (times - 1) * once // tiling.tiles if tiling.weights_outer and turns_round(problem.layer) else 0
+    return Transfers(once * times - kept, once // tiling.tiles)
 
 
 def _staying_transfers(problem: Problem, tiling: Tiling) -> Transfers:

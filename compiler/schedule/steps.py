@@ -11,6 +11,7 @@ from typing import Literal
 from tilewright.compiler.plan.algorithms import Algorithm
 from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.problem import turns_round
 from tilewright.compiler.plan.tiles import Tile
 
 __all__ = ["Kind", "Need", "TileStep", "block_of", "key", "needs_of", "order", "steps_of", "tile_of"]
@@ -46,10 +47,15 @@ class Need:
 
 
 def order(plan: LayerPlan) -> Iterator[tuple[int, int]]:
-    """Yield (tile, block) in the plan's loop order."""
+    """Yield (tile, block) in the plan's loop order.
+
+    Where tiles go there and back in turn, they go there for the last block: the next layer begins with the first tile.
+    """
     tiles, blocks = range(len(plan.tiles)), range(len(plan.blocks))
     if plan.weights_outer:
-        yield from ((tile, block) for block in blocks for tile in tiles)
+        back = turns_round(plan.layer)
+        yield from ((tile, block) for block in blocks
+                    for tile in (reversed(tiles) if back and (len(blocks) - block) % 2 == 0 else tiles))
     else:
         yield from ((tile, block) for tile in tiles for block in blocks)
 

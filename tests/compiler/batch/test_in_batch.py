@@ -22,6 +22,7 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
 from tilewright.compiler.schedule.races import check
+from tilewright.compiler.schedule.steps import needs_of, order, steps_of
 from tilewright.isa.machine import Machine, preset
 from tilewright.models import builtin
 
@@ -118,6 +119,9 @@ def test_a_convolution_loads_its_weights_once_for_all_images():
     assert plan.weights_outer
     assert len(plan.tiles) == 4
     assert len(plan.blocks) > 1
+    # The last tile under a block is the first under the next, and is loaded once for both.
+    assert [tile for tile, _ in order(plan)][-8:] == [3, 2, 1, 0, 0, 1, 2, 3]
+    assert len(needs_of("input", steps_of({0: plan}, 1), {0: plan})) == 3 * len(plan.blocks) + 1
 
 
 def test_a_product_by_a_computed_vector_is_one_layer_for_each_image():
