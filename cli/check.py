@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tilewright.cli.options.arguments import (
+    BatchSize,
     ClockText,
     JsonFile,
     MachineOptions,
@@ -35,7 +36,8 @@ def register(app: typer.Typer) -> None:
 def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
           capacity: Annotated[float | None, typer.Option("--capacity", metavar="MIB", show_default=False,
                                                          help="Size of main memory in MiB; without it 2 GiB.")] = None,
-          json_file: JsonFile = None, *, chosen: MachineOptions, quantise: QuantiseOptions) -> None:
+          batch: BatchSize = 1, json_file: JsonFile = None, *, chosen: MachineOptions,
+          quantise: QuantiseOptions) -> None:
     """Show, before anything is built, where each node of MODEL would run and why, its cost, memory and risks.
 
     Nodes that cannot be compiled are listed with the reason and a way out; the exit status is then 2.
@@ -55,11 +57,12 @@ def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
 
     with Steps().step(f"Checking {model}"):
         found = check_model(source, design.machine, None if capacity is None else int(capacity * MEBIBYTE),
-                            timing=design.memory)
+                            timing=design.memory, batch=batch)
     print_check(found, console())
     milliseconds = found.cycles / (1e3 * design.mhz)
     if found.layers:
-        console().print(f"predicted time at {design.mhz:g} MHz: {milliseconds:,.3f} ms", highlight=False)
+        each = "" if batch == 1 else f" for {batch} images, {found.cycles / batch:,.0f} cycles per image"
+        console().print(f"predicted time at {design.mhz:g} MHz: {milliseconds:,.3f} ms{each}", highlight=False)
     if json_file is not None:
         write_json(json_file, found.to_json() | {"milliseconds": milliseconds, "design": design.to_json()})
     if not found.compiles:

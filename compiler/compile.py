@@ -37,7 +37,7 @@ from tilewright.isa.program import Call, Function, Issue, Program
 
 __all__ = [
     "Compiled", "compile_file", "compile_layers", "compile_model", "emit_artefact", "emit_elf", "fit_network",
-    "layer_comment", "manifest_of",
+    "layer_comment", "manifest_of", "network_in_batch",
 ]
 
 
@@ -108,8 +108,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     """
     if not network.layers:
         raise UnsupportedModelError(f"Network {network.name!r} must have a layer to compile, and has none")
-    if options.batch > 1:
-        network = _in_batch(network, machine, options, keep_tensors=keep_tensors)
+    network = network_in_batch(network, machine, options, keep_tensors=keep_tensors)
     network, plans = _planned(network, machine, options, keep_tensors=keep_tensors)
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
@@ -139,7 +138,7 @@ def _planned(network: Network, machine: Machine, options: Options, *,
     return network, chain(plans, network, machine, options, keep_tensors=keep_tensors)
 
 
-def _in_batch(network: Network, machine: Machine, options: Options, *, keep_tensors: bool) -> Network:
+def network_in_batch(network: Network, machine: Machine, options: Options, *, keep_tensors: bool = False) -> Network:
     """Return ``network`` for the batch of ``options``: image by image where that is predicted faster.
 
     Raises
@@ -147,6 +146,8 @@ def _in_batch(network: Network, machine: Machine, options: Options, *, keep_tens
     CompileError
         If a layer does not fit the machine, or the network cannot be computed in batches.
     """
+    if options.batch == 1:
+        return network
     whole = in_batch(network, options.batch)
     found, plans = _planned(network, machine, options, keep_tensors=keep_tensors)
     also, batch = _planned(whole, machine, options, keep_tensors=keep_tensors)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAM",
     "TECHNOLOGY",
+    "BatchSize",
     "CompilerOptions",
     "EnergyOptions",
     "Engine",
@@ -166,6 +167,9 @@ FenceWait = Annotated[WaitName | None, typer.Option(
          "(docs/integration.md).")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
                                                 help=".npz with arrays by input name, or .npy for a single input.")]
+BatchSize = Annotated[int, typer.Option(
+    "--batch", metavar="N", min=1, max=1024,
+    help="Compute N images at a time, every weight loaded for all of them; inputs and outputs are N images.")]
 JsonFile = Annotated[Path | None, typer.Option(
     "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
     help="Also write the report as JSON; - is standard output, and the rest goes to standard error.")]
@@ -270,9 +274,7 @@ class ViewOptions:
 class CompilerOptions:
     """The batch, and optimisations to leave out."""
 
-    batch: Annotated[int, typer.Option(
-        "--batch", metavar="N", min=1, max=1024,
-        help="Compute N images at a time, every weight loaded for all of them; inputs and outputs are N images.")] = 1
+    batch: BatchSize = 1
     no_fuse_pool: Annotated[bool, typer.Option(
         "--no-fuse-pool", help="Make every max pooling a layer of its own.")] = False
     no_winograd: Annotated[bool, typer.Option(

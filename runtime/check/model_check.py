@@ -4,13 +4,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.compiler.compile import compile_layers, fit_network
+from tilewright.compiler.compile import compile_layers, fit_network, network_in_batch
 from tilewright.compiler.errors import CompileError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.explain import LayerExplanation, explain_layers
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.memory_map import plan_memory
-from tilewright.compiler.network.options import BEST
+from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, plan_core
 from tilewright.compiler.plan.planner import LayerPlan, plan_layer
@@ -116,7 +116,7 @@ class Check:
 
 
 def check_model(source: ModelSource, machine: Machine, memory_limit: int | None = None, *,
-                timing: MemoryTiming | None = None) -> Check:
+                timing: MemoryTiming | None = None, batch: int = 1) -> Check:
     """Read and plan a model for ``machine``, and tell all that can be told so far.
 
     Parameters
@@ -125,6 +125,8 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
         Bytes of main memory that there are; all that can be addressed, if None.
     timing
         Of main memory, for which the cycle model predicts the layers; if None, they take what the plan says.
+    batch
+        Images to compute at a time.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
         raise UnsupportedModelError(f"Model {model.name!r} must have a layer to compile, and has none")
     about_model = model_warnings(network)
     try:
-        network, plans = fit_network(network, machine)
+        network, plans = fit_network(network_in_batch(network, machine, Options(batch=batch)), machine)
         plans = chain(plans, network, machine, BEST)
     except CompileError:
         refusals = _unplanned(network, machine)

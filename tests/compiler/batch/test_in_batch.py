@@ -25,6 +25,8 @@ from tilewright.compiler.schedule.races import check
 from tilewright.compiler.schedule.steps import needs_of, order, steps_of
 from tilewright.isa.machine import Machine, preset
 from tilewright.models import builtin
+from tilewright.runtime.check.model_check import check_model
+from tilewright.runtime.model_source import ModelSource
 
 
 def assert_batch_is_its_images(network: Network, machine: Machine, images: int, seed: int = 0) -> Compiled:
@@ -162,3 +164,11 @@ def test_a_number_without_dimensions_is_refused_with_its_node():
 def test_a_batch_is_a_number_of_images(batch):
     with pytest.raises(ValueError, match=r"1\.\.1024"):
         Options(batch=batch)
+
+
+def test_a_check_of_a_batch_counts_its_memory():
+    source = ModelSource.of(builtin("mlperf-kws"))
+    one, four = (check_model(source, preset("base"), batch=batch) for batch in (1, 4))
+    assert one.memory.weights == pytest.approx(four.memory.weights, rel=0.1)
+    assert four.memory.activations >= 3 * one.memory.activations
+    assert one.cycles < four.cycles < 4 * one.cycles
