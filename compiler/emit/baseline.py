@@ -258,10 +258,10 @@ def _contiguous(layer: Layer, source: Offset, result: Offset, places: _Places) -
         source = padded
     target = result if layer.pool is None else places.scratch.pooled
     yield from _sums(layer, source, target, places)
-    if layer.residual is not None:
-        yield from _residual(layer.residual, target, int(np.prod(layer.conv_shape)), places)
-    if layer.table is not None:
-        yield f"map_values({_at(target)}, {_at(places.constants.table)}, {int(np.prod(layer.conv_shape))});"
+    count = int(np.prod(layer.conv_shape))
+    mapped = [] if layer.table is None else [f"map_values({_at(target)}, {_at(places.constants.table)}, {count});"]
+    added = [] if layer.residual is None else list(_residual(layer.residual, target, count, places))
+    yield from (*mapped, *added) if layer.table_first else (*added, *mapped)
     if layer.pool is not None:
         (height, width), (stride_y, stride_x), pads = layer.pool.kernel, layer.pool.strides, layer.pool.pads
         window = f"{height}, {width}, {stride_y}, {stride_x}, 1, 1, {pads[0]}, {pads[1]}"

@@ -124,9 +124,11 @@ class OneLayer(TakesTable):
     """An operator that becomes one layer; what follows it may join that layer.
 
     ``residual`` is the addition and ``pool`` the max pooling behind it. The node's last input is the residual's tensor.
+    With ``table_first`` the table maps the operator's own value, before the addition.
     """
 
     residual: Residual | None = None
+    table_first: bool = False
     pool: MaxPooling | None = None
 
     KIND: ClassVar[Kind]

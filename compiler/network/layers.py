@@ -5,7 +5,7 @@ A layer computes, for every output channel o::
     acc = Σ x · w + bias                         x and w int8, int32 sum; outside the image x is pad_value
     q   = clamp(rne(fl32(acc) · scale) + zero_point)                      (isa.numerics.requantise)
     q   = residual add of q and another tensor, if there is one           (isa.numerics.add_residual)
-    q   = table[q + 128], if there is one
+    q   = table[q + 128], if there is one; with ``table_first`` before the residual add
     q   = maximum over a window, if there is one
 
 Shapes are (channels, height, width); a vector of n is (n, 1, 1). Pads are (top, left, bottom, right).
@@ -213,6 +213,7 @@ class Layer:
     stage: StageUse | None = None
     unit: UnitUse | None = None
     pool: MaxPooling | None = None
+    table_first: bool = False
     also: tuple[str, ...] = ()
     exact: bool = True
     images: int = 1

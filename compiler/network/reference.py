@@ -105,6 +105,8 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
     if layer.unit is not None:
         x = layer.unit.compute(x)
     y = requantise(layer.requantisation, accumulate(layer, x))
+    if layer.table_first and layer.table is not None:
+        y = layer.table[y.astype(np.int16) + 128]
     if layer.residual is not None:
         if residual is None:
             raise ValueError(f"Layer {layer.name!r} adds {layer.residual.tensor!r}, which must be given")
@@ -113,7 +115,7 @@ def run_layer(layer: Layer, x: np.ndarray, residual: np.ndarray | None = None,
         use = layer.stage
         y = use.stage.compute(y.transpose(1, 2, 0), use.stage.parameters(layer.table)[:len(y)],
                               use.settings).transpose(2, 0, 1)
-    elif layer.table is not None:
+    elif layer.table is not None and not layer.table_first:
         y = layer.table[y.astype(np.int16) + 128]
     if layer.pool is not None:
         y = _max_pool(layer.pool, y)

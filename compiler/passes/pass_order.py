@@ -20,7 +20,7 @@ from tilewright.compiler.passes.canonicalise.split_average import SplitAverage
 from tilewright.compiler.passes.canonicalise.split_weights import SplitWeights
 from tilewright.compiler.passes.fuse.fuse_clamp import FuseClamp
 from tilewright.compiler.passes.fuse.fuse_pool import FusePool
-from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual
+from tilewright.compiler.passes.fuse.fuse_residual import FuseResidual, FuseResidualBehindTable
 from tilewright.compiler.passes.fuse.fuse_stage import FuseStage
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
@@ -64,7 +64,8 @@ CANONICALISATION = (
     PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
-_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), RaiseAboveConcat(QMaxPool), FusePool())
+_FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), FuseResidualBehindTable(),
+           RaiseAboveConcat(QMaxPool), FusePool())
 """Those → one operator per layer."""
 
 PASSES = (*RECOGNITION, *CANONICALISATION, *_FUSION, FuseLevels(), FuseCore())

@@ -43,11 +43,12 @@ class _UnitSplit:
         """Return the layers that do what ``layer`` does."""
         if isinstance(layer, CoreLayer):
             return [layer]
-        steps = [step for step in _UNITS if getattr(layer, step) is not None]
+        order = ("table", "residual", "pool") if layer.table_first else tuple(_UNITS)
+        steps = [step for step in order if getattr(layer, step) is not None]
         if not any(step in self.missing for step in steps):
             return [layer]
         first = next(index for index, step in enumerate(steps) if step in self.missing)
-        behind: dict[str, Any] = dict.fromkeys(steps[first:])
+        behind: dict[str, Any] = dict.fromkeys(steps[first:]) | {"table_first": False}
         parts: list[AnyLayer] = []
         source = layer.input
         if not _is_copy(layer, steps[:first]) or not self._is_image(source):

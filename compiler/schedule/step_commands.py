@@ -321,7 +321,8 @@ def finish(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, pa
                 {"base": results.start, "rows": len(tile.rows.conv), "winograd": int(plan.nest.winograd),
                  "parameter_base": parameters.start, "channels": channels,
                  "residual": int(layer.residual is not None), "pooled": int(layer.pool is not None),
-                 "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0},
+                 "table": int(table is not None), "table_slot": table.start // TABLE_BYTES if table else 0,
+                 "table_first": int(layer.table_first)},
                 tuple(accesses))
 
 

@@ -2,7 +2,8 @@
 
     q = requantise(sum, parameters of the channel, zero_point, low, high)
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand
-    table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on
+    table      q = byte 128 + q of the value table; or what the stage of an extension makes of it, if that is on;
+               table_first: before the residual is added
     pooled     result[wy, wx] = the maximum over each window of pool.window
     else       result[y, x] = q
 
@@ -42,13 +43,16 @@ def post_process(state: CoprocessorState, memory: MemoryPort, variant: str, oper
     else:
         bias, scale = _channel_parameters(state, operands["parameter_base"], channels)
     values = requantise(sums, bias, scale, settings["zero_point"], settings["low"], settings["high"])
+    first = bool(operands["residual"] and operands["table"] and operands["table_first"])
+    if first:
+        values = state.tables[operands["table_slot"]][values.astype(np.int16) + 128]
     if operands["residual"]:
         other = state.results[_result_places(state, operands["base"], rows, width, channels)]
         values = add_residual(values, other, settings)
     stage = _stage_in_force(state, operands)
     if stage is not None:
         values = stage.compute(values, state.tables[operands["table_slot"]])
-    elif operands["table"]:
+    elif operands["table"] and not first:
         values = state.tables[operands["table_slot"]][values.astype(np.int16) + 128]
     if operands["pooled"]:
         values, touched = window_maxima(state.settings["pool"], values)

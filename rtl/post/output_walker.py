@@ -58,6 +58,7 @@ class PostRun(Struct):
     pooled: 1
     table: 1
     table_slot: 2
+    table_first: 1
     signals: 2
 
 
@@ -121,7 +122,7 @@ class OutputWalker(Component):
         The vectors.
     axes : Out
         The windows along y and x, of the run whose vectors are at ``o`` or were last.
-    winograd, residual, table, table_slot, signals : Out
+    winograd, residual, table, table_slot, table_first, signals : Out
         Of the same run.
     idle : Out
         No run is being walked.
@@ -141,6 +142,7 @@ class OutputWalker(Component):
             "residual": Out(1),
             "table": Out(1),
             "table_slot": Out(range(TABLE_SLOTS)),
+            "table_first": Out(1),
             "signals": Out(2),
             "idle": Out(1),
         })
@@ -246,6 +248,8 @@ class OutputWalker(Component):
             *([self.winograd.eq(run.winograd)] if machine.winograd else []),
             *([self.residual.eq(run.residual)] if machine.residual_adder else []),
             *([self.table.eq(run.table), self.table_slot.eq(run.table_slot)] if machine.value_tables else []),
+            *([self.table_first.eq(run.table_first & run.table & run.residual)]
+              if machine.value_tables and machine.residual_adder else []),
             self.signals.eq(run.signals),
             at.odd_width.eq(width[0]),
             at.odd_rows.eq(run.rows[0]),

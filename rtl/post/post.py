@@ -174,7 +174,8 @@ class PostUnit(Component):
             m.d.comb += [
                 residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
                 residual.i.payload.slot.eq(pool.due.payload),
-                Cat(residual.i.payload.own).eq(value),
+                Cat(residual.i.payload.own).eq(
+                    value if tables is None else Mux(walker.table_first, Cat(tables.o), value)),
                 Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
             ]
         m.d.comb += [
@@ -280,7 +281,13 @@ class PostUnit(Component):
     def _kind(self, run: PureInterface | View) -> list[Value]:
         """Return what runs must have in common to follow one another without a gap."""
         residual = [run.residual] if self.machine.residual_adder else []
-        return residual + ([run.table, run.table_slot] if self.machine.value_tables else [])
+        first = [self._first(run)] if self.machine.value_tables and self.machine.residual_adder else []
+        return residual + ([run.table, run.table_slot] if self.machine.value_tables else []) + first
+
+    @staticmethod
+    def _first(run: PureInterface | View) -> Value:
+        """Return whether the values of a run are mapped before their residuals are added."""
+        return run.table_first & run.table & run.residual
 
     def _issue(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Value:
         """Let steps go, fresh ones when there are sums; return a value that is high when one does."""
@@ -341,7 +348,8 @@ class PostUnit(Component):
         slot, waits = Signal.like(pool.i.payload), Signal()
         has_tables, has_residual = machine.value_tables, machine.residual_adder
         if has_tables:
-            m.d.comb += waits.eq(walker.table & ~walker.residual if has_residual else walker.table)
+            m.d.comb += waits.eq(walker.table & (~walker.residual | walker.table_first) if has_residual
+                                 else walker.table)
         if machine.max_pooling:
             m.d.comb += slot.read.eq(pipe.merge | pipe.residual if has_residual else pipe.merge)
         elif has_residual:
@@ -407,19 +415,21 @@ class PostUnit(Component):
             return None, sums
         m.submodules.tables = tables
         connect(m, flipped(self.table_write), tables.write)
+        behind = walker.residual & ~walker.table_first
         m.d.comb += [
             tables.slot.eq(walker.table_slot),
-            tables.i.valid.eq(walker.table & (comes if sums is None else Mux(walker.residual, sums.valid, comes))),
+            tables.i.valid.eq(walker.table & (comes if sums is None else Mux(behind, sums.valid, comes))),
             Cat(tables.i.payload).eq(
-                value if sums is None else Mux(walker.residual, Cat(sums.payload.data), value)),
+                value if sums is None else Mux(behind, Cat(sums.payload.data), value)),
         ]
         if sums is None:
             return tables, None
-        late = Pipeline(m, sums.valid & walker.table, prefix="mapping_", slot=sums.payload.slot)
+        mapped = walker.table & ~walker.table_first
+        late = Pipeline(m, sums.valid & mapped, prefix="mapping_", slot=sums.payload.slot)
         for _ in range(tables.LATENCY):
             late.step()
         added = flow(sums.payload.shape()).create(path=("added",))
-        m.d.comb += [added.valid.eq(Mux(walker.table, late.valid, sums.valid)), added.payload.eq(sums.payload)]
-        with m.If(walker.table):
+        m.d.comb += [added.valid.eq(Mux(mapped, late.valid, sums.valid)), added.payload.eq(sums.payload)]
+        with m.If(mapped):
             m.d.comb += [added.payload.slot.eq(late.slot), added.payload.data.eq(tables.o)]
         return tables, added

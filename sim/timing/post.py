@@ -34,7 +34,8 @@ class PostTiming:
             self.shared.ledger.count(self._share, self.shared.now - self._begun, max(1, self._end.time - self._begun))
 
     def _commands(self) -> Process:
-        shared, before = self.shared, (0, 0, 0)
+        shared = self.shared
+        before: tuple[int, ...] = (0, 0, 0, 0)
         while True:
             yield from shared.head("post")
             taken = shared.peek("post")
@@ -44,7 +45,7 @@ class PostTiming:
                 yield from shared.configure(shared.take("post"))
                 continue
             yield from shared.wait(taken, "out_free", "res_ready")
-            kind = taken.operands["residual"], taken.operands["table"], taken.operands["table_slot"]
+            kind = tuple(taken.operands[name] for name in ("residual", "table", "table_slot", "table_first"))
             if kind != before:
                 yield self._drained
                 before = kind

@@ -3,6 +3,7 @@
 import os
 import random
 from collections import Counter, deque
+from dataclasses import replace
 
 import cocotb
 from cocotb.clock import Clock
@@ -248,6 +249,7 @@ TIMED = {
     "residual": None,
     "table": None,
     "residual_table": None,
+    "residual_table_first": None,
     "pool_3x3_2_table": Pool(3, 3, 2, 2, 1, 1, width=4, rows=3),
     "pool_2x2_2": Pool(2, 2, 2, 2, 0, 0, width=4, rows=3),
     "pool_3x3_2": Pool(3, 3, 2, 2, 1, 1, width=4, rows=3),
@@ -264,6 +266,7 @@ async def rates(dut):
             program = Program(machine, 0)
             layer = program.layer(width=8, channels=machine.lanes + machine.post_lanes, winograd=winograd, pool=pool,
                                   residual="residual" in kind, table=2 if "table" in kind else None)
+            layer = replace(layer, table_first=kind.endswith("first"))
             for _ in range(2):
                 program.run(layer, 6)
             bench = Bench(dut, program, 0.0)

@@ -41,6 +41,7 @@ class Layer:
     pool: Pool | None = None
     residual: dict | None = None
     table: int | None = None
+    table_first: bool = False
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Reference:
     def output(self, run, memory, y, x, channel, windows):
         layer = run.layer
         q = requantise(run.sums[y, x, channel], **self.parameters[self._place(run, y, x, channel)], **layer.clamp)
-        if layer.residual is None:
+        if layer.residual is None or layer.table_first:
             q = self.mapped(layer, q)
         for wy, wx, first in windows:
             address = run.base + wy * layer.row_step + wx * layer.pixel_step + channel
@@ -149,7 +150,7 @@ class Reference:
                 residual = dict(layer.residual)
                 own_second = residual.pop("own_second")
                 result = add_residual(*((old, q) if own_second else (q, old)), ResidualSettings(**residual))
-                result = self.mapped(layer, result)
+                result = result if layer.table_first else self.mapped(layer, result)
             elif not first:
                 result = max(old, q)
             memory[address] = result & 255
@@ -252,7 +253,8 @@ class Program:
             "act", "run", *flags, *(["signal_par_free"] if run.signal_par_free else []),
             base=base, rows=rows, winograd=layer.winograd, parameter_base=parameter_base,
             channels=layer.channels, residual=layer.residual is not None, pooled=layer.pool is not None,
-            table=layer.table is not None, table_slot=layer.table or 0))
+            table=layer.table is not None, table_slot=layer.table or 0,
+            table_first=layer.table_first))
         self.runs.append(run)
 
 
@@ -280,6 +282,7 @@ def random_program(machine, seed, layers):
         kind = rng.choice(("plain", "pooled", "residual"))
         layer = program.layer(width=width, residual=kind == "residual", table=rng.choice((None, *range(TABLES))),
                               pool=random_pool(rng, width, rows) if kind == "pooled" else None)
+        layer = replace(layer, table_first=kind == "residual" and rng.random() < 0.5)
         for _ in range(rng.randint(1, 3)):
             if program.fits(layer, layer.pool.rows if layer.pool else rows):
                 program.run(layer, rows)
@@ -291,4 +294,6 @@ def random_program(machine, seed, layers):
                 rows = rng.randint(1, 7)
             if rng.random() < 0.3:  # another table, or none
                 layer = replace(layer, table=rng.choice((None, *range(TABLES))))
+            if rng.random() < 0.3:  # before the residual, or behind it; without one it means nothing
+                layer = replace(layer, table_first=not layer.table_first)
     return program

@@ -144,7 +144,8 @@ def build_layer(rng: np.random.Generator, kind: str, channels: int, outputs: int
         pad_value=int(rng.integers(-128, 128)),
         requantisation=Requantisation(scale=(typical * rng.uniform(0.3, 3, outputs)).astype(np.float32),
                                       zero_point=int(rng.integers(-20, 20)), low=low, high=high),
-        residual=residual, table=table, pool=pool)
+        residual=residual, table=table, pool=pool,
+        table_first=residual is not None and table is not None and bool(rng.integers(2)))
 
 
 def random_table(rng: np.random.Generator) -> np.ndarray:

@@ -13,7 +13,7 @@ from tilewright.compiler.graph.scales import tensor_info
 from tilewright.compiler.network.layers import Residual
 from tilewright.compiler.network.reference import residual_table
 
-__all__ = ["FuseResidual"]
+__all__ = ["FuseResidual", "FuseResidualBehindTable"]
 
 
 class FuseResidual(Pass):
@@ -42,13 +42,48 @@ class FuseResidual(Pass):
         residual = _residual(graph, add, operator)
         if (own := _taker(graph, first)) is not None:
             return graph.replaced((own, add), _joined(own, add, operator, residual))
-        if (own := _taker(graph, second)) is not None:
-            swapped = replace(residual, tensor=first, scale_a=residual.scale_b, scale_b=residual.scale_a,
-                              zero_a=residual.zero_b, zero_b=residual.zero_a)
-            if np.array_equal(residual_table(swapped), residual_table(residual).T):
-                return graph.replaced((own, add), _joined(own, add, operator, swapped))
+        if (own := _taker(graph, second)) is not None and (swapped := _swapped(residual, first)) is not None:
+            return graph.replaced((own, add), _joined(own, add, operator, swapped))
         alone = Node(QPass(residual=residual, exact=operator.exact), (first, second), add.output, add.onnx_nodes)
         return graph.replaced((add,), alone)
+
+
+class FuseResidualBehindTable(Pass):
+    """Replace an addition alone, one of whose operands ends in a table, by that operator with the addition behind it.
+
+    The datapath then maps the operator's own value before it adds. It follows FuseTable; an addition whose sum is
+    mapped too stays alone, as a layer has one table.
+    """
+
+    def apply(self, graph: Graph) -> Graph:
+        for node in graph.nodes:
+            own = node.operator
+            if isinstance(own, QPass) and own.residual is not None and own.table is None and own.pool is None \
+                    and (own.low, own.high) == (-128, 127):
+                graph = self._fuse(graph, node, own.residual)
+        return graph
+
+    @staticmethod
+    def _fuse(graph: Graph, add: Node, residual: Residual) -> Graph:
+        first, second = add.inputs
+        for value, joined in ((first, residual), (second, _swapped(residual, first))):
+            own = _taker(graph, value)
+            if joined is not None and own is not None and isinstance(own.operator, OneLayer) \
+                    and own.operator.table is not None and own.operator.stage is None and own.operator.pool is None:
+                assert isinstance(add.operator, QPass)
+                operator = replace(own.operator, residual=joined, table_first=True,
+                                   exact=own.operator.exact and add.operator.exact)
+                return graph.replaced((own, add), own.with_(
+                    operator=operator, inputs=(*own.inputs, joined.tensor), output=add.output,
+                    onnx_nodes=own.onnx_nodes + add.onnx_nodes))
+        return graph
+
+
+def _swapped(residual: Residual, first: str) -> Residual | None:
+    """Return the addition of ``first`` to the second operand, if no pair of int8 values shows the difference."""
+    swapped = replace(residual, tensor=first, scale_a=residual.scale_b, scale_b=residual.scale_a,
+                      zero_a=residual.zero_b, zero_b=residual.zero_a)
+    return swapped if np.array_equal(residual_table(swapped), residual_table(residual).T) else None
 
 
 def _taker(graph: Graph, value: str) -> Node | None:

@@ -302,7 +302,7 @@ class _Build:
             groups=groups, pad_value=pad_value,
             requantisation=Requantisation(scale=np.ascontiguousarray(np.broadcast_to(scale, bias.size), np.float32),
                                   zero_point=zero_point, low=operator.low, high=operator.high),
-            residual=operator.residual, pool=operator.pool, table=operator.table,
+            residual=operator.residual, pool=operator.pool, table=operator.table, table_first=operator.table_first,
             stage=operator.stage, unit=operator.use if isinstance(operator, QUnit) else None, exact=exact)
 
 

@@ -75,3 +75,30 @@ def test_a_table_maps_sums_behind_the_residual_and_before_the_pooling(residual, 
                 place = 40 + 120 * y + 13 * x + n
                 before[place] = table[int(unmapped[place]) + 128]
     np.testing.assert_array_equal(engine.state.results, before)
+
+
+@pytest.mark.parametrize("table_first", [0, 1])
+def test_a_table_may_come_before_the_residual(table_first):
+    machine = WINOGRAD_MACHINES["base"]
+    engine = engine_of(machine)
+    set_parameters(engine, 8)
+    table = np.random.default_rng(3).permutation(256).astype(np.uint8).view(np.int8)
+    engine.memory.bytes[256:512] = table
+    # A scale of 1 for both operands, and no offset: the sum of the two, saturated.
+    scales = {"mantissa_a": 1 << 23, "shift_a": 23, "mantissa_b": 1 << 23, "shift_b": 23}
+    settings = (("act.set_output", OUTPUT), ("act.set_clamp", CLAMP), ("act.set_residual_scale", scales),
+                ("act.set_residual_offset", {"offset_mantissa": 0, "residual_low": -128, "residual_high": 127}),
+                ("ldw.table", {"address": MAIN_BASE + 256, "base": 0, "words": 256 // machine.bus_bytes}))
+    act = {"base": 40, "rows": 2, "channels": 6}
+    before = engine.state.results.copy()
+    sums_for(engine, 0, 2, 6)
+    run(engine, *settings, ("act.run", act))
+    own, engine.state.results[:] = engine.state.results.copy(), before
+    sums_for(engine, 0, 2, 6)
+    run(engine, ("act.run", act | {"table": 1, "residual": 1, "table_first": table_first}))
+    for place in (40 + 120 * y + 13 * x + n for y in range(2) for x in range(5) for n in range(6)):
+        q, other = int(own[place]), int(before[place])
+        if table_first:
+            q = int(table[q + 128])
+        total = min(max(q + other, -128), 127)
+        assert engine.state.results[place] == (total if table_first else table[total + 128])
