@@ -5,49 +5,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.core_networks import NETWORKS, inputs_of
-from tests.support.execute import execute
+from tests.support.batches import assert_batch_is_its_images
+from tests.support.core_networks import NETWORKS
 from tests.support.factor_networks import product_network
 from tests.support.onnx_models import ModelBuilder
 from tests.support.random_chains import random_chain
 from tests.support.random_layers import network_of, random_layer, random_machine
 from tests.support.random_places import random_sketch
 from tilewright.compiler.batch.in_batch import image_name, in_batch
-from tilewright.compiler.compile import Compiled, compile_layers
+from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.errors import UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network
-from tilewright.compiler.network.operands import images_of, of_images
 from tilewright.compiler.network.options import Options
-from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.planner import DoesNotFitError
-from tilewright.compiler.schedule.races import check
 from tilewright.compiler.schedule.steps import needs_of, order, steps_of
 from tilewright.isa.machine import Machine, preset
 from tilewright.models import builtin
 from tilewright.runtime.check.model_check import check_model
 from tilewright.runtime.model_source import ModelSource
-
-
-def assert_batch_is_its_images(network: Network, machine: Machine, images: int, seed: int = 0) -> Compiled:
-    """Compile ``network`` for a batch, execute it, and hold each tensor of each image to the reference of that one."""
-    compiled = compile_layers(network, machine, keep_tensors=True, options=Options(batch=images))
-    check((command for _, command in compiled.program.commands()), machine)
-    feeds = [inputs_of(network, 10 * seed + image) for image in range(images)]
-    stacked = {info.name: of_images([feed[info.name] for feed in feeds], info) for info in compiled.network.inputs}
-    found = execute(compiled, stacked)
-    seen = 0
-    for index, feed in enumerate(feeds):
-        for name, expected in run_network(network, feed).items():
-            if name in found and name in compiled.network.tensors:
-                info = compiled.network.tensors[name]
-                value = images_of(found[name], info)[index]
-            else:
-                value = found[image_name(name, index)]
-            np.testing.assert_array_equal(value, expected, err_msg=f"{name} of image {index}")
-            seen += 1
-    assert seen >= images * len(network.layers)
-    return compiled
 
 
 @pytest.mark.parametrize("seed", range(60))
