@@ -172,7 +172,7 @@ def load_transfers(problem: Problem, tiling: Tiling) -> Transfers:
         return _staying_transfers(problem, tiling)
     once = 0 if tiling.chip.input else sum(count * input_cycles(problem, tile) for tile, count in tiling.copies.items())
     again = (tiling.weights_outer and tiling.tiles > 1) or tiling.splits_input
-    times = len({block.first_group for block in tiling.blocks}) if again else 1
+    times = len({block.first_group for block in tiling.blocks}) if again and not tiling.holds else 1
     kept = (times - 1) * once // tiling.tiles if tiling.weights_outer and turns_round(problem.layer) else 0
     return Transfers(once * times - kept, once // tiling.tiles)
 
@@ -192,7 +192,8 @@ def weight_transfers(problem: Problem, tiling: Tiling) -> Transfers:
     once = sum(number * _block_cycles(problem, block) for block, number in block_sizes(tiling.blocks).items())
     again = not tiling.weights_outer and len(tiling.blocks) > 1
     table = _bus_cycles(1, TABLE_BYTES, problem.machine) if problem.layer.table is not None else 0
-    return Transfers(once * (tiling.tiles if again else 1) + table, once // len(tiling.blocks))
+    times = tiling.tiles if again else tiling.rounds
+    return Transfers(once * times + table, once // len(tiling.blocks))
 
 
 def store_cycles(problem: Problem, tiling: Tiling) -> tuple[int, int]:
@@ -248,7 +249,7 @@ def _waits(problem: Problem, tiling: Tiling, loads: Transfers, weights: Transfer
     """Return the cycles of what has no room for two in its buffer, and so takes turns with the computation."""
     room = Room.of(problem, tiling.largest_tile, tiling.blocks[0])
     cycles = 0 if room.weights > 1 else weights.first
-    if tiling.tiles > 1 and room.inputs == 1 and not tiling.stays:
+    if tiling.tiles > 1 and room.inputs == 1 and not tiling.stays and not tiling.holds:
         cycles += loads.all
     if len(tiling.blocks) > 1 and room.weights == 1:
         cycles += weights.all

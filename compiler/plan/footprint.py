@@ -12,10 +12,14 @@ from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "WeightBlock", "WeightBlocks", "block_sizes",
-    "block_words", "blocked_row_step", "can_stay", "input_bytes", "linear_row_step", "pair_words",
-    "parameter_channels", "part_bytes", "result_bytes", "usable_words", "weight_words",
+    "REGIONS", "WeightBlock", "WeightBlocks", "block_sizes",
+    "block_words", "blocked_row_step", "can_stay", "held_bytes", "input_bytes", "linear_row_step", "pair_words",
+    "parameter_channels", "part_bytes", "result_bytes", "ring_space", "tiles_held",
+    "usable_words", "weight_words",
 ]
+
+REGIONS = 24
+"""Regions in a lap round a buffer's ring, at most: each may have a signal under way, and semaphores count to 63."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ def linear_row_step(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     return step
 
 
+def ring_space(size: int, whole: int, alignment: int) -> int:
+    """Return how far behind the start of a region of ``size`` the next one starts, in a ring of ``whole``."""
+    return -(-max(size, whole // REGIONS) // alignment) * alignment
+
+
 def pair_words(tile: Tile, layer: Layer, nest: LoopNest) -> int:
     """Return by how many 16-byte words the second half of a run lies further on than its first; 0: it follows it."""
     if not nest.paired:
@@ -125,6 +134,17 @@ def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> 
 def usable_words(machine: Machine) -> int:
     """Return the words per cluster that ``ldw``, whose addresses count bus words, can reach."""
     return min(machine.weight_words, WEIGHT_BUS_WORDS * machine.bus_bytes // (TILE_BYTES * machine.clusters))
+
+
+def tiles_held(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> int:
+    """Return how many tiles of a layer had best be held, in rounds of as many; 0 if less than two fit."""
+    most = machine.activation_bytes // max(held_bytes((tile,), layer, nest, machine) for tile in set(tiles))
+    return -(-len(tiles) // -(-len(tiles) // most)) if most > 1 else 0
+
+
+def held_bytes(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> int:
+    """Return the bytes of the activation buffer that the inputs of ``tiles`` take together."""
+    return sum(ring_space(input_bytes(tile, layer, nest), machine.activation_bytes, TILE_BYTES) for tile in tiles)
 
 
 def can_stay(tiles: tuple[Tile, ...], layer: Layer, nest: LoopNest, machine: Machine) -> bool:

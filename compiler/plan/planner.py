@@ -24,10 +24,11 @@ from tilewright.compiler.plan.footprint import (
     pair_words,
     part_bytes,
     result_bytes,
+    tiles_held,
     usable_words,
     weight_words,
 )
-from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct
+from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct, turns_round
 from tilewright.compiler.plan.tiles import LayerAxis, Tile, TileExtent, axes
 from tilewright.isa.limits import (
     MAX_BLOCK_CHANNELS,
@@ -75,6 +76,8 @@ class LayerPlan:
     layouts: LayerLayouts
     stays: bool = False
     """The input stays in the activation buffer whole: compiler/plan/tiles.py."""
+    holds: int = 0
+    """Tiles whose inputs are loaded under the first block of weights, and stay for the others."""
     chip: OnChip = APART
 
     @property
@@ -89,7 +92,7 @@ class LayerPlan:
     def tiling(self) -> Tiling:
         """Return how the layer is cut, for its price."""
         return Tiling(copies=distinct(self.tiles), blocks=self.blocks, weights_outer=self.weights_outer,
-                      splits_input=self.splits_input, stays=self.stays, chip=self.chip)
+                      splits_input=self.splits_input, stays=self.stays, holds=self.holds, chip=self.chip)
 
     def summary(self) -> str:
         """Return the plan in a line."""
@@ -104,6 +107,7 @@ class LayerPlan:
         part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.nest.runs else ""
         order = "for each block every tile" if self.weights_outer else "for each tile every block"
         order += ", the input loaded once" if self.stays else ""
+        order += f", the inputs of {self.holds} tiles loaded once" if self.holds else ""
         return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
                 f"blocks of {block.channels} channels{part}; {order}{_chip_text(self.chip)}")
 
@@ -295,6 +299,9 @@ def _orders(problem: Problem, tiles: tuple[Tile, ...], cuts: list[tuple[WeightBl
                              weights_outer=weights_outer, splits_input=splits_input, cost=cost,
                              layouts=problem.layouts, chip=chip)
             yield plan
+            if weights_outer and not splits_input and turns_round(layer) \
+                    and (held := tiles_held(tiles, layer, nest, machine)):
+                yield replace(plan, cost=price(problem, replace(tiling, holds=held)), holds=held)
             # That takes the buffer from the next layer, and helps only where the bus is the slower one. With the
             # blocks outside, all of the input would come during the first block.
             if (not weights_outer and can_stay(tiles, layer, nest, machine)

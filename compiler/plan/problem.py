@@ -64,6 +64,9 @@ class Tiling:
         Each part of the kernel loads its own part of the input.
     stays : bool
         Each row of the input is loaded once, and stays in the activation buffer.
+    holds : int
+        Tiles whose inputs are loaded under the first block and stay in the activation buffer for the others; then come
+        the next ones. 0: none.
     chip : OnChip
         What needs not cross the bus.
     """
@@ -73,12 +76,18 @@ class Tiling:
     weights_outer: bool
     splits_input: bool
     stays: bool = False
+    holds: int = 0
     chip: OnChip = APART
 
     @property
     def tiles(self) -> int:
         """Number of tiles."""
         return sum(self.copies.values())
+
+    @property
+    def rounds(self) -> int:
+        """How often all weights are loaded, tiles being held."""
+        return -(-self.tiles // self.holds) if self.holds else 1
 
     @property
     def steps(self) -> int:

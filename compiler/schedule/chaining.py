@@ -13,11 +13,10 @@ from tilewright.compiler.network.layers import CoreLayer, Layer, Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.alike_layers import plan_chained_once
 from tilewright.compiler.plan.core_plan import CorePlan
-from tilewright.compiler.plan.footprint import input_bytes, part_bytes
+from tilewright.compiler.plan.footprint import input_bytes, part_bytes, ring_space
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
 from tilewright.compiler.plan.problem import OnChip
 from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
-from tilewright.compiler.schedule.rings import Ring
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
@@ -76,7 +75,7 @@ def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine
                 keep_tensors: bool) -> Iterator[Chain]:
     """Yield the chains that begin with layer ``index``, each a layer longer than the one before."""
     head = plans[index]
-    if not isinstance(head, LayerPlan):
+    if not isinstance(head, LayerPlan) or head.holds:
         return
     several = head.splits_input or len(head.tiles) > 1
     longer = Chain((head,), 0, head_bytes(head, machine))
@@ -90,7 +89,7 @@ def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine
         pair = join(last, behind, machine, options, stored=stored)
         if pair is None:
             return
-        more = Ring.space(kept_bytes(pair[1]), machine.activation_bytes, TILE_BYTES)
+        more = ring_space(kept_bytes(pair[1]), machine.activation_bytes, TILE_BYTES)
         padding = fill_cycles(pair[1], whole_of(pair[1]), machine)
         if len(behind.tiles) == 1:
             # That is written between the layers now; of several tiles it comes while the layer before computes.
@@ -173,7 +172,7 @@ def head_bytes(plan: LayerPlan, machine: Machine) -> int:
     if plan.stays:
         size = kept_bytes(plan)
     several = plan.splits_input or (len(plan.tiles) > 1 and not plan.stays)
-    return (2 if several else 1) * Ring.space(size, machine.activation_bytes, TILE_BYTES)
+    return (2 if several else 1) * ring_space(size, machine.activation_bytes, TILE_BYTES)
 
 
 def on_chip_only(plans: Sequence[AnyPlan]) -> frozenset[str]:

@@ -6,12 +6,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tilewright.compiler.plan.footprint import ring_space
 from tilewright.compiler.schedule.steps import Need
 
-__all__ = ["REGIONS", "LoadedRegions", "Region", "Ring"]
-
-REGIONS = 24
-"""Regions in a lap round the ring, at most: each may have a signal under way, and semaphores count to 63."""
+__all__ = ["LoadedRegions", "Region", "Ring"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +38,6 @@ class Ring:
     cursor: int = 0
     taken: list[Region] = field(default_factory=list)
 
-    @staticmethod
-    def space(size: int, whole: int, alignment: int) -> int:
-        """Return how far behind the start of a region of ``size`` the next one starts, in a ring of ``whole``."""
-        return -(-max(size, whole // REGIONS) // alignment) * alignment
-
     def allocate(self, size: int, *, but: Iterable[Region] = (), around: bool = False) -> Region | None:
         """Return the next region of ``size``, or None if it would overlap one still taken or one of ``but``.
 
@@ -57,7 +50,7 @@ class Ring:
             start = place if place + size <= self.size else 0
             region = Region(start, start + size)
             if size <= self.size and not any(region.overlaps(other) for other in avoided):
-                self.cursor = start + self.space(size, self.size, self.alignment)
+                self.cursor = start + ring_space(size, self.size, self.alignment)
                 self.taken.append(region)
                 return region
         return None
@@ -89,7 +82,7 @@ class LoadedRegions:
     def current(self, step: int) -> Region | None:
         """Return the region that ``step`` uses, if it has such a need."""
         return next((self.regions[i] for i in range(self.served, self.loaded)
-                     if self.needs[i].first <= step <= self.needs[i].last), None)
+                     if self.needs[i].serves(step)), None)
 
     def due(self, step: int) -> bool:
         """Tell whether the next need not yet loaded is one of ``step``."""

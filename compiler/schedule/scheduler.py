@@ -20,10 +20,12 @@ from tilewright.compiler.network.memory_map import MemoryPlan
 from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
 from tilewright.compiler.plan.footprint import (
     block_words,
+    held_bytes,
     input_bytes,
     parameter_channels,
     part_bytes,
     result_bytes,
+    ring_space,
     usable_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan
@@ -266,6 +268,9 @@ class ProgramScheduler:
             self.load_strip(step, self.memory.tensors[plan.layer.input])
         elif self.inputs.due(step.index):
             tensor = self.memory.tensors[plan.layer.input]
+            if plan.holds and step.tile % plan.holds == 0:
+                held = plan.tiles[step.tile:step.tile + plan.holds]
+                self.inputs.ring.make_room(held_bytes(held, plan.layer, plan.nest, self.machine), self.inputs.recent)
             size = part_bytes(block, tile) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
             region = self.required(self.inputs.take(size, around=True), "activation")
             drafts = commands.load_part(plan, tile, block, tensor, region) if plan.splits_input \
@@ -315,7 +320,7 @@ class ProgramScheduler:
         ring, size = self.inputs.ring, self.machine.activation_bytes
         chained = {index: kept_bytes(self.plans[index]) for index in self.chained_to(head)}
         ring.make_room(head_bytes(self.plans[head], self.machine)
-                       + sum(ring.space(each, size, ring.alignment) for each in chained.values()), self.inputs.recent)
+                       + sum(ring_space(each, size, ring.alignment) for each in chained.values()), self.inputs.recent)
         for index, each in chained.items():
             self.kept[index] = self.required(ring.allocate(each), "activation")
             self.bare.append(index)

@@ -36,7 +36,10 @@ class TileStep:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something to be loaded: for steps ``first`` .. ``last``, of layer, tile and block as in the first of them."""
+    """Something to be loaded: for steps ``first`` .. ``last``, of layer, tile and block as in the first of them.
+
+    It is for each ``every``-th of these steps; the others have needs of their own of the same kind.
+    """
 
     kind: Kind
     first: int
@@ -44,20 +47,34 @@ class Need:
     layer: int
     tile: int
     block: int
+    every: int = 1
+
+    def serves(self, step: int) -> bool:
+        """Tell whether it is for ``step``."""
+        return self.first <= step <= self.last and (step - self.first) % self.every == 0
 
 
 def order(plan: LayerPlan) -> Iterator[tuple[int, int]]:
     """Yield (tile, block) in the plan's loop order.
 
-    Where tiles go there and back in turn, they go there for the last block: the next layer begins with the first tile.
+    Tiles that are held meet every block before the next ones come. Where tiles go there and back in turn, they go there
+    for the last block: the next layer begins with the first tile.
     """
     tiles, blocks = range(len(plan.tiles)), range(len(plan.blocks))
-    if plan.weights_outer:
+    if plan.holds:
+        yield from ((tile, block) for held in _rounds(plan) for block in blocks for tile in held)
+    elif plan.weights_outer:
         back = turns_round(plan.layer)
         yield from ((tile, block) for block in blocks
                     for tile in (reversed(tiles) if back and (len(blocks) - block) % 2 == 0 else tiles))
     else:
         yield from ((tile, block) for tile in tiles for block in blocks)
+
+
+def _rounds(plan: LayerPlan) -> list[range]:
+    """Return the tiles that are held together."""
+    count = len(plan.tiles)
+    return [range(first, min(first + plan.holds, count)) for first in range(0, count, plan.holds)]
 
 
 def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...]:
@@ -80,6 +97,11 @@ def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerP
         wanted = key(kind, step, plans[step.layer])
         if wanted is None:
             continue
+        if kind == "input" and plans[step.layer].holds:
+            if step.block == 0:
+                found.append(_held(step, plans[step.layer]))
+            current = None
+            continue
         if wanted == current:
             last = found[-1]
             found[-1] = Need(kind, last.first, step.index, last.layer, last.tile, last.block)
@@ -87,6 +109,12 @@ def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerP
             found.append(Need(kind, step.index, step.index, step.layer, step.tile, step.block))
         current = wanted
     return tuple(found)
+
+
+def _held(step: TileStep, plan: LayerPlan) -> Need:
+    """Return the need of an input that is held under all blocks, for its first step."""
+    tiles = len(next(held for held in _rounds(plan) if step.tile in held))
+    return Need("input", step.index, step.index + (len(plan.blocks) - 1) * tiles, step.layer, step.tile, 0, tiles)
 
 
 def key(kind: Kind, step: TileStep, plan: LayerPlan) -> tuple[int, ...] | None:

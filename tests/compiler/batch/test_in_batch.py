@@ -97,9 +97,30 @@ def test_a_convolution_loads_its_weights_once_for_all_images():
     assert plan.weights_outer
     assert len(plan.tiles) == 4
     assert len(plan.blocks) > 1
-    # The last tile under a block is the first under the next, and is loaded once for both.
-    assert [tile for tile, _ in order(plan)][-8:] == [3, 2, 1, 0, 0, 1, 2, 3]
-    assert len(needs_of("input", steps_of({0: plan}, 1), {0: plan})) == 3 * len(plan.blocks) + 1
+    # All four inputs fit the buffer, and stay there for all blocks.
+    assert plan.holds == 4
+    assert [tile for tile, _ in order(plan)][:8] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert len(needs_of("input", steps_of({0: plan}, 1), {0: plan})) == 4
+
+
+@pytest.mark.parametrize(("channels", "size", "images", "holds"), [(512, 4, 8, 4), (1024, 8, 3, 0)])
+def test_inputs_are_held_in_rounds_or_go_there_and_back(channels, size, images, holds):
+    model = ModelBuilder("qdq", seed=8)
+    x = model.input((1, channels, size, size))
+    network = compile_network(model.finish(model.conv(x, 64, kernel=3, pads=(1, 1, 1, 1))))
+    compiled = assert_batch_is_its_images(network, preset("base"), images)
+    (plan,) = compiled.plans
+    assert plan.weights_outer
+    assert plan.holds == holds
+    tiles, blocks = len(plan.tiles), len(plan.blocks)
+    assert blocks > 1
+    inputs, weights = (len(needs_of(kind, steps_of({0: plan}, 1), {0: plan})) for kind in ("input", "weights"))
+    if holds:
+        assert (inputs, weights) == (tiles, blocks * -(-tiles // holds))
+    else:
+        # The last tile under a block is the first under the next, and is loaded once for both.
+        assert [tile for tile, _ in order(plan)][-2 * tiles:] == [*reversed(range(tiles)), *range(tiles)]
+        assert (inputs, weights) == ((tiles - 1) * blocks + 1, blocks)
 
 
 def test_a_product_by_a_computed_vector_is_one_layer_for_each_image():

@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.stacks import Stack, resnet, vgg
 from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.plan.footprint import REGIONS
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.races import RaceError, check
-from tilewright.compiler.schedule.rings import REGIONS, Region, Ring
+from tilewright.compiler.schedule.rings import Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.isa.assembler import EncodedCommand, command
