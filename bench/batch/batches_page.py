@@ -82,7 +82,7 @@ def batches_page(predictions: Predictions, runs: Sequence[CheckedBatch]) -> str:
         _TEMPLATE, machine=MACHINE, slower=f"{SLOWER - 1:.0%}",
         costs=table(["network", *(f"N = {images}" for images in BATCHES),
                      *(f"bytes per image, N = {images}" for images in (BATCHES[0], BATCHES[-1]))], costs, left=1),
-        runs=table(["network", "N", "cycles in RTL", "per image", "predicted", "error", "layers equal to ONNX Runtime"],
+        runs=table(["network", "N", "cycles in RTL", "per image", "predicted", "error", "comparison with ONNX Runtime"],
                    checked, left=1))
 
 
