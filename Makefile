@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove site docs-check notebooks
+.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove site docs-check notebooks
 
 BIN := .venv/bin
 
@@ -16,6 +16,10 @@ QUICK := structure isa compiler/onnx compiler/graph compiler/passes compiler/pla
     energy/calibrate cli/tables
 # The site needs Sphinx, and the notebooks a Jupyter kernel; nothing else does.
 DOCS := .venv/.docs
+# What the pictures of the documentation are of.
+ROOFLINES := resnet18-224 mobilenetv2-224
+EXPLORED := lenet5_accel mlperf-resnet8 --objective cycles --objective energy --objective area \
+    --limit "mult18<=156" --limit "lut4<=80000"
 # Training needs torch, and so do the tests of its exporters, which are skipped without it.
 TORCH := .venv/.torch
 
@@ -92,6 +96,13 @@ docs: setup  ## write docs/isa.md, commands.md, operators.md, errors.md, technol
 site: $(DOCS)  ## the documentation as a site, in out/site
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/.site docs out/site
 	@echo "out/site/index.html"
+
+pictures: $(DOCS)  ## draw docs/pictures/roofline.svg and front.svg again: two networks predicted, an exploration of 300 designs (minutes)
+	@mkdir -p out/pictures
+	@for model in $(ROOFLINES); do $(BIN)/tilewright run "$$model" --engine cycles --json "out/pictures/$$model.json" -q; done
+	@$(BIN)/python -m tilewright.bench.pictures.roofline_picture $(ROOFLINES:%=out/pictures/%.json) docs/pictures/roofline.svg
+	@$(BIN)/tilewright explore $(EXPLORED) --trials 300 --seed 1 --no-verify -o out/pictures/explored
+	@$(BIN)/python -m tilewright.bench.pictures.front_picture out/pictures/explored docs/pictures/front.svg
 
 notebooks: $(DOCS)  ## run examples/notebooks again, in place
 	@$(BIN)/python -m tests.support.notebooks

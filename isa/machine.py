@@ -207,6 +207,11 @@ class Machine:
         return TILE_BYTES * self.lanes
 
     @property
+    def peak_macs(self) -> dict[str, float]:
+        """Multiply-accumulates per cycle, at most, by instruction: ``conv23`` does 36 where others do 16."""
+        return {"conv": self.macs_per_slot, **({"conv23": self.macs_per_slot * 36 / 16} if self.winograd else {})}
+
+    @property
     def multipliers(self) -> int:
         """Multipliers in the array: of 8 by 8 bits in a plain one, of 10 by 12 behind transforms.
 

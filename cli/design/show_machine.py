@@ -52,7 +52,7 @@ def machine(design: Annotated[str, typer.Argument(
 
 def derived(machine: Machine) -> dict[str, Any]:
     """Return what follows from a machine's parameters alone."""
-    return {"multipliers": machine.multipliers, "peak_macs_per_cycle": peak_macs(machine),
+    return {"multipliers": machine.multipliers, "peak_macs_per_cycle": machine.peak_macs,
             "buffer_bytes": machine.activation_bytes + machine.result_bytes + (
                 machine.weight_bytes * 9 // 8 if machine.winograd else machine.weight_bytes),
             "kernels": machine.kernels}
@@ -92,12 +92,6 @@ def _area_lines(machine: Machine) -> list[str]:
     if beyond := dict.fromkeys((*found["ecp5-85k"]["beyond"], *found["sky130"]["beyond"])):
         lines.append(f"area is extrapolated: no machine was synthesised with such {', '.join(beyond)}")
     return lines
-
-
-def peak_macs(machine: Machine) -> dict[str, float]:
-    """Return multiply-accumulates per cycle by instruction: ``conv23`` does 36 with 16 multiplications."""
-    winograd = {"conv23": machine.macs_per_slot * 36 / 16} if machine.winograd else {}
-    return {"conv": machine.macs_per_slot, **winograd}
 
 
 def _table(design: "Design") -> "Table":

@@ -81,8 +81,9 @@ class LayerReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the report's JSON says of this layer."""
-        return {"name": self.name, "kind": self.kind, "onnx_nodes": list(self.onnx_nodes), "macs": self.macs,
-                "cycles": self.cycles, "stalls": dict(self.stalls), "bytes_read": self.bytes_read,
+        return {"name": self.name, "kind": self.kind, "algorithm": self.algorithm,
+                "onnx_nodes": list(self.onnx_nodes), "macs": self.macs, "cycles": self.cycles,
+                "stalls": dict(self.stalls), "bytes_read": self.bytes_read,
                 "bytes_written": self.bytes_written, "activation_bytes_read": self.activation_bytes_read,
                 "energy_uj": self.energy.total_uj, "energy": energy_json(self.energy), "toggles": dict(self.toggles),
                 "counters": dict(self.counts)}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.test_app import invoke, refused
-from tilewright.cli.design.show_machine import derived, peak_macs
+from tilewright.cli.design.show_machine import derived
 from tilewright.isa.machine import LIMITS, PRESETS
 
 
@@ -24,7 +24,7 @@ def test_the_json_states_every_parameter(name, tmp_path):
 
 def test_what_follows_from_the_parameters():
     base = PRESETS["base"]
-    assert peak_macs(base) == {"conv": 128, "conv23": 288}
+    assert base.peak_macs == {"conv": 128, "conv23": 288}
     assert derived(base)["buffer_bytes"] == 128 * 1024 + 64 * 1024 * 9 // 8 + 32 * 1024
 
 

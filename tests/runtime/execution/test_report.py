@@ -26,7 +26,7 @@ KEYS = {"asleep_cycles", "model", "machine", "engine", "host", "predicted_cycles
         "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
         "toggles", "toggles_from", "imported_power", "core_share", "images",
         "cycles_per_image"}
-LAYER_KEYS = {"name", "kind", "onnx_nodes", "macs", "cycles", "stalls", "bytes_read", "bytes_written",
+LAYER_KEYS = {"name", "kind", "algorithm", "onnx_nodes", "macs", "cycles", "stalls", "bytes_read", "bytes_written",
               "activation_bytes_read", "energy_uj", "energy", "toggles", "counters"}
 RANGES = {"relative_low_uj", "relative_high_uj", "absolute_low_uj", "absolute_high_uj"}
 ENERGY_KEYS = {"total_uj", "low_uj", "high_uj", "by_component", "components", *RANGES}
@@ -93,6 +93,7 @@ def test_json_has_the_promised_keys(report):
     assert all(set(each) == RANGES | {"uj"} for each in data["energy"]["components"].values())
     assert all(set(each) == LAYER_KEYS for each in data["layers"])
     assert data["layers"][0]["onnx_nodes"] == ["a/node"]
+    assert data["layers"][0]["algorithm"] == "conv23"
     assert data["matches_reference"] is None
 
 
