@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
 
-from tilewright.compiler.errors import BadModelError, UnsupportedModelError
+from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import (
     Dequantize,
@@ -106,9 +107,20 @@ def build_network(graph: Graph) -> Network:
                              replace(info, place=tensors[info.name].place) for info in border)
                        for border in (inputs, outputs))
     constants = core_constants(graph)
+    _check_computed(layers, graph)
     check_core([layer for layer in layers if isinstance(layer, CoreLayer)], tensors, constants)
     return Network(name=graph.name, layers=layers, inputs=inputs, outputs=outputs, tensors=tensors,
                    constants=constants)
+
+
+def _check_computed(layers: Sequence[AnyLayer], graph: Graph) -> None:
+    """Refuse a layer of the datapath that reads a constant: it has no place in memory, and need not be computed."""
+    for layer in (each for each in layers if isinstance(each, Layer)):
+        constant = [name for name in layer.reads if name in graph.constants]
+        if constant:
+            raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.kind,
+                                       f"it computes with the constant {constant[0]!r}, as nothing at run time does",
+                                       "fold constants into the model, for instance with onnxsim")
 
 
 def _unique_names(nodes: list[Node]) -> list[str]:

@@ -1,0 +1,75 @@
+"""Constants that the model quantises, once or twice, are folded; what would compute with a constant is refused."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper, numpy_helper
+
+from tests.support.exactness import assert_layers
+from tilewright.compiler.errors import UnsupportedNodeError
+from tilewright.compiler.network.layers import CoreLayer
+from tilewright.compiler.passes.pass_order import compile_network
+
+SHAPE = (1, 4, 6, 6)
+SCALES = {"x": 0.1, "c": 0.2, "q": 0.15, "y": 0.3}
+ZERO_POINTS = {"x": 3, "c": -5, "q": 1, "y": 0}
+
+
+def quantise(name, output, kind):
+    return helper.make_node("QuantizeLinear", [name, f"{kind}_scale", f"{kind}_zero_point"], [output])
+
+
+def dequantise(name, output, kind):
+    return helper.make_node("DequantizeLinear", [name, f"{kind}_scale", f"{kind}_zero_point"], [output])
+
+
+def model(chain, combine):
+    """Return a model that combines its input with ``chain``, which makes tensor e from the integer constant c."""
+    rng = np.random.default_rng(4)
+    constants = {"c": rng.integers(-128, 128, SHAPE).astype(np.int8), "shape": np.array(SHAPE, np.int64)}
+    constants |= {f"{kind}_scale": np.float32(value) for kind, value in SCALES.items()}
+    constants |= {f"{kind}_zero_point": np.int8(value) for kind, value in ZERO_POINTS.items()}
+    nodes = [quantise("x", "qx", "x"), dequantise("qx", "dx", "x"), *chain, combine, quantise("a", "qa", "y"),
+             dequantise("qa", "y", "y")]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, None, 6, 6))],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    checker.check_model(made)
+    return made.SerializeToString()
+
+
+TWICE = [dequantise("c", "dc", "c"), quantise("dc", "qc", "q"), dequantise("qc", "e", "q")]
+MOVED = {
+    "alone": [],
+    "transposed": [helper.make_node("Transpose", ["dc"], ["m"], perm=[0, 1, 3, 2])],
+    "reshaped": [helper.make_node("Reshape", ["dc", "shape"], ["m"])],
+    "through Relu": [helper.make_node("Relu", ["dc"], ["m"])],
+}
+COMBINED = {
+    "added": helper.make_node("Add", ["dx", "e"], ["a"]),
+    "added first": helper.make_node("Add", ["e", "dx"], ["a"]),
+    "multiplied": helper.make_node("Mul", ["dx", "e"], ["a"]),
+    "joined": helper.make_node("Concat", ["dx", "e"], ["a"], axis=1),
+}
+
+
+@pytest.mark.parametrize("combine", COMBINED.values(), ids=COMBINED)
+@pytest.mark.parametrize("moves", MOVED.values(), ids=MOVED)
+def test_a_constant_that_is_quantised_twice_is_exact(moves, combine):
+    chain = [TWICE[0], *moves, quantise("m" if moves else "dc", "qc", "q"), TWICE[2]]
+    assert_layers(model(chain, combine))
+
+
+@pytest.mark.parametrize("combine", COMBINED.values(), ids=COMBINED)
+def test_nothing_computes_what_is_known(combine):
+    network = compile_network(model(TWICE, combine))
+    read = {name for layer in network.layers for name in layer.reads if not isinstance(layer, CoreLayer)}
+    assert not {"c", "qc"} & read
+
+
+def test_a_layer_that_reads_a_constant_is_refused():
+    chain = [helper.make_node("MaxPool", ["c"], ["pc"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+             dequantise("pc", "e", "c")]
+    with pytest.raises(UnsupportedNodeError, match=r"constant 'c'.* fold constants"):
+        compile_network(model(chain, COMBINED["added"]))
