@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from tilewright.bench.figure_store import FigureStore
 from tilewright.energy.baseline_energy import energy_of_baseline
-from tilewright.energy.estimate import EnergyEstimate
+from tilewright.energy.energies import EnergyEstimate
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE, CoreName
 from tilewright.runtime.baseline.core_alone import BaselineResult
 from tilewright.runtime.compared_run import run_model_alone

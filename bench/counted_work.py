@@ -6,7 +6,8 @@ from typing import Any
 
 from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts
-from tilewright.energy.estimate import EnergyEstimate, estimate, sum_energies
+from tilewright.energy.energies import EnergyEstimate, sum_energies
+from tilewright.energy.estimate import estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import Machine
@@ -56,7 +57,7 @@ def energy_of(work: Sequence[LayerWork], machine: Machine, pricing: Pricing = DE
     InputError
         If there is no such technology, or clocks cannot be gated in it.
     """
-    technology = pricing.load()
+    technology = pricing.load(machine.array)
     clock = pricing.clock(technology)
     return sum_energies(estimate(actions_of(each.counts, machine, each.instructions, each.toggles, clock), technology,
-                                 doubts()) for each in work)
+                                 doubts(machine.array)) for each in work)

@@ -16,8 +16,10 @@ from tilewright.bench.runs import Figures
 from tilewright.bench.speedups import Baselines, of_core
 from tilewright.bench.table_rows import PLACE, Results, best, place, run_table
 from tilewright.energy.baseline_energy import energy_of_baseline
-from tilewright.energy.estimate import Amount, EnergyEstimate, Technology, technologies
+from tilewright.energy.energies import Amount, EnergyEstimate
+from tilewright.energy.estimate import Technology
 from tilewright.energy.pricing import Pricing
+from tilewright.energy.technology_text import technologies
 from tilewright.tools.markdown import change, digits
 from tilewright.tools.templates import render
 

@@ -11,7 +11,7 @@ from tilewright.compiler.compile import fit_network
 from tilewright.compiler.network.layers import Layer, Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.energy.estimate import EnergyEstimate
+from tilewright.energy.energies import EnergyEstimate
 from tilewright.isa.machine import Machine
 from tilewright.runtime.compared_run import ComparedRun, run_model
 from tilewright.runtime.execution.report import LayerReport, Report

@@ -87,16 +87,16 @@ def _earlier(path: Path, tech: CalibrationTarget) -> "CalibrationRecord":
 
 
 def _measured(tech: CalibrationTarget, machine: Machine, blocks: str | None) -> "CalibrationRecord":
-    """Return the figures of a new calibration."""
+    """Return the figures of a new calibration: ``blocks`` alone are without other arrays."""
     from tilewright.energy.calibrate.calibration import calibrate as measured
     from tilewright.energy.calibrate.captures import WORKLOADS
     from tilewright.energy.calibrate.processes import PROCESSES
-    from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS
+    from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
     from tilewright.tools.progress import Steps
 
-    wanted = tuple(blocks.split(",")) if blocks else tuple(NETLIST_BLOCKS)
-    if unknown := [name for name in wanted if name not in NETLIST_BLOCKS]:
-        raise InputError(f"Blocks must be of {', '.join(NETLIST_BLOCKS)}, not {unknown[0]!r}")
+    wanted = tuple(blocks.split(",")) if blocks else None
+    if unknown := [name for name in wanted or () if name not in ENERGY_BLOCKS]:
+        raise InputError(f"Blocks must be of {', '.join(ENERGY_BLOCKS)}, not {unknown[0]!r}")
     return measured(PROCESSES[tech.value], machine, WORKLOADS, Steps(), wanted).record()
 
 

@@ -4,7 +4,8 @@
 
 The events of each block are below; the coefficients are a non-negative fit to runs of the RTL that counted toggles
 (energy/activity.toml, made by ``python -m tilewright.energy.calibrate.activity_fit``, which states the error). They
-hold for machines of any size: what grows with the array is in the events.
+hold for machines of any size: what grows with the array is in the events. Blocks that are others with another kind of
+array have coefficients for each kind.
 """
 
 import tomllib
@@ -17,9 +18,9 @@ from tilewright.energy.actions import busy_cycles
 from tilewright.energy.prices import Range
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.sim.values.operand_samples import OperandToggles
-from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
+from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
 
-__all__ = ["ERROR", "TABLE", "TYPICAL", "doubts", "events", "predict_toggles", "typical_operands"]
+__all__ = ["ERROR", "TABLE", "TYPICAL", "doubts", "events", "of_kind", "predict_toggles", "typical_operands"]
 
 TABLE = Path(__file__).with_name("activity.toml")
 
@@ -27,9 +28,16 @@ ERROR = "error"
 """The section of the table that holds the largest error of a block's prediction, its network left out of the fit."""
 
 TYPICAL = "typical"
-"""The section of the table that holds operands as they are on average, by the instruction that takes them, per lane."""
+"""Sections of the table, one for each kind of array, that hold operands as they are on average, by the instruction that
+takes them, per lane.
+"""
 
 _Features = dict[str, float]
+
+
+def of_kind(block: str, array: str) -> str:
+    """Return what a block is called in the table: blocks that are others with another array have the kind behind it."""
+    return f"{block}@{array}" if block in (*ARRAY_BLOCKS, TYPICAL) else block
 
 
 def events(counters: Mapping[str, int], algorithm: str, operands: OperandToggles,
@@ -86,18 +94,20 @@ def predict_toggles(counters: Mapping[str, int], algorithm: str, operands: Opera
     """
     table = _table()
     known = events(counters, algorithm, operands or typical_operands(algorithm, machine), machine)
-    return {block: round(sum(coefficient * known[block][name] for name, coefficient in table[block].items()))
+    return {block: round(sum(coefficient * known[block][name]
+                             for name, coefficient in table[of_kind(block, machine.array)].items()))
             for block in ENERGY_BLOCKS}
 
 
-def doubts() -> dict[str, Range]:
-    """Return how far predicted toggles may be off, by the name of their action."""
-    return {f"{block}.register_toggle": Range(1 / (1 + error), 1 + error) for block, error in _table()[ERROR].items()}
+def doubts(array: str) -> dict[str, Range]:
+    """Return how far predicted toggles of machines with a kind of array may be off, by the name of their action."""
+    errors = {block: _table()[ERROR][of_kind(block, array)] for block in ENERGY_BLOCKS}
+    return {f"{block}.register_toggle": Range(1 / (1 + error), 1 + error) for block, error in errors.items()}
 
 
 def typical_operands(algorithm: str, machine: Machine) -> OperandToggles:
     """Return what the operands of an instruction are like on average: none where the array has no part in the layer."""
-    typical = _table()[TYPICAL]
+    typical = _table()[of_kind(TYPICAL, machine.array)]
     if algorithm not in ("conv", "conv23", "pool"):
         return OperandToggles()
     means = OperandToggles(**{each.name: typical[f"{algorithm}_{each.name}"] for each in fields(OperandToggles)})

@@ -7,7 +7,8 @@ Data accesses are not charged, in the baseline's favour. The core with PULP's SI
 from typing import Protocol
 
 from tilewright.energy.actions import core_actions
-from tilewright.energy.estimate import EnergyEstimate, estimate
+from tilewright.energy.energies import EnergyEstimate
+from tilewright.energy.estimate import estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.isa.core_names import CoreName
 

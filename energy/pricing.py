@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from tilewright.energy.actions import CORE_COMPONENTS, Clock
-from tilewright.energy.estimate import DRAM, Technology
+from tilewright.energy.estimate import Technology
+from tilewright.energy.technology_text import DRAM
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 __all__ = ["DEFAULT", "TECHNOLOGY", "Pricing"]
@@ -36,8 +37,8 @@ class Pricing:
     gated: bool = False
     clock_mhz: float | None = None
 
-    def load(self) -> Technology:
-        """Return the prices.
+    def load(self, array: str | None = None) -> Technology:
+        """Return the prices, of machines with a kind of array if it is given.
 
         Raises
         ------
@@ -45,6 +46,8 @@ class Pricing:
             If there is no such technology or part, or if clocks shall be gated and it does not say what that takes.
         """
         technology = Technology.load(self.technology, self.dram)
+        if array is not None:
+            technology = technology.of_array(array)
         return technology.with_gates(_GATED_ACTIONS) if self.gated else technology
 
     def clock(self, technology: Technology) -> Clock:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.energy.estimate import DRAM, Technology, dram_parts, technologies
+from tilewright.energy.estimate import Technology
 from tilewright.energy.prices import KINDS, Range, TechnologyEntry
 from tilewright.energy.sram import Sram, SramTable, sram_tables
+from tilewright.energy.technology_text import DRAM, dram_parts, technologies
 from tilewright.tools.templates import render
 
 __all__ = ["page"]

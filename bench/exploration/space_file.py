@@ -38,8 +38,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from tilewright.bench.exploration.space import LANES_PER_CLUSTER, Space, Value
-from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
+from tilewright.energy.technology_text import DRAM
 from tilewright.errors import InputError
 from tilewright.isa.dram.parts import PARTS
 from tilewright.isa.machine import ARRAYS, DEFAULT_MACHINE, LIMITS, Machine, lanes_of_a_fetch, preset

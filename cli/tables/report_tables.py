@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tilewright.cli.tables.core_share_lines import print_core_share
 from tilewright.cli.tables.text import WIDTH, plain, short_name
-from tilewright.energy.estimate import Amount, EnergyEstimate
+from tilewright.energy.energies import Amount, EnergyEstimate
 from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import HOST_CORE
 from tilewright.runtime.execution.report import LayerReport, Report

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from tilewright.energy.calibrate.captures import Captured, Workload, capture
+from tilewright.energy.calibrate.captures import Captured, Workload, capture, mac_rates
 from tilewright.energy.calibrate.cores import CoreResult, calibrate_cores
 from tilewright.energy.calibrate.measured_records import block_windows, netlist_fields
 from tilewright.energy.calibrate.process import LayoutEffects, MeterWithLayout, Process
@@ -18,14 +18,16 @@ from tilewright.energy.gates.cells.liberty import Library, read_library
 from tilewright.energy.gates.fit import GatedFit, PriceFit, fit, fit_gated, relative_errors
 from tilewright.energy.gates.mapping import excerpt, map_verilog, plain_verilog
 from tilewright.energy.gates.measure import Measurement, total
-from tilewright.energy.gates.netlist_blocks import NETLIST_BLOCKS, MappedModule
+from tilewright.energy.gates.netlist_blocks import MappedModule, netlist_blocks
 from tilewright.energy.registers import registers_of
 from tilewright.isa.core_names import CoreName
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import ARRAYS, Machine
+from tilewright.runtime.design.design_file import machine_of
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
+from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
 from tilewright.tools.progress import Steps
 
-__all__ = ["BlockResult", "MeasurementSetup", "PriceCalibration", "calibrate", "measure"]
+__all__ = ["BlockResult", "MeasurementSetup", "PriceCalibration", "calibrate", "calibrate_blocks", "measure"]
 
 _Measurements = dict[str, Measurement]
 """By workload."""
@@ -54,7 +56,9 @@ class BlockResult:
 class PriceCalibration:
     """All blocks and the cores, and the error of the blocks' sum with each workload held out.
 
-    ``rtl`` is a hash of the blocks' Verilog; ``sum_errors_gated`` is empty without clock gates.
+    ``rtl`` is a hash of the blocks' Verilog; ``sum_errors_gated`` is empty without clock gates. ``mac_rates`` are
+    multiply-accumulates per cycle of the layers of the workloads. ``arrays`` are calibrations of the blocks that are
+    others with another kind of array, by kind.
     """
 
     technology: str
@@ -64,7 +68,9 @@ class PriceCalibration:
     blocks: Mapping[str, BlockResult]
     sum_errors: Mapping[str, float]
     sum_errors_gated: Mapping[str, float]
+    mac_rates: Mapping[str, float]
     cores: Mapping[CoreName, CoreResult]
+    arrays: Mapping[str, "PriceCalibration"]
 
     def record(self) -> CalibrationRecord:
         """Return the figures to keep."""
@@ -73,15 +79,15 @@ class PriceCalibration:
             self.technology, self.machine.name, self.rtl,
             {each.name: WindowRecord(each.model, each.layer, each.where, each.what) for each in self.workloads},
             {name: block.record(registers[name]) for name, block in self.blocks.items()},
-            dict(self.sum_errors), dict(self.sum_errors_gated),
-            {name: core.record() for name, core in self.cores.items()})
+            dict(self.sum_errors), dict(self.sum_errors_gated), dict(self.mac_rates),
+            {name: core.record() for name, core in self.cores.items()},
+            {array: each.record() for array, each in self.arrays.items()})
 
 
-def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
-              blocks: Sequence[str] = tuple(NETLIST_BLOCKS)) -> PriceCalibration:
-    """Return the calibration of ``process`` on ``workloads``; the cores have their own."""
+def calibrate_blocks(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
+                     blocks: Sequence[str]) -> PriceCalibration:
+    """Return the calibration of ``process`` on ``workloads``: of ``blocks`` of a machine alone."""
     path = process.library(steps)
-    cores = calibrate_cores(path, process, steps)
     captured = capture(machine, workloads, steps)
     setup = MeasurementSetup(machine, path, process.layout, read_library(path), captured)
     plain, idle = measure(setup, steps, gates=False, blocks=blocks)
@@ -94,7 +100,27 @@ def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload],
         errors_gated = relative_errors(_by_workload(with_gates), [each.prices for each in found.values()])
     errors = relative_errors(_by_workload(plain), [each.prices for each in results.values()])
     rtl = hashlib.sha256(coprocessor_verilog(machine).encode()).hexdigest()[:16]
-    return PriceCalibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated, cores)
+    return PriceCalibration(process.name, machine, rtl, tuple(workloads), results, errors, errors_gated,
+                            mac_rates(machine, workloads, steps), {}, {})
+
+
+def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
+              blocks: Sequence[str] | None = None) -> PriceCalibration:
+    """Return the calibration of a machine, of the cores, and of what changes with the other kinds of array.
+
+    With ``blocks``, of these and the cores alone.
+    """
+    cores = calibrate_cores(process.library(steps), process, steps)
+    if blocks is not None:
+        return replace(calibrate_blocks(process, machine, workloads, steps, blocks), cores=cores)
+    found = calibrate_blocks(process, machine, workloads, steps, ENERGY_BLOCKS)
+    arrays = {array: calibrate_blocks(process, _of_array(machine, array), workloads, steps, ARRAY_BLOCKS)
+              for array in ARRAYS if array != machine.array}
+    return replace(found, cores=cores, arrays=arrays)
+
+
+def _of_array(machine: Machine, array: str) -> Machine:
+    return machine_of(machine, {"array": array}, f"{machine.name},array={array}")
 
 
 def _by_workload(measured: Mapping[str, _Measurements]) -> dict[str, list[Measurement]]:
@@ -118,10 +144,11 @@ def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
             blocks: Sequence[str]) -> tuple[dict[str, _Measurements], dict[str, float]]:
     """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
     verilog = plain_verilog(coprocessor_verilog(setup.machine))
+    parts = netlist_blocks(setup.machine)
     how = "with clock gates" if gates else "as they are"
     meters: dict[MappedModule, MeterWithLayout] = {}
-    with steps.count(f"Mapping netlists {how}", sum(len(NETLIST_BLOCKS[name]) for name in blocks)) as done:
-        for part in (part for name in blocks for part in NETLIST_BLOCKS[name]):
+    with steps.count(f"Mapping netlists {how}", sum(len(parts[name]) for name in blocks)) as done:
+        for part in (part for name in blocks for part in parts[name]):
             netlist = map_verilog(excerpt(verilog, part.module, part.cut_modules), part.module, setup.path,
                                   gated=gates, cut=part.cut_modules)
             meters[part] = MeterWithLayout(netlist, part.module, setup.library, setup.layout)
@@ -132,11 +159,11 @@ def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
             read = cache(each.read)
             for name in blocks:
                 found[name][each.workload.name] = total(
-                    meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(name))
+                    meters[part].measure_kept(each.path.name, read, scope) for part, scope in _instances(parts[name]))
                 done()
     if not gates:  # every register is clocked in every cycle, whatever happens
         return found, {name: _mean_clock(each) for name, each in found.items()}
-    idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in NETLIST_BLOCKS[name]) for name in blocks}
+    idle = {name: sum(meters[part].idle_clock() * len(part.scopes) for part in parts[name]) for name in blocks}
     return found, idle
 
 
@@ -144,7 +171,7 @@ def _mean_clock(measured: _Measurements) -> float:
     return sum(each.clock for each in measured.values()) / sum(each.cycles for each in measured.values())
 
 
-def _instances(block: str) -> Iterator[tuple[MappedModule, str]]:
-    for part in NETLIST_BLOCKS[block]:
+def _instances(parts: Sequence[MappedModule]) -> Iterator[tuple[MappedModule, str]]:
+    for part in parts:
         for scope in part.scopes:
             yield part, scope

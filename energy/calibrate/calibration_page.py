@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tilewright.energy.calibrate.core_page import core_section
 from tilewright.energy.calibrate.record import BlockRecord, CalibrationRecord, GatedRecord
+from tilewright.runtime.given_model import machine_given
 from tilewright.tools.markdown import percent, table
 from tilewright.tools.templates import render
 
@@ -37,6 +38,16 @@ class _GatesTogether:
     errors: _ErrorSize
 
 
+@dataclass(frozen=True, slots=True)
+class _OtherArray:
+    """Blocks of a machine with another kind of array: a table of their prices, and the errors of all together."""
+
+    name: str
+    machine: str
+    prices: str
+    errors: _ErrorSize
+
+
 def page(found: CalibrationRecord) -> str:
     """Return the page."""
     from tilewright.energy.calibrate.captures import CYCLES
@@ -47,7 +58,9 @@ def page(found: CalibrationRecord) -> str:
     return render(
         _TEMPLATE, technology=found.technology, rtl=found.rtl, machine=found.machine, count=len(found.workloads),
         cycles=CYCLES, period=f"{PERIOD:g}", prices=_prices(found.blocks), sum_errors=_ErrorSize.of(found.sum_errors),
-        errors=_errors(found), cores=[core_section(name, core) for name, core in found.cores.items()],
+        errors=_errors(found), arrays=[_array(name, each) for name, each in found.arrays.items()],
+        compared=_compared(found) if found.arrays else "",
+        cores=[core_section(name, core) for name, core in found.cores.items()],
         least=GATED_REGISTERS, gating=_gating(gated) if gated else "", gates=_together(found, gated) if gated else None,
         workloads=_workloads(found))
 
@@ -63,6 +76,28 @@ def _prices(blocks: Mapping[str, BlockRecord]) -> str:
                      percent(block.rms, 1), percent(block.largest, 1)))
     return table(("block", "cells", "registers", "mm²", "pJ per register and cycle", "pJ per toggle", "pJ per cycle",
                   "of it clock", "error held out, rms", "largest"), rows, left=None)
+
+
+def _array(name: str, found: CalibrationRecord) -> _OtherArray:
+    return _OtherArray(name, found.machine, _prices(found.blocks), _ErrorSize.of(found.sum_errors))
+
+
+_COMPARED = ("vgg16-64", "mobilenetv2-deep", "resnet18-stride2")
+"""Windows on which arrays are compared: 3x3, 1x1, and 3x3 of stride 2."""
+
+
+def _compared(found: CalibrationRecord) -> str:
+    """Return the table of all kinds of array: area, and area and energy for the rate of layers of each kind."""
+    rows = []
+    for each in (found, *found.arrays.values()):
+        machine, block = machine_given(each.machine).machine, each.blocks["array"]
+        rates = [each.mac_rates[window] for window in _COMPARED]
+        energies = [block.windows[window].energy for window in _COMPARED]
+        rows.append((machine.array, str(machine.multipliers), f"{block.area_um2 / 1e6:.3f}",
+                     *(cell for rate, energy in zip(rates, energies, strict=True)
+                       for cell in (f"{rate:.1f}", f"{block.area_um2 / rate:,.0f}", f"{energy / rate:.1f}"))))
+    heads = (cell for window in _COMPARED for cell in (f"{window}: MAC per cycle", "µm² for one", "pJ per MAC"))
+    return table(("array", "multipliers", "mm² of cells", *heads), rows, left=None)
 
 
 def _errors(found: CalibrationRecord) -> str:

@@ -23,12 +23,14 @@ from tilewright.runtime.execution.records import differences
 from tilewright.runtime.model_source import ModelSource, choose_inputs, find_model
 from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.inputs import node_arg
+from tilewright.runtime.run_options import RunOptions
+from tilewright.runtime.session import InferenceSession
 from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Steps
 from tilewright.tools.toolchain import cache_folder
 
-__all__ = ["CYCLES", "WORKLOADS", "Captured", "Workload", "capture"]
+__all__ = ["CYCLES", "WORKLOADS", "Captured", "Workload", "capture", "mac_rates"]
 
 CYCLES = 200
 """Cycles that are counted in each window."""
@@ -98,6 +100,19 @@ def capture(machine: Machine, workloads: Sequence[Workload], steps: Steps) -> li
         if missing:
             _simulate(machine, model, missing, places, steps)
     return [Captured(each, places[each.name]) for each in workloads]
+
+
+def mac_rates(machine: Machine, workloads: Sequence[Workload], steps: Steps) -> dict[str, float]:
+    """Return by workload the multiply-accumulates per cycle of its whole layer, as the cycle model predicts them."""
+    rates: dict[str, float] = {}
+    for model in dict.fromkeys(each.model for each in workloads):
+        source = find_model(model, steps)
+        session = InferenceSession(source.path, machine, "fast", run_options=RunOptions(steps=steps))
+        session.run(None, choose_inputs(session.quantised_inputs, source, None).arrays)
+        layers = session.report.layers
+        rates |= {each.name: layers[each.layer].macs / layers[each.layer].cycles
+                  for each in workloads if each.model == model}
+    return {each.name: rates[each.name] for each in workloads}
 
 
 def _place(simulator: Path, workload: Workload) -> Path:

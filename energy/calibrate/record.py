@@ -269,7 +269,11 @@ class CalibrationRecord:
     blocks : mapping of str to BlockRecord
     sum_errors, sum_errors_gated : mapping of str to float
         By window, the error of all blocks together, each with prices fitted to the other windows.
+    mac_rates : mapping of str to float
+        By window, multiply-accumulates per cycle of its layer, as the cycle model predicts them.
     cores : mapping of CoreName to CoreRecord
+    arrays : mapping of str to CalibrationRecord
+        By kind of array, the blocks that are others in a machine with it; these have no cores and no arrays.
     """
 
     technology: str
@@ -279,7 +283,9 @@ class CalibrationRecord:
     blocks: Mapping[str, BlockRecord]
     sum_errors: Mapping[str, float]
     sum_errors_gated: Mapping[str, float]
+    mac_rates: Mapping[str, float]
     cores: Mapping[CoreName, CoreRecord]
+    arrays: Mapping[str, "CalibrationRecord"]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "CalibrationRecord":
@@ -294,8 +300,9 @@ class CalibrationRecord:
         return cls(data["technology"], data["machine"], data["rtl"],
                    {name: WindowRecord(**each) for name, each in data["workloads"].items()},
                    {name: BlockRecord.from_json(each) for name, each in data["blocks"].items()},
-                   sums["held_out"], sums["held_out_gated"],
-                   {name: CoreRecord.from_json(data["cores"][name]) for name in CORES if name in data["cores"]})
+                   sums["held_out"], sums["held_out_gated"], data["macs_per_cycle"],
+                   {name: CoreRecord.from_json(data["cores"][name]) for name in CORES if name in data["cores"]},
+                   {array: cls.from_json(each) for array, each in data["arrays"].items()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON's types."""
@@ -303,4 +310,6 @@ class CalibrationRecord:
                 "workloads": {name: asdict(each) for name, each in self.workloads.items()},
                 "blocks": {name: each.to_json() for name, each in self.blocks.items()},
                 "sum_of_blocks": {"held_out": dict(self.sum_errors), "held_out_gated": dict(self.sum_errors_gated)},
-                "cores": {name: each.to_json() for name, each in self.cores.items()}}
+                "macs_per_cycle": dict(self.mac_rates),
+                "cores": {name: each.to_json() for name, each in self.cores.items()},
+                "arrays": {array: each.to_json() for array, each in self.arrays.items()}}

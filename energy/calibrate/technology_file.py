@@ -28,17 +28,26 @@ _LOGIC_BEHIND = (Doubt(0.5, 2.0, "how much logic stands behind one"),)
 def technology_text(found: CalibrationRecord) -> str:
     """Return the technology file of a calibration."""
     process = PROCESSES[found.technology]
-    writer = _Writer(process, f"netlists of machine {found.machine} in {process.name}, {len(found.workloads)} windows "
-                              f"of layers{process.layout_text}; docs/{process.page}")
-    entries = [*_defaults(found.blocks, writer)]
+    entries = [*_defaults(found.blocks, _writer(found, process))]
     for core_name, core in found.cores.items():
         entries += _core(core_name, core, process)
-    for name, block in found.blocks.items():
-        entries += [writer.price(f"block.{name}", "register_cycle", block.clock_per_register, _MERGED),
-                    writer.price(f"block.{name}", "register_toggle", block.prices["register_toggle"],
-                                 _held_out(block.held_out)),
-                    *writer.gating(f"block.{name}.", block, "register_toggle")]
+    for each, mark in ((found, ""), *((other, f"@{array}") for array, other in found.arrays.items())):
+        for name, block in each.blocks.items():
+            section = f'block."{name}{mark}"' if mark else f"block.{name}"
+            entries += _block(section, block, _writer(each, process))
     return render(Path(__file__).with_name(f"{process.name}.toml.j2"), entries=entries, node=process.node)
+
+
+def _writer(found: CalibrationRecord, process: Process) -> "_Writer":
+    return _Writer(process, f"netlists of machine {found.machine} in {process.name}, {len(found.workloads)} windows "
+                            f"of layers{process.layout_text}; docs/{process.page}")
+
+
+def _block(section: str, block: BlockRecord, writer: "_Writer") -> Iterable["_WrittenEntry"]:
+    """Yield the entries of a block."""
+    yield writer.price(section, "register_cycle", block.clock_per_register, _MERGED)
+    yield writer.price(section, "register_toggle", block.prices["register_toggle"], _held_out(block.held_out))
+    yield from writer.gating(f"{section}.", block, "register_toggle")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,17 @@
 """Blocks of the machine as netlists: which modules each consists of, and what is cut out of them.
 
-They are those of `sim.verilog.energy_blocks`, by which energy is counted. Lanes are alike: one of them is mapped, and
-simulated in the place of each.
+They are those of `sim.verilog.energy_blocks`, by which energy is counted. Lanes are alike, as are weight buffers and
+transforms of weights: one of each is mapped, and simulated in the place of all.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.energy.gates.mapping import plain_name
+from tilewright.isa.machine import Machine
+from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
-__all__ = ["NETLIST_BLOCKS", "MappedModule"]
+__all__ = ["MappedModule", "netlist_blocks"]
 
 _COPROCESSOR = "TOP.simulated_soc.soc"
 """Scope in the simulator's waveforms in which the coprocessor is."""
@@ -49,23 +52,40 @@ class MappedModule:
         return tuple(_scope(path) for path in self.places or (self.path,))
 
 
-_ARRAY = (
-    MappedModule("mac.transform"),
-    MappedModule("mac.cluster_0.transform"),
-    MappedModule("mac.cluster_0.lane_0", places=tuple(f"mac.cluster_0.lane_{lane}" for lane in range(4))),
-)
+def netlist_blocks(machine: Machine) -> dict[str, tuple[MappedModule, ...]]:
+    """Return the parts of each block of a machine, by the names of `sim.verilog.energy_blocks.ENERGY_BLOCKS`."""
+    array = tuple(_array(machine))
+    beside = tuple(part.path for part in array if not part.path.startswith("mac.cluster_"))
+    clusters = tuple(f"mac.cluster_{each}" for each in range(machine.clusters))
+    found = {
+        "array": array,
+        "sequencer": (MappedModule("mac", cut=("mac.buffer", *beside, *clusters)),),
+        "activation_buffer": (MappedModule("mac.buffer"),),
+        "weight_buffer": (MappedModule("mac.cluster_0.weights", places=tuple(f"{each}.weights" for each in clusters)),),
+        "post_processing": (MappedModule("post"),),
+        "load": (MappedModule("load"),),
+        "store": (MappedModule("store"),),
+        "control": (MappedModule("", cut=("load", "mac", "post", "store")),),
+    }
+    return {name: found[name] for name in ENERGY_BLOCKS}
 
-NETLIST_BLOCKS: dict[str, tuple[MappedModule, ...]] = {
-    "array": _ARRAY,
-    "sequencer": (MappedModule("mac", cut=("mac.buffer", "mac.transform", "mac.cluster_0")),),
-    "activation_buffer": (MappedModule("mac.buffer"),),
-    "weight_buffer": (MappedModule("mac.cluster_0.weights"),),
-    "post_processing": (MappedModule("post"),),
-    "load": (MappedModule("load"),),
-    "store": (MappedModule("store"),),
-    "control": (MappedModule("", cut=("load", "mac", "post", "store")),),
-}
-"""By the names of `sim.verilog.energy_blocks.ENERGY_BLOCKS`."""
+
+def _array(machine: Machine) -> Iterator[MappedModule]:
+    """Yield the parts of an array: what all lanes share, what those of a cluster share, and a lane."""
+    if machine.winograd:
+        yield MappedModule("mac.transform")
+    if machine.pairs_channels:
+        yield MappedModule("mac.patches")
+    if machine.inner:
+        yield MappedModule("mac.xi")
+    transforms = ("transform_0", "transform_1") if machine.pairs_channels else ("transform",) * machine.winograd
+    clusters = range(machine.clusters)
+    if transforms:
+        yield MappedModule(f"mac.cluster_0.{transforms[0]}", places=tuple(
+            f"mac.cluster_{cluster}.{each}" for cluster in clusters for each in transforms))
+    lanes = machine.lanes // machine.clusters // machine.lanes_per_fetch
+    yield MappedModule("mac.cluster_0.lane_0", places=tuple(
+        f"mac.cluster_{cluster}.lane_{lane}" for cluster in clusters for lane in range(lanes)))
 
 
 def _module(path: str) -> str:

@@ -35,8 +35,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, ValidationError, create_model
 
-from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY, Pricing
+from tilewright.energy.technology_text import DRAM
 from tilewright.errors import nearest
 from tilewright.isa.dram.dram import DramTiming, dram_named
 from tilewright.isa.machine import DEFAULT_MACHINE, UNITS, Machine, MemoryTiming, lanes_of_a_fetch, preset

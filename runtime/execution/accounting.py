@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from tilewright.energy.actions import actions_of
 from tilewright.energy.activity import doubts, predict_toggles
-from tilewright.energy.estimate import EnergyEstimate, estimate, sum_energies
+from tilewright.energy.energies import EnergyEstimate, sum_energies
+from tilewright.energy.estimate import estimate
 from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import SimulationError
 from tilewright.isa.counters import COUNTERS
@@ -34,7 +35,7 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     SimulationError
         If the records contradict each other or the run's cycles.
     """
-    technology = pricing.load()
+    technology = pricing.load(job.machine.array)
     clock = pricing.clock(technology)
     counts = [_with_core(each, calls) for each, calls in
               zip(differences(execution.records), _calls_of(job.program), strict=False)]
@@ -46,7 +47,7 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
     toggles = _toggles(job, execution, [*counts, rest])
-    doubtful = None if execution.toggles else doubts()
+    doubtful = None if execution.toggles else doubts(job.machine.array)
     asleep = _asleep(execution.sleeps, [each["cycles"] for each in (*counts, rest)])
     energies = [estimate(actions_of(each, job.machine, share, toggled, clock, asleep=slept), technology, doubtful)
                 for each, share, toggled, slept in zip([*counts, rest], [*shares, 0], toggles, asleep, strict=True)]

@@ -14,7 +14,7 @@ from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_sh
 
 if TYPE_CHECKING:
     # For types alone: whoever reads a report needs no energy model.
-    from tilewright.energy.estimate import Amount, EnergyEstimate
+    from tilewright.energy.energies import Amount, EnergyEstimate
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.isa.machine import MemoryTiming
 

@@ -121,7 +121,7 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, *, 
                     *([_CHECKS / "xif_checks.sv"] if machine and core == HOST_CORE else [])]
     flags = [_CHECKED.get(flag, flag) if checked else flag for flag in FLAGS]
     command = [
-        "verilator", *flags, *(["--trace-vcd"] if tracing else []),
+        "verilator", *flags, *(["--trace-vcd", "--trace-underscore"] if tracing else []),
         *([f"-GBUS_BYTES={bus_bytes}"] if machine else []), top,
         "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",

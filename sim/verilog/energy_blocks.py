@@ -8,11 +8,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["ENERGY_BLOCKS", "ElaboratedModule", "Register", "count_registers", "energy_block_of", "modules", "path_of"]
+__all__ = ["ARRAY_BLOCKS", "ENERGY_BLOCKS", "ElaboratedModule", "Register", "count_registers", "energy_block_of",
+           "modules", "path_of"]
 
 ENERGY_BLOCKS = ("array", "sequencer", "activation_buffer", "weight_buffer", "post_processing", "load", "store",
                  "control")
 """In the order in which the simulator counts their toggles."""
+
+ARRAY_BLOCKS = ("array", "sequencer", "activation_buffer", "weight_buffer")
+"""Blocks that are others with another kind of array."""
 
 # Beginnings of the paths of modules below `Coprocessor`, and their block; the longest that fits holds. Digits that tell
 # instances apart are left out of paths.

@@ -21,7 +21,7 @@ from tilewright.bench.runs import Depthwise, Figures, depthwise_of, run_case
 from tilewright.cli.app import app
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.options import BEST
-from tilewright.energy.estimate import Amount, EnergyEstimate
+from tilewright.energy.energies import Amount, EnergyEstimate
 from tilewright.energy.pricing import Pricing
 from tilewright.errors import InputError
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset

@@ -12,8 +12,8 @@ from tilewright.bench.energy_page import energy_page
 from tilewright.bench.figure_store import FigureStore
 from tilewright.bench.runs import run_case
 from tilewright.energy.baseline_energy import energy_of_baseline
-from tilewright.energy.estimate import technologies
 from tilewright.energy.pricing import Pricing
+from tilewright.energy.technology_text import technologies
 from tilewright.isa.machine import preset
 from tilewright.tools.markdown import digits
 from tilewright.tools.progress import Silence

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.test_app import invoke, refused
 from tilewright.cli.options.arguments import designs_listed
-from tilewright.energy.estimate import FOLDER
+from tilewright.energy.technology_text import FOLDER
 from tilewright.runtime.design.design_flags import design_of
 
 DESIGN = ("--machine", "base,lanes=8,clusters=2,bus_bytes=16", "--memory", "latency=60,bytes=16", "--clock", "80MHz")

@@ -8,9 +8,9 @@ import pytest
 
 from tests.runtime.execution.test_report import record
 from tilewright.energy import activity
-from tilewright.energy.activity import events, predict_toggles, typical_operands
+from tilewright.energy.activity import events, of_kind, predict_toggles, typical_operands
 from tilewright.energy.calibrate.activity_fit import CASES, CountedLayer, CountedRun, count_run, fit
-from tilewright.isa.machine import PRESETS, preset
+from tilewright.isa.machine import ARRAYS, PRESETS, preset
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
@@ -59,19 +59,25 @@ def test_a_fit_finds_what_the_toggles_are_made_of():
     wanted = {block: {name: float(rng.uniform(1, 9)) for name in names[block]} for block in ENERGY_BLOCKS}
     wanted["array"]["operand_bits"] = 0.0
     found = fit([counted_run(network, machine, rng, wanted) for network in ("a", "b", "c") for machine in PRESETS])
-    for block in ("post_processing", "load", "store", "weight_buffer"):
+    for block in ("post_processing", "load", "store"):
         assert found.coefficients[block] == pytest.approx(wanted[block], rel=0.02, abs=0.02)
-    assert found.coefficients["array"]["operand_bits"] == pytest.approx(0.0, abs=0.02)
-    assert set(found.errors) == {*ENERGY_BLOCKS, "all"}
+    for array in ("winograd", "winograd_inner"):    # those of nano, of base and large
+        weights = found.coefficients[f"weight_buffer@{array}"]
+        assert weights == pytest.approx(wanted["weight_buffer"], rel=0.02, abs=0.02)
+        assert found.coefficients[f"array@{array}"]["operand_bits"] == pytest.approx(0.0, abs=0.02)
+    assert set(found.errors) == {*found.coefficients, "all"}
+    assert set(found.coefficients) == {of_kind(block, array) for block in ENERGY_BLOCKS
+                                       for array in ("winograd", "winograd_inner")}
     assert all(abs(error) < 1e-3 for errors in found.errors.values() for error in errors.values())
 
 
 def test_the_committed_table_names_the_events_there_are():
     names = events(record(100), "conv", OperandToggles(), BASE)
     table = activity._table()
-    assert set(table) == {*ENERGY_BLOCKS, activity.ERROR, activity.TYPICAL}
-    assert set(table[activity.ERROR]) == set(ENERGY_BLOCKS)
-    assert all(set(table[block]) == set(names[block]) for block in ENERGY_BLOCKS)
+    fitted = {of_kind(block, array): block for block in ENERGY_BLOCKS for array in ARRAYS}
+    assert set(table) == {*fitted, activity.ERROR, *(of_kind(activity.TYPICAL, array) for array in ARRAYS)}
+    assert set(table[activity.ERROR]) == set(fitted)
+    assert all(set(table[name]) == set(names[block]) for name, block in fitted.items())
     assert all(value >= 0 for section in table.values() for value in section.values())
 
 
@@ -100,9 +106,14 @@ def test_operands_that_nobody_saw_are_typical(machine):
     counts = record(1000, mac_setup=100, tile_slots=900)
     assert predict_toggles(counts, "conv23", None, machine) \
         == predict_toggles(counts, "conv23", typical_operands("conv23", machine), machine)
-    assert typical_operands("conv23", machine).array == pytest.approx(
-        machine.lanes * typical_operands("conv23", preset("nano")).array)
     assert typical_operands("core", machine) == OperandToggles()
+
+
+def test_typical_operands_grow_with_the_lanes():
+    large = preset("large")
+    assert large.array == BASE.array
+    assert typical_operands("conv23", large).array / large.lanes == pytest.approx(
+        typical_operands("conv23", BASE).array / BASE.lanes)
 
 
 def test_what_was_counted_is_kept_as_json(tmp_path):

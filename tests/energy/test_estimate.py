@@ -7,9 +7,11 @@ import pytest
 
 from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.energy.actions import Clock, actions_of, core_actions
-from tilewright.energy.estimate import Technology, TechnologyError, estimate, sum_energies, technologies
-from tilewright.energy.prices import Range
+from tilewright.energy.energies import sum_energies
+from tilewright.energy.estimate import Technology, estimate
+from tilewright.energy.prices import Range, TechnologyError
 from tilewright.energy.registers import CORE_REGISTERS, registers_of
+from tilewright.energy.technology_text import technologies
 from tilewright.isa.counters import COUNTERS
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
@@ -196,6 +198,18 @@ def test_a_block_has_its_own_price_where_it_is_given():
     technology = Technology.parse(TOY)
     assert technology.price("array.multiply").picojoules == 4.0
     assert technology.price("load.multiply").picojoules == 2.0
+
+
+def test_a_kind_of_array_has_its_own_prices_where_they_are_given():
+    own = TOY + TOY[TOY.index("[block.array.multiply]"):TOY.index("[leakage]")].replace(
+        "block.array.", 'block."array@plain".').replace("block.lane.", 'block."lane@plain".').replace(
+        "4.0", "5.0").replace("3000.0", "7000.0")
+    technology = Technology.parse(own)
+    plain, inner = technology.of_array("plain"), technology.of_array("inner")
+    actions = ("array.multiply", "load.multiply", "lane.leakage_ns", "load.leakage_ns")
+    assert [plain.price(each).picojoules for each in actions] == [5.0, 2.0, pytest.approx(7e-3), pytest.approx(1e-3)]
+    assert [inner.price(each) for each in actions] == [technology.price(each) for each in actions]
+    assert inner.price("array.multiply").picojoules == 4.0
 
 
 def test_leakage_is_power_times_time():

@@ -9,8 +9,10 @@ import pytest
 
 from tests.support.markdown_tables import number, numbers, rows, section
 from tilewright.energy import technologies_page
-from tilewright.energy.estimate import FOLDER, Technology, TechnologyError, dram_parts, parse_dram, technologies
+from tilewright.energy.estimate import Technology
+from tilewright.energy.prices import TechnologyError
 from tilewright.energy.sram import sram_tables
+from tilewright.energy.technology_text import FOLDER, dram_parts, parse_dram, technologies
 
 PAGE = Path(__file__).parents[2] / "docs" / "technologies.md"
 MACROS = [(4096, 8), (8192, 8), (32768, 64), (65536, 64), (4096, 64), (1024, 64), (32768, 32), (2048, 64), (256, 32),

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.wording import raised_by
-from tilewright.energy.estimate import Technology, parse_dram, technologies
+from tilewright.energy.estimate import Technology
 from tilewright.energy.imported_power import read_power
+from tilewright.energy.technology_text import parse_dram, technologies
 
 SENTENCES = {
     (f"TechnologyError: Technology must be one of {', '.join(technologies())}, or a file like those of "

@@ -12,8 +12,8 @@ import typer
 from typer.testing import CliRunner
 
 from tilewright.cli.options import arguments
-from tilewright.energy.estimate import DRAM
 from tilewright.energy.pricing import TECHNOLOGY
+from tilewright.energy.technology_text import DRAM
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("amaranth", "numpy", "onnx", "onnxruntime", "torch")

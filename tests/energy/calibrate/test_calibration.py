@@ -19,13 +19,14 @@ from tilewright.energy.calibrate.process import LayoutEffects
 from tilewright.energy.calibrate.processes import PROCESSES
 from tilewright.energy.calibrate.record import CalibrationRecord, CoreRecord
 from tilewright.energy.calibrate.technology_file import technology_text
-from tilewright.energy.estimate import FOLDER, Technology
+from tilewright.energy.estimate import Technology
 from tilewright.energy.gates.core_netlist import CORES
 from tilewright.energy.gates.core_waves import CoreCounts
 from tilewright.energy.gates.fit import FitError, fit, fit_gated, non_negative
 from tilewright.energy.gates.measure import Measurement
-from tilewright.isa.machine import preset
-from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
+from tilewright.energy.technology_text import FOLDER
+from tilewright.isa.machine import ARRAYS, preset
+from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -164,6 +165,20 @@ def test_the_technology_file_has_the_prices_that_were_measured(process):
     assert data["leakage"]["per_register_nW"] == pytest.approx(leakage / registers, rel=1e-3)
 
 
+def test_a_calibration_of_a_machine_is_of_the_other_arrays_too(monkeypatch):
+    def blocks_of(process, machine, workloads, steps, blocks):
+        return machine.array, machine.lanes, tuple(blocks)
+
+    monkeypatch.setattr(calibrate, "calibrate_cores", lambda path, process, steps: {})
+    monkeypatch.setattr(calibrate, "calibrate_blocks", blocks_of)
+    monkeypatch.setattr(calibrate, "replace", lambda found, cores, arrays: (found, arrays))
+    process = replace(PROCESSES["osu018"], library=lambda steps: Path("none"))
+    whole, others = calibrate.calibrate(process, preset("base"), [], Silence())
+    assert whole == ("winograd_inner", 8, ENERGY_BLOCKS)
+    assert others == {"winograd": ("winograd", 4, ARRAY_BLOCKS),
+                      "plain": ("plain", 4, ARRAY_BLOCKS), "inner": ("inner", 8, ARRAY_BLOCKS)}
+
+
 @pytest.mark.parametrize(("process", "name"), EACH_BLOCK)
 def test_prices_and_errors_follow_from_what_was_measured(process, name):
     block = ALL[process]["blocks"][name]
@@ -223,6 +238,49 @@ def test_every_block_has_prices_in_the_technology(process):
         for event in ("register_cycle", "register_toggle"):
             assert technology.entries[f"{block}.{event}"].kind == "measured"
             assert technology.price(f"{block}.{event}").picojoules > 0.01
+
+
+@each_process
+def test_the_page_compares_the_arrays_on_the_same_layers(process):
+    found = ALL[process]
+    text = PAGES[process].with_suffix(".md").read_text(encoding="utf-8")
+    shown = markdown_tables.rows(text, "Other arrays", len(found["arrays"]))
+    records = {preset(found["machine"]).array: found, **found["arrays"]}
+    assert [row["array"] for row in shown] == list(records)
+    for row in shown:
+        each = records[row["array"]]
+        block, rate = each["blocks"]["array"], each["macs_per_cycle"]["vgg16-64"]
+        energy = block["measured"]["vgg16-64"]["pJ_per_cycle"]
+        assert number(row["pJ per MAC"]) == pytest.approx(energy / rate, abs=0.05)
+        assert number(row["µm² for one"]) == pytest.approx(block["area_um2"] / rate, abs=0.5)
+    # Pairs of products and Winograd each let a multiplier do more; both together most.
+    rates = {array: each["macs_per_cycle"]["vgg16-64"] for array, each in records.items()}
+    assert rates["plain"] < rates["inner"] < rates["winograd"] < rates["winograd_inner"]
+
+
+@each_process
+def test_every_other_kind_of_array_has_prices_of_its_own(process):
+    """They are in the page and the technology file, follow from what was measured, and hold for machines with it."""
+    found, technology = ALL[process], Technology.load(process)
+    text = PAGES[process].with_suffix(".md").read_text(encoding="utf-8")
+    assert sorted([preset(found["machine"]).array, *found["arrays"]]) == sorted(ARRAYS)
+    for place, (array, each) in enumerate(found["arrays"].items()):
+        assert list(each["blocks"]) == list(ARRAY_BLOCKS)
+        assert set(each["workloads"]) == set(found["workloads"])
+        errors = np.array(list(each["sum_of_blocks"]["held_out"].values()))
+        assert np.sqrt(np.mean(errors**2)) <= 0.10
+        assert np.abs(errors).max() <= 0.20
+        shown = {row["block"]: row for row in markdown_tables.rows(text, "Other arrays", place)}
+        own = technology.of_array(array)
+        for name, block in each["blocks"].items():
+            fitted = fit(measurements(block))
+            assert fitted.prices == pytest.approx(block["prices_pJ"], rel=1e-6)
+            assert number(shown[name]["pJ per toggle"]) == pytest.approx(block["prices_pJ"]["register_toggle"],
+                                                                         abs=0.005)
+            assert own.price(f"{name}.register_toggle").picojoules == pytest.approx(
+                block["prices_pJ"]["register_toggle"], rel=1e-3)
+        assert own.price("load.register_toggle") == technology.price("load.register_toggle")
+        assert own.price("array.register_toggle") != technology.price("array.register_toggle")
 
 
 def test_what_was_measured_is_the_gateware_of_both():
@@ -321,7 +379,7 @@ def test_a_calibration_is_of_blocks_and_core(monkeypatch):
         results[name] = CoreResult(name, tuple(windows), core_measurements(core), counts, core["verilog"],
                                    gated_core(core))
     made = {"calibrate_cores": lambda path, process, steps: results, "capture": lambda *given: [],
-            "read_library": lambda path: None, "coprocessor_verilog": lambda machine: "",
+            "read_library": lambda path: None, "mac_rates": lambda *given: {}, "coprocessor_verilog": lambda machine: "",
             "measure": lambda *given, gates, blocks: ({"array": measurements(array)}, {"array": 1.0})}
     for name, each in made.items():
         monkeypatch.setattr(calibrate, name, each)
@@ -329,6 +387,7 @@ def test_a_calibration_is_of_blocks_and_core(monkeypatch):
     process = replace(PROCESSES["osu018"], library=lambda steps: Path("none"))
     found = calibrate.calibrate(process, preset("base"), workloads, Silence(), ("array",)).record()
     assert list(found.blocks) == ["array"]
+    assert not found.arrays
     for name, core in FOUND["cores"].items():
         section = core_section(name, CoreRecord.from_json(core))
         assert core_section(name, found.cores[name]) == section

@@ -62,7 +62,7 @@ def test_what_depends_on_the_lanes_fits_them(tmp_path):
 
 
 def test_a_technology_file_lies_beside_the_design(tmp_path):
-    from tilewright.energy.estimate import FOLDER
+    from tilewright.energy.technology_text import FOLDER
 
     text = (FOLDER / "generic45.toml").read_text().replace('name = "generic45"', 'name = "mine45"')
     (tmp_path / "mine.toml").write_text(text)
