@@ -379,7 +379,8 @@ def test_a_calibration_is_of_blocks_and_core(monkeypatch):
         results[name] = CoreResult(name, tuple(windows), core_measurements(core), counts, core["verilog"],
                                    gated_core(core))
     made = {"calibrate_cores": lambda path, process, steps: results, "capture": lambda *given: [],
-            "read_library": lambda path: None, "mac_rates": lambda *given: {}, "coprocessor_verilog": lambda machine: "",
+            "read_library": lambda path: None, "mac_rates": lambda *given: {},
+            "coprocessor_verilog": lambda machine: "",
             "measure": lambda *given, gates, blocks: ({"array": measurements(array)}, {"array": 1.0})}
     for name, each in made.items():
         monkeypatch.setattr(calibrate, name, each)
