@@ -153,7 +153,8 @@ class _SlotSample:
         winograd = mnemonic == "conv23"
         steps = cfg["runs"] if winograd else cfg["kernel_y"] * cfg["kernel_x"] * cfg["runs"]
         tiles = cfg["tiles_x"] * op["tiles_y"]
-        first = int(random.integers(-(-tiles // machine.tiles))) * machine.tiles
+        # A short group of tiles is drawn as seldom as it has few slots.
+        first = int(random.integers(tiles)) // machine.tiles * machine.tiles
         tile = np.arange(first, min(first + machine.tiles, tiles))
         steps += steps % 2 if winograd and machine.pairs_channels else 0
         step = int(random.integers(max(1, steps - _STEPS + 1))) + np.arange(min(_STEPS, steps))
