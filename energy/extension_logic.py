@@ -16,7 +16,7 @@ from tilewright.sim.verilog.energy_blocks import modules
 
 __all__ = ["PARTIAL_PRODUCT_TOGGLES", "ExtensionLogic", "extension_logic", "product_toggles"]
 
-PARTIAL_PRODUCT_TOGGLES = 95.01 / (24 * 24)
+PARTIAL_PRODUCT_TOGGLES = 100.1 / (24 * 24)
 """Toggles of post-processing that a partial product is worth: a requantised value's in energy/activity.toml, over
 the bits of its multiplier (rtl/arithmetic/requantise.py)."""
 
