@@ -153,7 +153,8 @@ def bench(cases: CaseOptions,
     chosen = matrix(names, designs_listed(cases.machines) if cases.machines is not None else None,
                     cases.engine.with_values, memory=cases.memory)
     given = {"--engine": None if cases.engine is Engine.rtl else cases.engine.value, "--only": cases.only,
-             "--machines": cases.machines, "--memory": cases.memory, "--rtl-cycles": rtl_cycles, "--energy": energy}
+             "--machines": cases.machines, "--memory": cases.memory,
+             "--rtl-cycles": None if rtl_cycles is None else f"{rtl_cycles:.0f}", "--energy": energy}
     words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     flags = [flag for flag, wanted in (("--quick", cases.quick), ("--all-baselines", all_baselines)) if wanted]
     command = shlex.join(["tilewright", "bench", *flags, *words])
