@@ -24,6 +24,7 @@ from tilewright.cli.options.arguments import (
     write_json,
 )
 from tilewright.cli.options.refusals import FAILED
+from tilewright.cli.options.waveforms import WaveOptions
 from tilewright.errors import InputError
 from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.tools.files import require_place, write_arrays, write_file
@@ -42,7 +43,7 @@ def register_run(app: typer.Typer) -> None:
 
 def register_simulate(app: typer.Typer) -> None:
     """Add ``simulate`` to the command line."""
-    app.command(epilog="Example: tilewright simulate out/lenet5 --engine rtl --output logits.npz --wave run.vcd")(
+    app.command(epilog="Example: tilewright simulate out/lenet5 --engine rtl --wave run.vcd --wave-cycles 1000:2000")(
         simulate)
 
 
@@ -91,9 +92,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
              engine: EngineName = Engine.fast,
              output: Annotated[Path | None, typer.Option("--output", metavar="FILE", show_default=False,
                                                          help="Write the outputs as .npz.")] = None,
-             wave: Annotated[Path | None, typer.Option("--wave", metavar="FILE", show_default=False,
-                                                       help="Write all signals as VCD; engine rtl only.")] = None,
-             *, files: RunFileOptions, timing: TimingOptions,
+             *, waves: WaveOptions, files: RunFileOptions, timing: TimingOptions,
              ranges: RangeOptions, energy: EnergyOptions) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
@@ -101,13 +100,14 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     compared.
     """
     values = engine.with_values
-    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity,
+    by_ranges = ranges.wanted(engine, {"--wave": waves.wave is not None, "--activity": energy.activity,
                                        "--host": timing.host is not None})
     _require_rtl(engine, timing.host)
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
     _require_times(files, energy, by_ranges=by_ranges)
-    require_place(output, *files.written, wave)
+    require_place(output, *files.written, waves.wave)
+    wave = waves.chosen()
     from tilewright.compiler.emit.artefact import load_artefact
     from tilewright.isa.extension import load_extension
     from tilewright.runtime.compared_run import require_folder, run_artefact

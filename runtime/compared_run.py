@@ -29,6 +29,7 @@ from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.runtime.session import InferenceSession
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.wave import Wave
 from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
 
@@ -56,7 +57,7 @@ class ComparedRun:
 
 
 def run_session(session: InferenceSession, source: ModelSource, input_file: Path | None, steps: Steps,
-                wave: Path | None = None) -> ComparedRun:
+                wave: Wave | None = None) -> ComparedRun:
     """Run ``session`` once and compare every tensor it kept with ONNX Runtime's of the same model.
 
     Raises
@@ -147,7 +148,7 @@ def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_f
     return replace(compared, explanation=session.explanation)
 
 
-def run_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Path | None = None,
+def run_artefact(folder: Path, engine: EngineName, input_file: Path | None, *, wave: Wave | None = None,
                  run: RunOptions = DEFAULT_RUN) -> ComparedRun:
     """Run a compiled model and hold it to the ONNX file it was compiled from; see :func:`run_session`."""
     session = InferenceSession(require_folder(folder), engine=engine, run_options=run)

@@ -45,6 +45,7 @@ from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, no
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
+from tilewright.sim.wave import Wave
 from tilewright.tools.progress import Silence, Steps
 from tilewright.tools.templates import render
 
@@ -254,7 +255,7 @@ class InferenceSession:
         return dict(self._tensors)
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike],
-            run_options: object = None, *, wave: Path | None = None) -> list[np.ndarray]:
+            run_options: object = None, *, wave: Path | Wave | None = None) -> list[np.ndarray]:
         """Return the outputs of those names, or all, for inputs by name.
 
         Float inputs are quantised and outputs dequantised as ONNX Runtime does. A model of one image may be given a
@@ -268,13 +269,14 @@ class InferenceSession:
             input.
         run_options : optional
             ONNX Runtime's, of no effect.
-        wave : Path, optional
-            File for the waveforms of engine ``rtl``.
+        wave : Path or Wave, optional
+            File for the waveforms of engine ``rtl``; a `Wave` also says which cycles it shows.
 
         Raises
         ------
         InputError
-            If inputs are missing or of another type or shape, one that is quantised holds NaN, or a name is unknown.
+            If inputs are missing or of another type or shape, one that is quantised holds NaN, or a name is unknown;
+            or the waveform shows no cycle of the run.
         SimulationError
             If the program does not end as it must.
         """
@@ -291,11 +293,12 @@ class InferenceSession:
             require_batches(self._outputs, images)
         if images > 1 and wave is not None:
             raise InputError(f"Inputs must be of one image to write waveforms, not of {images}")
-        answers = [self._run(images_of(feed, index) if images > 1 else feed, wave) for index in range(images)]
+        shown = Wave(wave) if isinstance(wave, Path) else wave
+        answers = [self._run(images_of(feed, index) if images > 1 else feed, shown) for index in range(images)]
         found = dict(zip(known, stacked(answers) if images > 1 else answers[0], strict=True))
         return [found[name] for name in names]
 
-    def _run(self, feed: Mapping[str, np.ndarray], wave: Path | None) -> list[np.ndarray]:
+    def _run(self, feed: Mapping[str, np.ndarray], wave: Wave | None) -> list[np.ndarray]:
         """Run one image, keep what it has cost, and return all outputs."""
         job = self._job
         quantised = {node_arg(info).name for info in job.inputs if not is_raw(info)}

@@ -27,6 +27,7 @@ from tilewright.sim.run_result import RunResult
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.wave import Wave
 from tilewright.tools.progress import Steps
 
 __all__ = ["ENGINES", "EngineName", "Execution", "execute", "show_rate"]
@@ -76,7 +77,7 @@ class Execution:
 
 
 def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], wanted: list[str], timing: MemoryTiming,
-            *, wave: Path | None = None, count_toggles: bool = False, steps: Steps) -> Execution:
+            *, wave: Wave | None = None, count_toggles: bool = False, steps: Steps) -> Execution:
     """Run ``job`` to its end.
 
     Parameters
@@ -85,8 +86,8 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
         By the names of ``job.inputs``: int8 of shape (channels, height, width), or of a type and dims of their own.
     wanted : list of str
         Tensors to read when the program has ended.
-    wave : Path, optional
-        Where engine ``rtl`` shall write all signals.
+    wave : Wave, optional
+        What engine ``rtl`` shall write of all signals.
     count_toggles : bool
         Whether engine ``rtl`` shall count the toggles of the coprocessor's registers.
 
@@ -94,6 +95,8 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     ------
     SimulationError
         If the program does not end as it must, or the engine cannot run.
+    InputError
+        If the waveform shows no cycle of the run.
     """
     placed = {name: job.tensors[name] for name in inputs}
     images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
@@ -120,7 +123,7 @@ _Images = list[tuple[int, bytes | Path]]
 _Dumps = list[tuple[int, int]]
 
 
-def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wave: Path | None,
+def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wave: Wave | None,
              count_toggles: bool, steps: Steps) -> RunResult:
     if job.elf is None:
         raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
@@ -129,10 +132,14 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
         build_simulator(job.machine, tracing=wave is not None, activity=count_toggles, core=job.host)
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
-        simulation = Simulation(images=images, dumps=dumps, wave=wave, progress=progress)
+        simulation = Simulation(images=images, dumps=dumps, wave=wave.path if wave else None,
+                                wave_cycles=(wave.cycles,) if wave and wave.cycles else (), progress=progress)
         result = run_rtl(job.machine, job.elf, simulation, windows=job.windows, timing=timing,
                          count_toggles=count_toggles, host=job.host)
-    return result.require_exit()
+    result.require_exit()
+    if wave is not None:
+        wave.require_shown(result.cycles)
+    return result
 
 
 def _run_fast(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming,

@@ -140,6 +140,10 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
+    (("--wave-cycles", "3:9", "--engine", "rtl"),
+     "Option --wave-cycles needs --wave FILE: no waveform is written without"),
+    (("--wave-cycles", "9:3", "--engine", "rtl", "--wave", "x"),
+     "Option --wave-cycles must be A:B with A below B, not '9:3'"),
 ])
 def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compiled, options, sentence):
     assert refused(2, "simulate", compiled, *options) == sentence
@@ -191,6 +195,17 @@ def test_waveforms_of_the_hardware_are_written(compiled, tmp_path):
     with open(tmp_path / "run.vcd") as wave:
         assert "$version" in wave.read(1000)
     (tmp_path / "run.vcd").unlink()  # it is large, and pytest keeps folders
+
+
+@pytest.mark.slow
+def test_waveforms_show_the_cycles_asked_for(compiled, tmp_path):
+    wave = tmp_path / "run.vcd"
+    done = invoke("simulate", compiled, "--engine", "rtl", "--wave", wave, "--wave-cycles", "1000:1100")
+    assert done.exit_code == 0, done.output
+    times = [int(line[1:]) for line in wave.read_text().splitlines() if line.startswith("#")]
+    assert (times[0], times[-1]) == (2 * 1008, 2 * 1108 - 1)
+    refusal = refused(2, "simulate", compiled, "--engine", "rtl", "--wave", wave, "--wave-cycles", "99000000:")
+    assert "not in cycle 99000000" in refusal
 
 
 def test_the_baseline_is_plain_c_on_the_core_alone(tmp_path):

@@ -194,6 +194,17 @@ def test_waves_are_written_by_a_build_of_their_own(program, tmp_path):
     assert "$enddefinitions" in wave.read_text()
 
 
+@pytest.mark.parametrize("cycles", [range(40, 41), range(50, 75)])
+def test_a_wave_shows_just_the_cycles_asked_for(program, tmp_path, cycles):
+    wave = tmp_path / "wave.vcd"
+    traced = run_bare(program("for (volatile int i = 0; i < 20;) i = i + 1; return 0;"),
+                      Simulation(wave=wave, wave_cycles=(cycles,))).require_exit()
+    assert traced.cycles > cycles.stop
+    times = [int(line[1:]) for line in wave.read_text().splitlines() if line.startswith("#")]
+    before = 8  # cycles of reset, two steps of time each, as every cycle
+    assert (times[0], times[-1]) == (2 * (before + cycles.start), 2 * (before + cycles.stop) - 1)
+
+
 @pytest.mark.parametrize(("content", "sentence"), [
     (b"no ELF at all", "ELF file is too short"),
     (bytes(64), "File must be a 32-bit RISC-V ELF"),

@@ -1,5 +1,7 @@
 """Errors of sim/, word by word."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from tilewright.isa.machine import preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow
 from tilewright.sim.values.main_memory import MainMemory
 from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.wave import Wave, read_cycles
 
 SENTENCES = {
     "ValueError: Memory has 64 bytes from 0x80000000, not the 8 at 0x8000003c":
@@ -23,6 +26,11 @@ SENTENCES = {
         lambda: build_simulator(preset("base"), core="cv32e40p"),
     "ValueError: Core without a coprocessor must be one of cv32e40x, cv32e40p, not 'ibex'":
         lambda: build_simulator(None, core="ibex"),
+    "InputError: Option --wave-cycles must be A:B, two numbers of cycles of which either may be left out, not '3'":
+        lambda: read_cycles("3"),
+    "InputError: Option --wave-cycles must be A:B with A below B, not '9:9'": lambda: read_cycles("9:9"),
+    "InputError: Window of the waveform must begin before the run ends, in cycle 100, not in cycle 100: 'run.vcd' "
+    "shows nothing": lambda: Wave(Path("run.vcd"), range(100, 200)).require_shown(100),
 }
 
 
