@@ -34,8 +34,18 @@ def _drawn(value: onnx.ValueInfoProto, rng: np.random.Generator) -> np.ndarray:
     return rng.standard_normal(shape).astype(np.float32)
 
 
+class QuantiserError(ValueError):
+    """ONNX Runtime's quantiser cannot quantise a graph; it has no error of its own for that."""
+
+
 def through_quantiser(choices: Choices) -> FuzzGraph:
-    """Return a random float graph, quantised: QDQ or QOperator, of int8 or uint8, symmetric or not."""
+    """Return a random float graph, quantised: QDQ or QOperator, of int8 or uint8, symmetric or not.
+
+    Raises
+    ------
+    QuantiserError
+        If the quantiser makes no graph of it.
+    """
     form = choices.pick((QuantFormat.QDQ, QuantFormat.QDQ, QuantFormat.QOperator))
     activations = choices.pick((QuantType.QInt8, QuantType.QUInt8))
     weights = QuantType.QInt8 if activations is QuantType.QInt8 or choices.chance(50) else QuantType.QUInt8
@@ -49,10 +59,14 @@ def through_quantiser(choices: Choices) -> FuzzGraph:
         logging.disable(logging.WARNING)
         source, target = Path(folder, "float.onnx"), Path(folder, "int8.onnx")
         onnx.save(graph.model, source)
-        quantize_static(
-            source, target, _Samples(graph.model, np.random.default_rng(0)), quant_format=form, per_channel=per_channel,
-            activation_type=activations, weight_type=weights,
-            extra_options={"ActivationSymmetric": symmetric and activations is QuantType.QInt8})
-        logging.disable(logging.NOTSET)
+        try:
+            quantize_static(
+                source, target, _Samples(graph.model, np.random.default_rng(0)), quant_format=form,
+                per_channel=per_channel, activation_type=activations, weight_type=weights,
+                extra_options={"ActivationSymmetric": symmetric and activations is QuantType.QInt8})
+        except AssertionError as error:
+            raise QuantiserError(f"quantize_static: {error}") from error
+        finally:
+            logging.disable(logging.NOTSET)
         model = onnx.load(target)
     return FuzzGraph(model, "static", tuple(node.op_type for node in model.graph.node))

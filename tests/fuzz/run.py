@@ -18,7 +18,7 @@ from tests.fuzz.choices import Choices, Source, shrink
 from tests.fuzz.graphs import FuzzGraph, random_graph
 from tests.fuzz.lines import line_graph
 from tests.fuzz.oracle import Verdict, judge
-from tests.fuzz.quantised import through_quantiser
+from tests.fuzz.quantised import QuantiserError, through_quantiser
 from tilewright.isa.machine import preset
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -57,7 +57,10 @@ def run_one(seed: int, number: int, engine: str, save: bool = True) -> Verdict:
     source, form = seed * _PRIME + number, form_of(number)
     # One machine in RTL: every other one is another simulator.
     machine = preset("base" if engine == "rtl" else MACHINES[number % len(MACHINES)])
-    graph = graph_of(source, form)
+    try:
+        graph = graph_of(source, form)
+    except QuantiserError as error:
+        return Verdict(graphs=1, rejected=Counter([str(error)]))
     start = time.monotonic()
     verdict, _ = judge(graph.model.SerializeToString(), seed=number, engine=engine, machine=machine)
     verdict.operators.update(graph.operators)

@@ -62,6 +62,12 @@ def test_a_graph_is_a_function_of_its_choices(form):
     assert form_of(0) == form_of(len(FORMS)) == "qdq"
 
 
+def test_what_the_quantiser_cannot_do_is_counted_apart():
+    verdict = run_one(11, 4630, "fast", save=False)
+    assert (verdict.graphs, verdict.mismatches) == (1, [])
+    assert list(verdict.rejected) == ["quantize_static: Graph is not a DAG"]
+
+
 def test_a_replay_gives_the_same_graph():
     choices = Choices(3)
     graph = random_graph(choices, "qdq")
