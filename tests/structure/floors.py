@@ -23,7 +23,7 @@ FLOORS = (
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware/proofs", "hardware",
-    "energy/calibrate", "bench/exploration", "bench/ablation", "bench", "bench/memory", "bench/batch",
+    "energy/calibrate", "bench/exploration", "bench/ablation", "bench/pictures", "bench", "bench/memory", "bench/batch",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
     "examples/extensions",
 )
@@ -45,9 +45,9 @@ ALLOWED = {
     # amaranth, bitwuzla, rtl: in hardware/proofs alone, see DOORS.
     "hardware": ({"compiler", "energy", "isa", "models", "rtl", "runtime", "sim", "tools"},
                  {"amaranth", "bitwuzla", "numpy", "rich", *_CORES}),
-    # optuna, plotly, pydantic, ray: in bench/exploration alone, see DOORS.
+    # matplotlib in bench/pictures; optuna, plotly, pydantic, ray in bench/exploration alone: see DOORS.
     "bench": ({"compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
-              {"numpy", "optuna", "plotly", "pydantic", "ray"}),
+              {"matplotlib", "numpy", "optuna", "plotly", "pydantic", "ray"}),
     "cli": ({"bench", "compiler", "energy", "hardware", "isa", "models", "runtime", "sim", "tools"},
             {"click", "numpy", "rich", "typer"}),
     # As a user's own files do.
@@ -59,6 +59,7 @@ DOORS = {
     "amaranth": ("examples", "hardware/proofs/guarded_master.py", "rtl", "sim/verilog/elaborate.py"),
     "bitwuzla": ("hardware/proofs/unrolled_model.py",),
     "google": ("compiler/onnx",),
+    "matplotlib": ("bench/pictures",),
     "numpy": ("isa/semantics", "models", "tools", "compiler", "sim", "energy", "runtime", "hardware", "bench", "cli",
               "examples"),
     "onnx": ("compiler/onnx", "examples", "compiler/graph/value_tables.py", "models",
