@@ -1,7 +1,8 @@
-"""The operators of ONNX that become the datapath's, for the manual: where they run, within what limits, how exactly.
+"""ONNX operators that the datapath computes, for the manual: where they run, within which limits, and how exactly.
 
-It stands beside the passes and takes names and bounds from them; tests compile an example of every operator and hold
-it to its line. What is beyond the limits is the host core's (`compiler.kernels.registry`), with the reason in the plan.
+This module stands beside the passes and takes names and bounds from them. Tests compile an example of every operator
+and compare it with its line. The host core computes operators beyond these limits (`compiler.kernels.registry`), and
+the plan states the reason.
 """
 
 from dataclasses import dataclass
@@ -17,14 +18,14 @@ _RunsOn = Literal["conv23", "conv", "pool", "act", "table", "placement", "nothin
 
 RUNS_ON: dict[_RunsOn, str] = {
     "conv23": "convolutions 3x3 by Winograd F(2x2, 3x3)",
-    "conv": "products of any other window; what is per channel too",
+    "conv": "products of any other window, and products per channel",
     "pool": "`pool.sum`: sums over windows",
-    "act": "requantisation and what follows it: bounds, addition, maximum; part of the layer before, where it can be",
-    "table": "`act` with a table of 256 values; part of the layer before, where it can be",
-    "placement": "addresses alone: nothing is copied, or a copy where two uses exclude each other",
-    "nothing": "no cycle of its own: it disappears while compiling",
+    "act": "requantisation, then bounds, addition, maximum; fused into the layer before where possible",
+    "table": "`act` with a table of 256 values; fused into the layer before where possible",
+    "placement": "only addresses change and nothing is copied, except where two uses exclude each other",
+    "nothing": "takes no cycles: the compiler removes it",
 }
-"""Each place that computes, with its meaning."""
+"""Each place that can compute an operator, with its meaning."""
 
 _FLOAT = "within one level: ONNX Runtime computes it in float"
 _ONE_TYPE = "activations all int8 or all uint8"
@@ -33,18 +34,18 @@ _WINDOW = f"kernel at most {MAX_KERNEL}x{MAX_KERNEL}, pads at most {MAX_PADDING}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """ONNX operators that become the same thing.
+    """ONNX operators that the datapath computes in the same way.
 
     Attributes
     ----------
     operators : tuple of str
         By ONNX's or com.microsoft's names.
     runs_on : tuple of RunsOn
-        Where, one or several by size; keys of ``RUNS_ON``.
+        Where they run: one place or, depending on size, several; keys of ``RUNS_ON``.
     limits : str
-        Within what; beyond, the host core computes it.
+        Limits; beyond them the host core computes the operator.
     exactness : str
-        Against ONNX Runtime's own kernels; begins with ``exact`` where all elements are equal always.
+        How the result compares with ONNX Runtime's kernels; begins with ``exact`` if all elements are always equal.
     """
 
     operators: tuple[str, ...]
@@ -55,76 +56,79 @@ class Coverage:
 
 DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("Conv", "QLinearConv"), runs_on=("conv23", "conv"),
-             limits=f"images of one or two dimensions; {_WINDOW}; any strides, dilations and groups; weights constant "
-                    f"and in int8 less their zero point, a scale per tensor or output channel; {_ONE_TYPE}",
-             exactness=f"exact; where a Relu or Clip behind it does more than saturate, {_FLOAT}"),
+             limits=f"images of one or two dimensions; {_WINDOW}; any strides, dilations and groups; constant "
+                    f"weights that fit int8 less their zero point, with a scale per tensor or output channel; "
+                    f"{_ONE_TYPE}",
+             exactness=f"exact; if a following Relu or Clip does more than saturate, {_FLOAT}"),
     Coverage(operators=("ConvTranspose",), runs_on=("conv23", "conv"),
-             limits=f"as Conv, one convolution per phase of the strides; {_WINDOW} each", exactness=_FLOAT),
+             limits=f"as for Conv, with one convolution per phase of the strides; {_WINDOW} each", exactness=_FLOAT),
     Coverage(operators=("Gemm", "MatMul", "QLinearMatMul", "QGemm"), runs_on=("conv",),
-             limits="one row or more times a constant matrix, with one constant row as bias, also by an Add behind "
-                    "a MatMul; alpha and beta 1 of several rows; weights as of Conv",
-             exactness=f"exact; where alpha or beta is not 1, or an Add behind a MatMul adds one number, {_FLOAT}"),
+             limits="one or more rows times a constant matrix, with one constant row as bias, which may be an Add "
+                    "after a MatMul; for several rows alpha and beta must be 1; weights as for Conv",
+             exactness=f"exact; if alpha or beta is not 1, or an Add after a MatMul adds one number, {_FLOAT}"),
     Coverage(operators=("Add", "QLinearAdd"), runs_on=("act",),
              limits=f"two tensors, either of which may be broadcast; {_ONE_TYPE}"),
     Coverage(operators=("Sub",), runs_on=("act", "table"),
              limits=f"two tensors, either of which may be broadcast; {_ONE_TYPE}", exactness=_FLOAT),
     Coverage(operators=("Mul", "QLinearMul"), runs_on=("conv",),
-             limits="two computed tensors: an image by one with an element per channel, as squeeze and excitation has "
-                    "it, or any others, broadcast or not, of a result of at most 2^20 elements, each of which is then "
-                    f"a channel; {_ONE_TYPE}",
-             exactness=f"exact where that is provable from the scales, which is almost always; else {_FLOAT}"),
+             limits="two computed tensors: either an image times one element per channel, as in squeeze-and-"
+                    "excitation, or any others, broadcast or not, with a result of at most 2^20 elements, each of "
+                    f"which then becomes a channel; {_ONE_TYPE}",
+             exactness=f"exact where the scales prove it, which is almost always; else {_FLOAT}"),
     Coverage(operators=("BatchNormalization", "Add", "Sub", "Mul", "Div"), runs_on=("conv", "nothing"),
-             limits="with constants: one, or one per channel, in the float weights beside it; others are a depthwise "
-                    "convolution 1x1 between its quantisations; on the core where one level of input is so many of "
-                    "output, more than 127, that int32 cannot say the constants", exactness=_FLOAT),
+             limits="with constants, one or one per channel: folded into adjacent float weights, or else a depthwise "
+                    "1x1 convolution between its quantisations; on the core if one input level is so many output "
+                    "levels, more than 127, that int32 cannot hold the constants", exactness=_FLOAT),
     Coverage(operators=("Add", "Sub", "Mul", "Div", "Relu", "Clip"), runs_on=("nothing",),
              limits="any number of them between a float input of the model and its QuantizeLinear, with constants of "
-                    "at most 4096 elements: part of the quantisation of the input, which is the host's"),
+                    "at most 4096 elements: folded into the quantisation of the input, which the host does"),
     Coverage(operators=("GlobalAveragePool", "QLinearGlobalAveragePool"), runs_on=("pool",),
-             limits=f"image at most {MAX_KERNEL}x{MAX_KERNEL}, or as many pixels as such a one"),
+             limits=f"image of at most {MAX_KERNEL}x{MAX_KERNEL}, or of as many pixels"),
     Coverage(operators=("AveragePool", "QLinearAveragePool"), runs_on=("pool",),
-             limits=f"{_WINDOW}; no dilations; where padding does not count, one layer per number of pixels counted",
-             exactness=f"exact where that is provable from the scales; else {_FLOAT}"),
+             limits=f"{_WINDOW}; no dilations; if padding does not count, one layer for each number of pixels that a "
+                    "window counts",
+             exactness=f"exact where the scales prove it; else {_FLOAT}"),
     Coverage(operators=("ReduceMean",), runs_on=("pool", "conv"),
-             limits="of one image: over height and width, or by ones over any of channels, height and width, these at "
-                    f"most {MAX_KERNEL}", exactness=_FLOAT),
+             limits="one image: over height and width, or, with weights of 1, over any of channels, height and width, "
+                    f"each at most {MAX_KERNEL}", exactness=_FLOAT),
     Coverage(operators=("ReduceSum",), runs_on=("conv",),
-             limits=f"of one image, by ones: over any of channels, height and width, these at most {MAX_KERNEL}",
+             limits=f"one image, with weights of 1: over any of channels, height and width, each at most {MAX_KERNEL}",
              exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
-             limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or in "
-                    "such steps; no dilations, no indices; one quantisation before and behind"),
+             limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or "
+                    "a sequence of such steps; no dilations, no indices; the same quantisation before and after"),
     Coverage(operators=("Relu", "Clip"), runs_on=("act",),
-             limits="constant bounds; one quantisation before and behind, else a table"),
+             limits="constant bounds; the same quantisation before and after, else a table"),
     Coverage(operators=(*sorted(UNARY - {"Relu", "Clip"}), "QLinearSigmoid", "QLinearLeakyRelu"),
              runs_on=("table",),
-             limits="of one int8 or uint8 tensor, in any arrangement up to the next QuantizeLinear; ONNX Runtime "
-                    "itself fills the table"),
+             limits="any function of one int8 or uint8 tensor, in any combination up to the next QuantizeLinear; ONNX "
+                    "Runtime itself fills the table"),
     Coverage(operators=tuple(sorted(BINARY)), runs_on=("table",),
-             limits="with constants of one element, or of functions of the same tensor: SiLU is x · Sigmoid(x)"),
+             limits="with constants of one element, or between functions of the same tensor: SiLU is x · Sigmoid(x)"),
     Coverage(operators=("Concat", "QLinearConcat", "Split", "Slice", "DepthToSpace", "SpaceToDepth", "Gather", "Tile",
                         "Expand"), runs_on=("placement",),
              limits="any rank, with Transpose and reshapes between them; constant bounds and indices, no negative "
-                    "steps; what is no matter of addresses is copied in at most 96 boxes, another order of channels is "
-                    "a convolution 1x1; inputs of another scale pass a table first"),
+                    "steps; what addresses cannot express is copied in at most 96 boxes; another order of channels is "
+                    "a 1x1 convolution; inputs of another scale pass through a table first"),
     Coverage(operators=("Pad",), runs_on=("placement",),
-             limits="batch 1; pads of rows and columns with a constant"),
+             limits="batch 1; pads rows and columns with a constant"),
     Coverage(operators=("Resize",), runs_on=("placement",),
-             limits="mode nearest, each pixel repeated equally often"),
+             limits="mode nearest, with each pixel repeated equally often"),
     Coverage(operators=("Resize",), runs_on=("conv",),
-             limits="modes linear and cubic of height and width by constant scales or sizes, one convolution per phase "
-                    "of the ratio: up to 256, or where rows and columns are resized apart (linear) as many together; "
-                    "no antialias, exclude_outside, tf_crop_and_resize",
-             exactness=f"{_FLOAT}, or cuts integers off towards 0; exact where factors and scales are powers of two, "
-                       "and of uint8 in the integer form where factors are"),
+             limits="modes linear and cubic, over height and width, with constant scales or sizes; one convolution per "
+                    "phase of the ratio, at most 256 (linear with separate rows and columns: 256 together); "
+                    "no antialias, exclude_outside or tf_crop_and_resize",
+             exactness=f"{_FLOAT}, or truncates integers towards 0; exact where factors and scales are powers of two, "
+                       "and for uint8 in the integer form where factors are"),
     Coverage(operators=tuple(map(type_name, (OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze))),
              runs_on=("nothing",),
              limits="before a fully connected layer, between shapes of one layout in memory, or at the border"),
-    Coverage(operators=("Identity", "Dropout"), runs_on=("nothing",), limits="of inference"),
+    Coverage(operators=("Identity", "Dropout"), runs_on=("nothing",), limits="inference only"),
     Coverage(operators=("Transpose",), runs_on=("nothing",),
-             limits="between NHWC and NCHW, where it meets its inverse further down; others are copies"),
+             limits="between NHWC and NCHW, if its inverse follows later; others are copies"),
     Coverage(operators=("QuantizeLinear", "DequantizeLinear"), runs_on=("nothing", "act", "table"),
-             limits="per tensor: part of the layers; a change of scale is a table; at the model's border, the host's",
-             exactness="exact; a change of scale within one level, as ONNX Runtime makes one step of two"),
+             limits="per tensor: part of the layers; a change of scale is a table; at the model's border the "
+                    "host does it",
+             exactness="exact; a change of scale within one level, because ONNX Runtime fuses two steps into one"),
 )
-"""Every operator that may run on the datapath; an operator may stand in two lines."""
+"""All operators that may run on the datapath; an operator may appear in two lines."""
