@@ -202,6 +202,11 @@ class Machine:
         return self.lanes_per_cluster // self.lanes_per_fetch
 
     @property
+    def takes_whole_tiles(self) -> bool:
+        """Whether post-processing takes a tile's sums of all lanes in one cycle."""
+        return self.post_lanes == self.lanes
+
+    @property
     def macs_per_slot(self) -> int:
         """Multiply-accumulates of ``conv`` in a tile slot."""
         return TILE_BYTES * self.lanes

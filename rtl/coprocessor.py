@@ -179,6 +179,8 @@ class Coprocessor(wiring.Component):
             post.sums_response.payload.as_value().eq(mac.sums_response.values.as_value()),
             mac.sums_done.eq(post.sums_done),
         ]
+        if self.machine.takes_whole_tiles:
+            m.d.comb += [mac.drain_begins.eq(post.drain_begins), mac.drain_steady.eq(post.drain_steady)]
 
     def _connect_memory(self, m: Module) -> None:
         axi, load, store, control = self._axi, self._units["load"], self._units["store"], self._control

@@ -53,6 +53,13 @@ class MacUnit(Component):
     One tile slot per cycle, as `Sequencer` says: 16 multiplications in every lane. Nothing behind the issue of a
     slot ever waits; up to ``DEPTH // tiles`` tile groups of finished sums are kept.
 
+    With ``drain_steady`` a group's last step begins before there is room for its sums. Groups of s slots have t <= s
+    tiles; of n tiles that a command has in a lane group all groups but the last are full. They are issued s cycles
+    apart at least, available A = latency + fetch_slots cycles behind their last slot, and taken in t cycles without a
+    pause, from the first that is available on, and no more than ``COMMAND_GAP`` of `PostUnit` cycles behind
+    ``drain_begins``. Sums of group n + DEPTH / tiles are written L = latency - 2 cycles behind their slots at the
+    earliest, where those of group n were. Those have been read by then: a test goes through all sizes.
+
     An array of inner products makes xi of every tile beside its clusters, and subtracts it from the sums as they leave;
     in them is eta of the weights (`isa.semantics.inner_product`). With transforms it takes channels in pairs
     (`PatchPairs`), and a command of conv23 an even number of them; its sums come a step later.
@@ -76,6 +83,8 @@ class MacUnit(Component):
         Reads the oldest group; answered exactly ``sums_latency`` cycles later, one request per cycle.
     sums_done : ``In(1)``
         The oldest group is released. A request in the same cycle still reads it.
+    drain_begins, drain_steady : ``In(1)``
+        As for `Sequencer`, from the cycle on in which post-processing takes a command, or the next.
     activation_written_bytes, weight_written_bytes : ``Out``
         Events of a cycle.
     """

@@ -3,6 +3,7 @@
 from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import enum, stream
 from amaranth.lib.wiring import Component, In, Out
+from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.lane import DEPTH, slot_of
@@ -48,6 +49,11 @@ class Sequencer(Component):
     lanes' first output channels; those for the second ones follow in the step behind it, of the same tile group, of
     the next, or, behind the last of a command, in a step of its own.
 
+    A command's last step begins where there is room for the sums of a tile group among the ``DEPTH`` of a lane, or where
+    post-processing has begun with the sums of this very command and takes those of a tile in every cycle: there will be
+    room once they are finished (`MacUnit`). So a layer of one step takes as many cycles as it has slots, however long
+    the way of its sums is.
+
     A run command is taken while the one before it is issued; ``set`` commands for the next but one run wait
     until it has begun, and take one cycle each.
 
@@ -67,6 +73,9 @@ class Sequencer(Component):
         All reads of the command's last slot have been made.
     sums_done : ``In(1)``
         Post-processing is done with the oldest tile group: there is room for another.
+    drain_begins, drain_steady : ``In(1)``
+        Post-processing begins with the sums of the next command; those of a tile leave in every cycle. Only of machines
+        that take whole tiles.
     request : ``Out(flow(read_request(machine, slot_of(machine))))``
         To the activation buffer.
     fetch : ``Out(flow(fetch_layout(machine)))``
@@ -79,6 +88,8 @@ class Sequencer(Component):
     """
 
     LATENCY = 2
+    MOST_UNDER_WAY = 32
+    """Tile groups whose sums are not finished, at most: one a cycle, and fewer cycles than this."""
     FREE_LATENCY = LATENCY + ActivationBuffer.READ_LATENCY
     """From the issue of a command's last slot to ``act_free_signal`` and ``wgt_free_signal``."""
 
@@ -93,6 +104,7 @@ class Sequencer(Component):
             "act_free_signal": Out(1),
             "wgt_free_signal": Out(1),
             "sums_done": In(1),
+            **({"drain_begins": In(1), "drain_steady": In(1)} if machine.takes_whole_tiles else {}),
             "request": Out(flow(read_request(machine, slot_of(machine)))),
             "fetch": Out(flow(fetch_layout(machine))),
             "state": Out(MacState),
@@ -111,7 +123,8 @@ class Sequencer(Component):
         ready = self._wait(m, pending, begin)
         run = self._run(m, pending, settings, begin)
         pairs = PairStep(pending.winograd) if self.machine.pairs_channels else None
-        loops, step = self._walk(m, walker, run, settings, active, begin, pairs)
+        drained = self._drained(m, begin & ~pending.run.hold)
+        loops, step = self._walk(m, walker, run, settings, active, begin, pairs, drained)
         m.d.comb += begin.eq(pending.valid & ready & (~active | step.ends_command))
         with m.If(begin):
             m.d.sync += active.eq(1)
@@ -202,15 +215,18 @@ class Sequencer(Component):
         ]
 
     def _walk(self, m: Module, walker: TileWalker, run: ArrayRun, settings: MacSettings, active: Value,
-              begin: Value, pairs: PairStep | None) -> tuple[KernelLoops, KernelStep]:
-        """Walk kernel rows, kernel columns, runs and slots; return the loops, and where in them the slot is."""
+              begin: Value, pairs: PairStep | None, drained: Value) -> tuple[KernelLoops, KernelStep]:
+        """Walk kernel rows, kernel columns, runs and slots; return the loops, and where in them the slot is.
+
+        ``drained``: the sums of the command that is issued leave as fast as they come.
+        """
         loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
         group = walker.group
         there, last_slot, ends_command = walker.group_valid, group.last_slot, step.ends_group & group.ends_command
         if pairs is not None:
             there = there | pairs.flushing
             last_slot, ends_command = self._walk_pairs(m, group, run, step, begin, pairs)
-        full = self._credit(m, step, run)
+        full = self._full(m, step, run) & ~drained
         m.d.comb += [
             step.last.eq(loops.runs.last & loops.columns.last & loops.rows.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
@@ -255,13 +271,28 @@ class Sequencer(Component):
                 ]
         return Mux(longer, left.last_slot, group.last_slot), Mux(run.winograd, step.ends & pairs.flushing, follows)
 
-    def _credit(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
+    def _full(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
         groups = DEPTH // self.machine.tiles
-        taken = Signal(range(groups + 1))
+        taken = Signal(range(groups + (self.MOST_UNDER_WAY if self.machine.takes_whole_tiles else 0) + 1))
         take = step.go & step.last & (step.slot == 0) & ~run.hold
         m.d.sync += taken.eq(taken + take - self.sums_done)
-        return taken == groups
+        return taken[exact_log2(groups):].any() if self.machine.takes_whole_tiles else taken == groups
+
+    def _drained(self, m: Module, begins: Value) -> Value:
+        """Return whether post-processing takes the sums of the command that is issued, a tile's in every cycle.
+
+        ``begins``: a command begins whose sums leave. Both sides begin commands in the same order, so it is the same
+        command where both have begun as many.
+        """
+        if not self.machine.takes_whole_tiles:
+            return Const(0)
+        ahead = Signal(range(-1, DEPTH // self.machine.tiles + 2))  # commands begun here, less those begun there
+        steady = Signal()
+        m.d.sync += ahead.eq(ahead + begins - self.drain_begins)
+        with m.If(self.drain_begins):
+            m.d.sync += steady.eq(self.drain_steady)
+        return steady & (ahead == 0)
 
     def _offsets(self, m: Module, run: ArrayRun, loops: KernelLoops, step: KernelStep, begin: Value) -> Signal:
         """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""

@@ -65,6 +65,9 @@ class PostUnit(Component):
     sums_available, sums_request, sums_response, sums_done
         The oldest tile group of one lane group: that there is one; ask for a slice of a tile's sums; the answer; it
         is needed no longer (may come with the last request).
+    drain_begins, drain_steady
+        In the cycle before this one a run was taken; with it: its walk takes a tile in every cycle, if there are sums.
+        Only of machines that take whole tiles.
     parameter_write, table_write : flow
         ``index`` of a bus word of the parameter buffer or the value tables, ``data``.
     residual_write, store_read, store_data
@@ -110,6 +113,7 @@ class PostUnit(Component):
             "sums_request": Out(flow(request)),
             "sums_response": In(flow(ArrayLayout(32, machine.post_lanes))),
             "sums_done": Out(1),
+            **({"drain_begins": Out(1), "drain_steady": Out(1)} if machine.takes_whole_tiles else {}),
             "parameter_write": parameters["write"],
             "table_write": In(flow(StructLayout({"index": 16, "data": 8 * machine.bus_bytes}))),
             "residual_write": buffer["residual_write"],
@@ -276,6 +280,9 @@ class PostUnit(Component):
         ]
         with m.If(start):
             m.d.comb += self.commands.ready.eq(1)
+        if self.machine.takes_whole_tiles:
+            slow = run.winograd | run.pooled | (run.residual if self.interval > 1 else 0)
+            m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~slow)]  # DRAIN_LATENCY
         return clamp
 
     def _kind(self, run: PureInterface | View) -> list[Value]:

@@ -1,10 +1,11 @@
 """The array and post-processing in step: who waits for whom, tile group by tile group.
 
 The array may be ``ring`` tile groups ahead of post-processing: it begins the last step of group j, in which the
-sums leave, only when post-processing is done with group j - ring. Post-processing begins a group when its sums have
-come through the array's pipeline. With m and p the cycles of a group, and ends being the cycles after them:
+sums leave, only when post-processing is done with group j - ring, or has begun with the very command of group j and
+takes its sums as fast as they come. Post-processing begins a group when its sums have come through the array's
+pipeline. With m and p the cycles of a group, and ends being the cycles after them:
 
-    end[j]  = max(end[j-1] + m[j] - last[j], done[j-ring]) + last[j]
+    end[j]  = max(end[j-1] + m[j] - last[j], min(done[j-ring], begun)) + last[j]
     done[j] = max(done[j-1], end[j] + delay) + p[j]
 
 Without a wait for the ring both are running sums and maxima over whole arrays; with one, a loop.
@@ -28,13 +29,15 @@ _Cycles = NDArray[np.int64]
 class CoupledCommand:
     """A command's part in it: cycles of each group, of the array's last step in it; when it may begin.
 
-    ``scheduled`` is called when its end becomes known, ahead of the end.
+    ``scheduled`` is called when its end becomes known, ahead of the end. ``drained`` is when the array knows that the
+    sums leave as fast as they come, of a mac command that is not issued by then.
     """
 
     start: int
     cycles: _Cycles
     last: _Cycles | None = None
     scheduled: Callable[[], None] | None = None
+    drained: int | None = None
     done: Event = field(default_factory=Event)
     position: int = 0
     integers: tuple[list[int], list[int]] | None = None
@@ -59,10 +62,13 @@ class Coupling:
         self.released: deque[int] = deque([0] * ring, ring)  # when post-processing was done with the last groups
         self.mac_time = 0
         self.post_time = 0
+        self._ahead = 0                       # commands begun by the array, less those begun by post-processing
+        self._steady: int | None = None       # the array knows of its last command that its sums leave as they come
 
     def issue(self, start: int, cycles: _Cycles, last: _Cycles) -> Event:
         """Begin a mac command at ``start``; the event is the cycle after its last slot."""
-        return self._add(self.macs, CoupledCommand(start, cycles, last))
+        self._ahead += 1
+        return self._add(self.macs, CoupledCommand(start, cycles, last, drained=None if self._ahead else self._steady))
 
     def hold(self, start: int, cycles: int) -> Event:
         """Begin one that keeps its sums in the array."""
@@ -71,8 +77,15 @@ class Coupling:
         self.scheduler.fire(event, self.mac_time)
         return event
 
-    def drain(self, start: int, cycles: _Cycles, scheduled: Callable[[], None]) -> Event:
-        """Begin an act command; the event is the cycle after its last request."""
+    def drain(self, start: int, cycles: _Cycles, scheduled: Callable[[], None], steady: int | None = None) -> Event:
+        """Begin an act command; the event is the cycle after its last request.
+
+        From ``steady`` on the array knows that it takes sums as fast as they come.
+        """
+        self._ahead -= 1
+        self._steady = steady
+        if self._ahead == 0 and self.macs:
+            self.macs[-1].drained = steady
         return self._add(self.posts, CoupledCommand(start, cycles, scheduled=scheduled))
 
     def _add(self, queue: deque[CoupledCommand], job: CoupledCommand) -> Event:
@@ -100,7 +113,7 @@ class Coupling:
         ready = np.maximum(ends + self.delay - (drained - post.cycles), max(self.post_time, post.start))
         done = drained + np.maximum.accumulate(ready)
         freed = np.concatenate([np.array(self.released, np.int64), done[:-self.ring]])
-        if (ends - mac.last < freed).any():
+        if (ends - mac.last < (freed if mac.drained is None else np.minimum(freed, mac.drained))).any():
             return False
         self.mac_time, self.post_time = int(ends[-1]), int(done[-1])
         self.released.extend(done[-self.ring:].tolist())
@@ -112,14 +125,15 @@ class Coupling:
         """Schedule group by group as far as possible; return whether that was any."""
         moved = False
         while True:
-            if self.macs and len(self.ends) < self.ring:
-                mac = self.macs[0]
+            mac = self.macs[0] if self.macs else None
+            if mac is not None and (len(self.ends) < self.ring or mac.drained is not None):
                 cycles, lasts = mac.listed()
                 here = mac.position
                 last = lasts[here]
                 begin = max(self.mac_time, mac.start) + cycles[here] - last
                 # The group that must be gone is the ring-th before this one; the oldest undrained are in `ends`.
-                self.mac_time = max(begin, self.released[len(self.ends)]) + last
+                gone = self.released[len(self.ends)] if len(self.ends) < self.ring else None
+                self.mac_time = max(begin, min(each for each in (gone, mac.drained) if each is not None)) + last
                 self.ends.append(self.mac_time)
                 mac.position += 1
                 if mac.position == len(mac.cycles):

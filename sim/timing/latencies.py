@@ -3,7 +3,7 @@
 from tilewright.isa.counters import COUNTERS
 
 __all__ = [
-    "COMMAND_GAP", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES",
+    "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY", "QUEUE_LATENCY", "QUIET_CYCLES",
     "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN", "RECORD_TO_WALK",
     "RESIDUAL_LATENCY", "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED", "TABLE_LATENCY",
     "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
@@ -30,6 +30,10 @@ OWN_UNIT_LATENCY = 15
 
 COMMAND_GAP = 4
 """rtl.post.post.PostUnit.COMMAND_GAP."""
+
+DRAIN_SEEN = 2
+"""From the cycle in which post-processing takes a run until the array knows: rtl.post.post.PostUnit.DRAIN_LATENCY and
+rtl.array.sequencer."""
 
 POST_LATENCY = 24
 """rtl.post.post.PostUnit.latency, the signal's register and the semaphore: from a vector's request to out_ready."""

@@ -6,6 +6,7 @@ from tilewright.sim.timing.command_work import PostWork, Windows, post_work, res
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
     COMMAND_GAP,
+    DRAIN_SEEN,
     POST_LATENCY,
     RESIDUAL_LATENCY,
     SUMS_SAVED,
@@ -63,7 +64,10 @@ class PostTiming:
         self._share = Share({"requantized": work.requantized, "residual_added": work.requantized * residual,
                              "table_read": work.requantized * table,
                              "result_read": work.read, "result_written": work.written})
-        self._end = shared.coupling.drain(shared.now + COMMAND_GAP + seek, work.cycles, partial(self._scheduled, work))
+        slow = operands["winograd"] or operands["pooled"] or (residual and residual_interval(shared.machine) > 1)
+        steady = shared.now + DRAIN_SEEN if shared.machine.takes_whole_tiles and not slow else None
+        self._end = shared.coupling.drain(shared.now + COMMAND_GAP + seek, work.cycles, partial(self._scheduled, work),
+                                          steady)
         yield self._end
         shared.ledger.count(self._share, 1, 1)
         self._share = None
