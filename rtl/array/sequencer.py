@@ -90,6 +90,8 @@ class Sequencer(Component):
     LATENCY = 2
     MOST_UNDER_WAY = 32
     """Tile groups whose sums are not finished, at most: one a cycle, and fewer cycles than this."""
+    DRAIN_LATENCY = 1
+    """From ``drain_begins`` to the first step that begins without room."""
     FREE_LATENCY = LATENCY + ActivationBuffer.READ_LATENCY
     """From the issue of a command's last slot to ``act_free_signal`` and ``wgt_free_signal``."""
 

@@ -85,6 +85,7 @@ class PostUnit(Component):
     POOL_LATENCY = MaxPoolUnit.LATENCY - MaxPoolUnit.VALUE  # from there to the result buffer
     LATENCY = MacUnit.SUMS_LATENCY + VALUE_LATENCY + POOL_LATENCY  # `latency`, with the sums of `MacUnit`
     RESIDUAL_LATENCY = MacUnit.SUMS_LATENCY + VALUE_LATENCY + ResidualStage.LATENCY  # likewise, less ``interval``
+    DRAIN_LATENCY = 1  # from taking a run to ``drain_begins``
     SIGNAL_LATENCY = 1  # from a vector's bytes handed to the buffer to a run's signals
     STORE_READ_LATENCY = ResultBuffer.READ_LATENCY
     TABLE_LATENCY = ValueTables.LATENCY
@@ -282,7 +283,7 @@ class PostUnit(Component):
             m.d.comb += self.commands.ready.eq(1)
         if self.machine.takes_whole_tiles:
             slow = run.winograd | run.pooled | (run.residual if self.interval > 1 else 0)
-            m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~slow)]  # DRAIN_LATENCY
+            m.d.sync += [self.drain_begins.eq(start), self.drain_steady.eq(~slow)]
         return clamp
 
     def _kind(self, run: PureInterface | View) -> list[Value]:

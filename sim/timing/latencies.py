@@ -32,8 +32,8 @@ COMMAND_GAP = 4
 """rtl.post.post.PostUnit.COMMAND_GAP."""
 
 DRAIN_SEEN = 2
-"""From the cycle in which post-processing takes a run until the array knows: rtl.post.post.PostUnit.DRAIN_LATENCY and
-rtl.array.sequencer."""
+"""From the cycle in which post-processing takes a run until the array begins steps without room for their sums:
+DRAIN_LATENCY of rtl.post.post.PostUnit and of rtl.array.sequencer."""
 
 POST_LATENCY = 24
 """rtl.post.post.PostUnit.latency, the signal's register and the semaphore: from a vector's request to out_ready."""

@@ -7,8 +7,11 @@ from tests.support.mac_layers import Place, conv, conv23, pool_sum
 from tests.support.streams import put, simulate
 from tilewright.isa.assembler import pack
 from tilewright.isa.encoding import KNOWN
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import ARRAYS, Machine
+from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.mac import MacUnit
+from tilewright.rtl.array.sequencer import Sequencer
+from tilewright.rtl.post.post import PostUnit
 
 SHAPES = [  # lanes, clusters, tiles, post_lanes, bus_bytes
     (1, 1, 1, 1, 4), (2, 2, 1, 1, 8), (2, 1, 2, 2, 16), (4, 4, 2, 2, 4), (8, 4, 4, 1, 8), (4, 1, 4, 1, 16)]
@@ -168,3 +171,131 @@ def run_layers(dut, chosen, layers):
 
     simulate(dut, program, post, watch, deadline=20_000)
     return issued
+
+
+# ---- sums that leave as fast as they come
+
+WHOLE = [(1, 1, 4, 1, 4, "winograd"), (4, 1, 4, 4, 8, "winograd"), (4, 1, 4, 4, 8, "plain"), (1, 1, 4, 1, 8, "plain"),
+         (2, 2, 1, 2, 8, "plain"), (2, 1, 4, 2, 8, "inner"), (8, 1, 4, 8, 8, "inner"), (2, 1, 4, 2, 8, "winograd_inner"),
+         (8, 1, 4, 8, 8, "winograd_inner"), (2, 1, 2, 2, 8, "winograd_inner"), (2, 1, 1, 2, 8, "winograd_inner")]
+SEEN = PostUnit.COMMAND_GAP - PostUnit.DRAIN_LATENCY
+"""From ``drain_begins`` to the first request, at the latest, if there are sums."""
+
+
+def thin_layers(chosen, seed):
+    """Return layers of one step and of two, of few tiles and of many."""
+    place, rng, made = Place(chosen), np.random.default_rng(seed), []
+    for channels, columns in ((16, 1), (16, 5), (1, 2), (32, 5), (16, 9), (16, 3), (7, 17), (16, 24)):
+        made.append(conv(place, rng, channels=channels, kernel=(1, 1), tiles_x=columns, tiles_y=1, groups=3))
+    return made
+
+
+@pytest.mark.parametrize("delay", [0, 7, 60])
+@pytest.mark.parametrize("shape", WHOLE, ids=lambda shape: "x".join(map(str, shape)))
+def test_sums_that_leave_as_fast_as_they_come_need_no_room(shape, delay):
+    """Post-processing begins a while after the command before; then it takes a tile's sums in every cycle."""
+    chosen = machine(*shape)
+    layers = thin_layers(chosen, delay)
+    slots = drained_layers(MacUnit(chosen), chosen, layers, delay)
+    assert sum(map(len, slots)) == sum(layer.steps * len(layer.sums) * layer.sums.shape[1] for layer in layers)
+    if delay == 0 and chosen.fetch_slots == chosen.tiles:
+        # The array waits no more within the last one, whose groups are full, but while its first are under way.
+        steps = np.diff(slots[-1])
+        assert (steps[-24:] == 1).all()
+
+
+def drained_layers(dut, chosen, layers, delay):
+    """Hold every sum to that of the layers; return the cycles of each layer's slots."""
+    now, answers, slots = [0], [], [[] for _ in layers]
+
+    async def program(ctx):
+        await fill(ctx, dut, layers)
+        for layer in layers:
+            for variant, fields in layer.settings.items():
+                await command(ctx, dut, "conv", variant, fields)
+            await command(ctx, dut, layer.mnemonic, layer.variant, layer.operands)
+
+    async def post(ctx):
+        for layer in layers:
+            await ctx.tick().until(dut.sums_available)
+            await ctx.tick().repeat(delay + 1)
+            ctx.set(dut.drain_begins, 1)
+            ctx.set(dut.drain_steady, 1)
+            await ctx.tick()
+            ctx.set(dut.drain_begins, 0)
+            ctx.set(dut.drain_steady, 0)
+            await ctx.tick().repeat(SEEN - 1)
+            groups, tiles = layer.sums.shape[:2]
+            for first in [first for _ in range(groups) for first in range(0, tiles, chosen.tiles)]:
+                while not ctx.get(dut.sums_available):
+                    await ctx.tick()
+                count = min(chosen.tiles, tiles - first)
+                ctx.set(dut.sums_request.valid, 1)
+                for tile in range(count):
+                    ctx.set(dut.sums_request.tile, tile)
+                    ctx.set(dut.sums_done, tile == count - 1)
+                    await ctx.tick()
+                ctx.set(dut.sums_request.valid, 0)
+                ctx.set(dut.sums_done, 0)
+
+    async def watch(ctx):
+        left = [layer.steps * len(layer.sums) * layer.sums.shape[1] for layer in layers]
+        while len(answers) < sum(len(layer.sums) * layer.sums.shape[1] for layer in layers):
+            *_, slot, valid, values = await ctx.tick().sample(
+                dut.tile_slots, dut.sums_response.valid, dut.sums_response.values)
+            now[0] += 1
+            if slot:
+                number = next(number for number, count in enumerate(left) if count)
+                left[number] -= 1
+                slots[number].append(now[0])
+            if valid:
+                answers.append([values[lane] for lane in range(chosen.lanes)])
+
+    simulate(dut, program, post, watch, deadline=20_000)
+    assert np.array_equal(np.array(answers), np.concatenate([layer.sums.reshape(-1, chosen.lanes) for layer in layers]))
+    return slots
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+@pytest.mark.parametrize("tiles", [1, 2, 4])
+def test_sums_are_read_before_others_lie_in_their_place(array, tiles):
+    """In cycles, for commands of every number of tiles and of steps, with post-processing early, in time and late."""
+    for fetch in (each for each in (1, 2, 4) if each <= tiles):
+        pairs = 2 if "inner" in array else 1
+        chosen = Machine(array=array, lanes=fetch * pairs, post_lanes=fetch * pairs, tiles=tiles)
+        assert chosen.fetch_slots == fetch
+        latency, ring = MacUnit.latency_of(chosen), DEPTH // tiles
+        for count in range(1, 5 * tiles + 2):
+            sizes = [min(tiles, count - first) for first in range(0, count, tiles)] * 12
+            for begins in (0, 5, 20, 200):
+                for steps in (1, 2):
+                    times = in_time(sizes, fetch, latency, ring, begins, steps)
+                    for group, (written, read) in enumerate(times):
+                        if group >= ring:
+                            assert times[group - ring][1] <= written, (count, fetch, begins, group)
+                    most = max(sum(issue <= now < done for issue, done in UNDER_WAY) for now, _ in UNDER_WAY)
+                    assert most <= ring + Sequencer.MOST_UNDER_WAY
+
+
+UNDER_WAY: list[tuple[int, int]] = []
+
+
+def in_time(sizes, fetch, latency, ring, begins, steps):
+    """Return for each tile group when the first of its sums is written, and that read, at the earliest and latest.
+
+    The array issues as early as it may; post-processing takes its command in cycle ``begins``.
+    """
+    del UNDER_WAY[:]
+    times, slot, done = [], 0, []
+    for group, size in enumerate(sizes):
+        spacing = max(size, fetch)
+        issue = slot + spacing * (steps - 1)
+        free = done[group - ring] + 1 if group >= ring else 0
+        issue = max(issue, min(free, begins + PostUnit.DRAIN_LATENCY + 1))
+        slot = issue + spacing
+        available = issue + spacing - 1 + latency + fetch
+        request = max(available, done[-1] + 1 if done else 0, begins + PostUnit.COMMAND_GAP)
+        done.append(request + size - 1)
+        times.append((issue + latency - 2, request + 1))
+        UNDER_WAY.append((issue, done[-1]))
+    return times

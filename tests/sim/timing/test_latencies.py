@@ -38,6 +38,7 @@ def test_latencies_are_those_of_the_components():
                        for array, machine in MACHINES.items()},
         "READS_MADE": Sequencer.FREE_LATENCY + Semaphores.LATENCY,
         "COMMAND_GAP": PostUnit.COMMAND_GAP,
+        "DRAIN_SEEN": PostUnit.DRAIN_LATENCY + Sequencer.DRAIN_LATENCY,
         "POST_LATENCY": PostUnit.LATENCY + signal,
         "RESIDUAL_LATENCY": PostUnit.RESIDUAL_LATENCY + signal,
         "TABLE_LATENCY": PostUnit.TABLE_LATENCY,
