@@ -14,6 +14,7 @@ Layers of a chain (compiler/schedule/chaining.py) hand their results over in the
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
@@ -329,16 +330,26 @@ class ProgramScheduler:
         """Return the layers whose padding is to be written before the data of ``step``.
 
         Padding comes before an input that the chain's first layer waits for: the next layer's before the first of
-        these, since results are stored beside it soon; all others' before the last, behind whose loads it hides.
+        these, since results are stored beside it soon; all others' before those behind it, as much of it before each,
+        so that it hides behind the computation: while padding is written nothing is loaded, and no results are stored
+        beside it.
         """
         plan = self.plans[step.layer]
         if not plan.chip.output or plan.chip.input:
             return []
         chained = self.chained_to(step.layer)
-        needs, loaded = self.inputs.needs, self.inputs.loaded
-        last = self.inputs.due(step.index) and all(need.layer != step.layer for need in needs[loaded + 1:loaded + 2])
-        wanted = chained if last else chained[:1] if step.first else []
-        return [index for index in wanted if step.first or index in self.bare]
+        if not self.inputs.due(step.index):
+            return chained[:1] if step.first else []
+        inputs = sum(need.layer == step.layer for need in self.inputs.needs[self.inputs.loaded:])
+        if step.first:
+            return chained[:1] if inputs > 1 else chained
+        bare = [index for index in chained if index in self.bare]
+        if inputs == 1 or not bare:
+            return bare
+        cycles = [on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
+                  for index in bare]
+        before = accumulate([0, *cycles[:-1]])
+        return [index for index, written in zip(bare, before, strict=True) if written * inputs < sum(cycles)]
 
     # ---- compute and store
 

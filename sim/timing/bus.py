@@ -4,7 +4,8 @@ While both want words, each gets half of the rate, and what one does not want go
 (sim/verilator/harness/axi.h). Between changes of the streams their rates are constant, so a transfer of any length
 costs two events.
 
-The same serves for the copies from the result buffer to the activation buffer, which have no bus to share.
+The same serves for the copies from the result buffer to the activation buffer, which have no bus to share, but a port
+with the padding that loads write: those go first (rtl/buffers/activation_port.py).
 """
 
 from collections import deque
@@ -42,12 +43,13 @@ class Stream:
 
 
 class Bus:
-    """``rate`` words a cycle for reads and writes together, at most ``flow`` of each."""
+    """``rate`` words a cycle for reads and writes together, at most ``flow`` of each; or writes have what is left."""
 
-    def __init__(self, scheduler: EventQueue, rate: float, flow: float = 1.0) -> None:
+    def __init__(self, scheduler: EventQueue, rate: float, flow: float = 1.0, *, reads_first: bool = False) -> None:
         self.scheduler = scheduler
         self.rate = rate
         self.flow = flow
+        self.reads_first = reads_first
         self.read, self.write = Stream(flow), Stream(flow)
         self._settled = 0
         self._version = 0
@@ -90,11 +92,14 @@ class Bus:
     def _share(self) -> None:
         """Share the rate among the streams, and come back when the first of them is through."""
         read, write, half = self.read.wanted, self.write.wanted, self.rate / 2
+        if self.reads_first:
+            half, write = 0.0, min(write, self.rate - read)
         self.read.rate = min(read, max(half, self.rate - write))
         self.write.rate = min(write, max(half, self.rate - read))
         self._version += 1
         version = self._version
-        left = [stream.waiting[0].words / stream.rate for stream in (self.read, self.write) if stream.waiting]
+        left = [stream.waiting[0].words / stream.rate for stream in (self.read, self.write)
+                if stream.waiting and stream.rate]
         if left:
             self.scheduler.at(self.scheduler.now + max(1, -int(-min(left) // 1)), lambda: self._tick(version))
 

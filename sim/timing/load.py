@@ -110,7 +110,7 @@ class LoadTiming:
                 self._share = None
             else:
                 yield asked.time
-                yield shared.now + move.cycles
+                yield shared.copies.move(shared.copies.read, move.cycles, move.cycles)
             self._asked.pop()
             self._ahead -= move.segments
             event, self._moved = self._moved, Event()

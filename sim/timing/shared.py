@@ -89,7 +89,7 @@ class Shared:
         self.bus = Bus(scheduler, 2.0 if dram is not None else timing.bytes_per_cycle / machine.bus_bytes, flow)
         self.dram = None if dram is None else DramBus(scheduler, dram, self.bus, machine.bus_bytes)
         self.response_cycles = timing.latency_cycles if dram is None else dram.response_cycles
-        self.copies = Bus(scheduler, 1.0)   # from the result buffer to the activation buffer
+        self.copies = Bus(scheduler, 1.0, reads_first=True)   # from result buffer to activation buffer; padding
         self._residual_share = 1.0
         self._loads_residual = False
         self._idle = Event()

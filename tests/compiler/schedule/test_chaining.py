@@ -12,7 +12,7 @@ from tests.support.machines import WINOGRAD_MACHINES
 from tests.support.random_chains import random_chain, random_inputs
 from tests.support.random_layers import random_machine
 from tests.support.stacks import Stack, large_network
-from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.compile import compile_file, compile_layers
 from tilewright.compiler.explain import explain
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.reference import run_network
@@ -24,6 +24,7 @@ from tilewright.compiler.schedule.rings import Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.synchronisation import ScheduleError, synchronise
 from tilewright.isa.assembler import EncodedCommand
+from tilewright.isa.machine import preset
 from tilewright.models import builtin
 from tilewright.sim.fast_engine import run_fast
 
@@ -159,6 +160,17 @@ def test_every_flag_of_a_chain_is_needed(network):
         changed = replace(commands[index], funct7=commands[index].funct7 & ~commands[index].variant.flag_bits(flag))
         with pytest.raises(RaceError):
             check([*commands[:index], changed, *commands[index + 1:]], BASE)
+
+
+def test_padding_of_a_chain_is_spread_over_the_loads_of_its_first_layer():
+    """While padding is written nothing is loaded, and no results are stored beside it."""
+    compiled = compile_file(builtin("mlperf-vww"), preset("base"))
+    names = [str(each).split()[0] for each in commands_of(compiled)]
+    loads = "".join("f" if "fill" in name else "l" for name in names if name in (
+        "lda.fill_linear", "lda.fill_blocked", "lda.linear", "lda.blocked"))
+    together = [len(each) for each in loads.split("l") if each]
+    assert sum(together) > 20
+    assert max(together) <= 4      # those of a layer
 
 
 def test_padding_written_late_is_found():

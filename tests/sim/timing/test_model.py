@@ -181,6 +181,32 @@ def test_the_array_waits_for_post_processing_that_has_not_begun():
     assert known == [0]
 
 
+def test_sums_that_leave_as_they_come_need_no_room():
+    """The array knows in cycle 42 that post-processing takes its command, a group as fast as it issues one."""
+    group = np.full(12, 4, np.int64)
+    coupling = Coupling(EventQueue(), 4, 20)
+    end, done = coupling.issue(0, group, group), coupling.drain(50, group, lambda: None, 42)
+    # Four groups are issued at once, the others from then on; the first of these has come when four are taken.
+    assert (end.time, done.time) == (42 + 8 * 4, 50 + 12 * 4)
+    # The next command is known to post-processing already: it never waits.
+    later = coupling.drain(98, group, lambda: None, 90)
+    end = coupling.issue(120, group, group)
+    assert (end.time, later.time) == (120 + 12 * 4, 120 + 12 * 4 + 20 + 4)
+
+
+def test_sums_of_a_command_behind_need_room():
+    """Steady or not: when post-processing begins with the first command, the array has begun the second."""
+    four, many = np.full(4, 4, np.int64), np.full(8, 4, np.int64)
+    coupling = Coupling(EventQueue(), 4, 20)
+    coupling.issue(0, four, four)
+    end = coupling.issue(16, many, many)
+    first = coupling.drain(100, four, lambda: None, 92)
+    assert first.time == 116
+    second = coupling.drain(116, many, lambda: None)
+    # Groups 0 to 3 wait for those of the first command, taken in 104 to 116; group 4 for group 0, taken in 128 + 4.
+    assert (end.time, second.time) == (132 + 4 * 4, 148 + 20 + 4)
+
+
 def test_held_sums_need_no_room():
     coupling = Coupling(EventQueue(), 4, 10)
     assert coupling.hold(7, 100).time == 107
