@@ -49,7 +49,7 @@ class Sequencer(Component):
     lanes' first output channels; those for the second ones follow in the step behind it, of the same tile group, of
     the next, or, behind the last of a command, in a step of its own.
 
-    A command's last step begins where there is room for the sums of a tile group among the ``DEPTH`` of a lane, or where
+    A tile group's last step begins where there is room for its sums among the ``DEPTH`` of a lane, or where
     post-processing has begun with the sums of this very command and takes those of a tile in every cycle: there will be
     room once they are finished (`MacUnit`). So a layer of one step takes as many cycles as it has slots, however long
     the way of its sums is.
