@@ -7,10 +7,11 @@ status 1 if one does not hold. A simulator is built for each design, which takes
 """
 
 import argparse
+import json
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -126,8 +127,13 @@ class Trial:
         if self.rtl < LEAST_CYCLES:
             return True
         predicted, measured = self.on_core
-        datapath = abs((self.fast - predicted) - (self.rtl - measured))
-        return datapath <= TOLERANCE * self.rtl and abs(predicted - measured) <= CORE_TOLERANCE * measured
+        return abs(self.datapath_error) <= TOLERANCE and abs(predicted - measured) <= CORE_TOLERANCE * measured
+
+    @property
+    def datapath_error(self) -> float:
+        """Of the predicted cycles outside layers on the host core, as a share of all cycles in RTL."""
+        predicted, measured = self.on_core
+        return ((self.fast - predicted) - (self.rtl - measured)) / self.rtl
 
 
 def try_network(name: str, machine: Machine, *, rtl: bool = True) -> Trial:
@@ -154,26 +160,65 @@ def try_network(name: str, machine: Machine, *, rtl: bool = True) -> Trial:
     return replace(trial, faults=tuple(faults))
 
 
+class Results:
+    """Trials in a file of JSON lines, so that a killed run goes on behind the last network it has finished."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: dict[tuple[str, str], Trial] = {}
+        for line in path.read_text().splitlines() if path is not None and path.exists() else ():
+            entry = json.loads(line)
+            trial = Trial(**{**entry["trial"], "on_core": tuple(entry["trial"]["on_core"]),
+                             "faults": tuple(entry["trial"]["faults"])})
+            self._known[entry["machine"], trial.network] = trial
+
+    def get(self, network: str, machine: Machine) -> Trial:
+        """Return what a network does on a machine: as the file has it, or tried now."""
+        key = (repr(machine), network)
+        if key not in self._known:
+            self._known[key] = try_network(network, machine)
+            if self._path is not None:
+                with self._path.open("a") as file:
+                    file.write(json.dumps({"machine": key[0], "trial": asdict(self._known[key])}) + "\n")
+        return self._known[key]
+
+
+def drawn(options: argparse.Namespace) -> Iterator[Machine]:
+    """Draw the designs of a run: ``--designs`` of them, and one of each number of lanes in ``--wide``."""
+    for number in range(options.first, options.first + options.designs):
+        yield fitting_design(options.seed, number, lanes_range=(options.least_lanes, options.most_lanes))
+    for number, lanes in enumerate(options.wide, options.first + options.designs):
+        yield fitting_design(options.seed, number, lanes_range=(lanes, lanes))
+
+
 def main() -> int:
-    """Try designs one after the other; print a line for each network."""
+    """Try designs one after the other; print a line for each network, and at the end what all have shown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--designs", type=int, default=30)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--least-lanes", type=int, default=1)
     parser.add_argument("--most-lanes", type=int, default=16)
+    parser.add_argument("--wide", type=int, nargs="*", default=(), metavar="LANES",
+                        help="and then a design of exactly so many lanes, for each number")
+    parser.add_argument("--results", type=Path, help="file of trials; those it has are not run again")
     options = parser.parse_args()
-    failed = 0
-    for number in range(options.first, options.first + options.designs):
-        machine = fitting_design(options.seed, number,
-                                 lanes_range=(options.least_lanes, options.most_lanes))
+    results, trials, machines = Results(options.results), [], 0
+    for machine in drawn(options):
         print(machine, flush=True)
+        machines += 1
         for name in NETWORKS:
-            trial = try_network(name, machine)
-            failed += bool(trial.faults)
+            trial = results.get(name, machine)
+            trials.append(trial)
             print(f"  {name}: RTL {trial.rtl:,}, predicted {trial.fast:,} ({trial.error:+.2%})", *trial.faults,
                   flush=True)
-    print(f"{failed} of {len(NETWORKS) * options.designs} trials failed")
+    failed = sum(bool(trial.faults) for trial in trials)
+    print(f"{machines} designs: {failed} of {len(trials)} trials failed")
+    long = [trial for trial in trials if trial.rtl >= LEAST_CYCLES]
+    if long:
+        worst = max(long, key=lambda trial: abs(trial.datapath_error))
+        print(f"cycles outside the host core, of {len(long)} networks of {LEAST_CYCLES:,} cycles or more: "
+              f"{worst.datapath_error:+.2%} at most")
     return 1 if failed else 0
 
 
