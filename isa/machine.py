@@ -4,12 +4,13 @@ from dataclasses import dataclass, fields, replace
 
 __all__ = [
     "ARRAYS", "BUS_BYTES", "DEFAULT_MACHINE", "INTEGRATION", "LATENCY_CYCLES", "LIMITS", "MOST_STALL_PERCENT",
-    "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming", "lanes_of_a_fetch",
-    "preset",
+    "PARAMETER_BYTES", "PRESETS", "TABLE_BYTES", "TABLE_SLOTS", "TILE_BYTES", "UNITS", "Machine", "MemoryTiming",
+    "lanes_of_a_fetch", "preset",
 ]
 
 TILE_BYTES = 16  # one 4x4 patch, or one run of a dot product: 16 int8 values a cycle
 TABLE_BYTES = 256  # a value table: what each int8 value becomes, from -128 on
+PARAMETER_BYTES = 8  # of an output channel: its bias and its scale
 TABLE_SLOTS = 4  # value tables that post-processing holds at a time
 
 _XI_MULTIPLIERS = {"inner": 8, "winograd_inner": 16}  # of arrays of inner products, beside their lanes
@@ -28,7 +29,7 @@ DEFAULT_MACHINE = "base"
 """Name of the preset that is taken where nothing else is stated."""
 
 LIMITS = {
-    "lanes": (1, 64), "clusters": (1, 64), "tiles": (1, 4), "post_lanes": (1, 32), "bus_bytes": (4, 16),
+    "lanes": (1, 64), "clusters": (1, 64), "tiles": (1, 4), "post_lanes": (1, 32), "bus_bytes": (4, 64),
     "activation_bytes": (2048, 1 << 20), "weight_bytes": (2048, 1 << 20), "result_bytes": (1024, 1 << 20),
     "parameter_channels": (16, 4096), "queue_depth": (4, 64),
 }
@@ -90,7 +91,7 @@ class Machine:
     post_lanes : int
         Values requantised per cycle.
     bus_bytes : int
-        Width of the memory bus.
+        Width of the memory bus: at most 16 for each cluster, whose weight memory takes a word of 16 bytes a cycle.
     activation_bytes, weight_bytes, result_bytes : int
         Buffer capacities. ``weight_bytes`` counts the 128-bit main words; the ninth weights of
         the 3x3 kernels lie in a further eighth.
@@ -158,6 +159,9 @@ class Machine:
         if self.weight_words < _LEAST_WORDS:
             raise ValueError(f"Machine weight_bytes must be at least {_LEAST_WORDS * TILE_BYTES} for each of its "
                              f"{self.clusters} clusters, not {self.weight_bytes!r}")
+        if self.bus_bytes > TILE_BYTES * self.clusters:
+            raise ValueError(f"Machine bus_bytes must be at most {TILE_BYTES} for each of its {self.clusters} "
+                             f"clusters, which take a word of weights a cycle each, not {self.bus_bytes!r}")
         if self.post_lanes > self.lanes:
             raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
                              f"not {self.post_lanes!r}")
@@ -229,6 +233,21 @@ class Machine:
     def channel_parameters(self) -> int:
         """Parameters of an output channel of conv23: with pairs of channels each pixel of a tile has its own bias."""
         return 4 if self.pairs_channels else 1
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that the activation buffer takes in a cycle: a bus word, or a byte for each of its banks."""
+        return min(self.bus_bytes, TILE_BYTES)
+
+    @property
+    def padded_bytes(self) -> int:
+        """Bytes to whose multiples all that `ldw` loads is padded in memory: a word of weights, or a bus word."""
+        return max(self.bus_bytes, TILE_BYTES)
+
+    @property
+    def padded_channels(self) -> int:
+        """Output channels whose parameters are as many bytes."""
+        return self.padded_bytes // PARAMETER_BYTES
 
     @property
     def lane_runs(self) -> int:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from tilewright.isa.machine import Machine, MemoryTiming, lanes_of_a_fetch
+from tilewright.isa.machine import TILE_BYTES, Machine, MemoryTiming, lanes_of_a_fetch
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_file import memory_with
 
@@ -88,9 +88,9 @@ class Space:
     def design(self, choice: Choice, name: str = "custom") -> Design:
         """Return the design of a choice.
 
-        A post-processing unit is never wider than the array, and a cluster has no more lanes than it can fetch weights
-        for while there are tiles in flight: where a choice has more, the most that fits is taken. An array of inner
-        products has at least two lanes.
+        A post-processing unit is never wider than the array, a cluster has no more lanes than it can fetch weights
+        for while there are tiles in flight, and a bus no more than 16 bytes for each cluster: where a choice has more,
+        the most that fits is taken. An array of inner products has at least two lanes.
 
         Raises
         ------
@@ -105,6 +105,7 @@ class Space:
         if LANES_PER_CLUSTER in choice:
             shared = min(max(int(choice[LANES_PER_CLUSTER]), fetched), values["lanes"], fetched * values["tiles"])
             values["clusters"] = values["lanes"] // shared
+        values["bus_bytes"] = min(values["bus_bytes"], TILE_BYTES * values["clusters"])
         machine = Machine(**{**values, "name": name})
         pricing = self.base.pricing
         if "mhz" in choice:

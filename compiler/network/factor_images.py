@@ -23,12 +23,11 @@ from tilewright.compiler.network.layers import (
     Shape,
     TensorInfo,
 )
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 from tilewright.isa.numerics import pack_scale
 
 __all__ = ["with_factor_images"]
 
-_PARAMETER_BYTES = 8
 _BIAS_BYTES = 4
 
 _MOST_CHANNELS = 8192
@@ -133,7 +132,7 @@ class _ProductImages:
     def _parameters(self) -> str:
         """Write bias and scale of every channel."""
         channels = self.product.in_shape[0]
-        image = self._tensor("parameters", (_PARAMETER_BYTES, 1, channels))
+        image = self._tensor("parameters", (PARAMETER_BYTES, 1, channels))
         values = (np.arange(-128, 128) - self.factor.zero_point) * (-1 if self.factor.negated else 1)
         biases = (-self.product.pad_value * values).astype("<i4").view(np.int8).reshape(-1, _BIAS_BYTES)
         source = self._view((1, 1, channels))
@@ -156,7 +155,7 @@ class _ProductImages:
         """Return bytes ``first`` .. of the parameters of every channel."""
         _, _, channels = image.shape
         return self._part(image, f"byte {first}", (count, 1, channels), Place(
-            parent=image.name, offset=first, row_step=_PARAMETER_BYTES * channels, pixel_step=_PARAMETER_BYTES))
+            parent=image.name, offset=first, row_step=PARAMETER_BYTES * channels, pixel_step=PARAMETER_BYTES))
 
     def _layer(self, name: str, source: TensorInfo, target: TensorInfo, weights: np.ndarray | None, bias: np.ndarray,
                scale: np.ndarray) -> None:

@@ -126,7 +126,13 @@ def input_cycles(problem: Problem, tile: Tile) -> int:
     if tile.columns.image.step > 1 or not problem.layouts.input.rows_whole:
         return _bus_cycles(rows * columns, channels, machine)
     bus = _bus_cycles(rows, columns * channels, machine)
-    return max(bus, rows * columns * -(-channels // machine.bus_bytes)) if problem.nest.winograd else bus
+    return max(bus, _written(rows, columns, channels, problem))
+
+
+def _written(rows: int, columns: int, channels: int, problem: Problem) -> int:
+    """Return the cycles in which a tile's input is written to the activation buffer; if blocked, pixel by pixel."""
+    each = problem.machine.written_bytes
+    return rows * columns * -(-channels // each) if problem.nest.winograd else rows * -(-columns * channels // each)
 
 
 def output_cycles(problem: Problem, tile: Tile, channels: int, *, stored: bool = True) -> int:
@@ -146,7 +152,7 @@ def output_cycles(problem: Problem, tile: Tile, channels: int, *, stored: bool =
 
 def _copy_cycles(tile: Tile, channels: int, machine: Machine) -> int:
     """Return the cycles in which a step's results go to the activation buffer, pixel by pixel."""
-    return len(tile.rows.out) * len(tile.columns.out) * -(-channels // machine.bus_bytes)
+    return len(tile.rows.out) * len(tile.columns.out) * -(-channels // machine.written_bytes)
 
 
 def _block_cycles(problem: Problem, block: WeightBlock) -> int:

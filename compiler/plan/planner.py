@@ -43,7 +43,7 @@ from tilewright.isa.limits import (
     MAX_WINDOW,
     MAX_WINDOW_STRIDE,
 )
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 
 __all__ = [
     "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "fits", "plan_chained",
@@ -255,6 +255,10 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
     if nest.winograd and nest.group_step:
         # The banks of a pixel go by its channel: a command's first must be one of bank 0.
         unit = TILE_BYTES // gcd(TILE_BYTES, nest.seen)
+        lengths = {min(-(-length // unit) * unit, total) for length in lengths}
+    if layer.factor is not None and layer.factor.parameters:
+        # What a layer has written is loaded from where it lies: blocks begin with a bus word.
+        unit = max(1, machine.bus_bytes // PARAMETER_BYTES // machine.lanes)
         lengths = {min(-(-length // unit) * unit, total) for length in lengths}
     found = [(length, 1) for length in sorted(lengths)
              if 0 < length <= most and weight_words(length, nest.runs, nest, machine) <= usable]

@@ -22,12 +22,9 @@ from tilewright.compiler.network.options import BEST
 from tilewright.compiler.plan.algorithms import forms, loop_nests
 from tilewright.compiler.plan.cost import slots_of
 from tilewright.compiler.plan.tiles import axes
-from tilewright.isa.machine import TABLE_BYTES, Machine
+from tilewright.isa.machine import PARAMETER_BYTES, TABLE_BYTES, Machine
 
 __all__ = ["Roofline", "layer_roofline", "least_bytes", "roofline_cycles"]
-
-_PARAMETER_BYTES = 8
-"""Bias and scale of an output channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ def least_bytes(layer: Layer) -> int:
     """
     seen = math.prod(axis.images * len(axis.cut(0, axis.out).image) for axis in axes(layer))
     tensors = layer.in_shape[0] * seen + math.prod(layer.out_shape) * (2 if layer.residual else 1)
-    constants = 0 if layer.weights is None else layer.weights.size + _PARAMETER_BYTES * layer.conv_shape[0]
+    constants = 0 if layer.weights is None else layer.weights.size + PARAMETER_BYTES * layer.conv_shape[0]
     return tensors + constants + (TABLE_BYTES if layer.table is not None else 0)
 
 

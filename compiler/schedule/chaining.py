@@ -109,7 +109,8 @@ def _can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
 
     A quarter of the time is left for what else keeps the store waiting: the bus, and post-processing at its buffer.
     """
-    words = 2 * math.prod(plan.layer.out_shape) / machine.bus_bytes
+    results = math.prod(plan.layer.out_shape)
+    words = results / machine.bus_bytes + results / machine.written_bytes
     tiles = math.prod(plan.layer.conv_shape) / machine.lanes
     return words <= STORE_SHARE * plan.nest.steps * tiles / (4 if plan.nest.winograd else 1)
 

@@ -45,9 +45,9 @@ def whole_of(plan: LayerPlan) -> Tile:
 def fill_cycles(plan: LayerPlan, tile: Tile, machine: Machine) -> int:
     """Return the cycles in which the padding of ``tile`` is written."""
     channels, blocked = plan.layer.in_shape[0], plan.nest.winograd
-    pixel = -(-channels // machine.bus_bytes)
+    pixel = -(-channels // machine.written_bytes)
     return sum(rows * ((columns + left % BLOCK_SIDE) * pixel if blocked
-                       else -(-columns * channels // machine.bus_bytes))
+                       else -(-columns * channels // machine.written_bytes))
                for _, left, rows, columns in border(tile))
 
 

@@ -107,9 +107,9 @@ class ProgramScheduler:
 
         self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
         self.weights = loaded("weights", usable_words(machine), 8)
-        group = max(machine.lanes * machine.channel_parameters, 2)
+        group = max(machine.lanes * machine.channel_parameters, machine.padded_channels)
         if group > machine.parameter_channels:   # too few for conv23
-            group = max(machine.lanes, 2)
+            group = max(machine.lanes, machine.padded_channels)
         self.parameters = loaded("parameters", machine.parameter_channels, group)
         self.tables = loaded("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
         self.results = Ring(machine.result_bytes, TILE_BYTES)
@@ -228,7 +228,7 @@ class ProgramScheduler:
         piece = self.pieces.popleft()
         size = piece.source.size
         if size - most >= _LEAST_PIECE:
-            size = most // TILE_BYTES * TILE_BYTES
+            size = most // self.machine.padded_bytes * self.machine.padded_bytes
             self.pieces.appendleft(Piece(piece.kind, Span(piece.source.start + size, piece.source.stop),
                                          Region(piece.target.start + size, piece.target.stop)))
         source = Span(piece.source.start, piece.source.start + size)
@@ -245,7 +245,8 @@ class ProgramScheduler:
         need = self.parameters.needs[self.parameters.loaded]
         plan = self.plans[need.layer]
         channels = parameter_channels(plan.blocks[need.block], plan.nest, self.machine)
-        region = self.required(self.parameters.take(channels + channels % 2), "parameter")
+        region = self.required(self.parameters.take(channels + -channels % self.machine.padded_channels),
+                               "parameter")
         source = self.images[need.layer][need.block].parameters
         self.emit(layer, commands.load_weights("parameters", source, self.memory.weights,
                                                Region(8 * region.start, 8 * region.stop), self.machine))

@@ -51,13 +51,13 @@ class BlockImage:
 
 
 def pack_network(plans: Mapping[int, LayerPlan], machine: Machine) -> tuple[bytes, dict[int, tuple[BlockImage, ...]]]:
-    """Return the weight image and, by the layers' numbers, where their blocks lie: on 16-byte boundaries."""
+    """Return the weight image and, by the layers' numbers, where their blocks lie: padded for `ldw`."""
     parts: list[bytes] = []
     size = 0
 
     def append(data: bytes) -> Span:
         nonlocal size
-        padded = data + bytes(-len(data) % TILE_BYTES)
+        padded = data + bytes(-len(data) % machine.padded_bytes)
         parts.append(padded)
         size += len(padded)
         return Span(size - len(padded), size)

@@ -58,7 +58,8 @@ def _buffers(machine: Machine) -> Iterable[MacroMemory]:
     fetched, bus = machine.lanes_per_fetch, 8 * machine.bus_bytes
     yield MacroMemory("mac: activation buffer", TILE_BYTES, machine.activation_bytes // TILE_BYTES, 8)
     yield MacroMemory("mac: weight memories", 2 * fetched * machine.clusters, words // fetched, 64, min(64, bus))
-    yield MacroMemory("mac: weight memories", machine.clusters if machine.winograd else 0, words // 8, 128, bus)
+    yield MacroMemory("mac: weight memories", machine.clusters if machine.winograd else 0, words // 8, 128,
+                      min(128, bus))
     yield MacroMemory("post: result buffer", banks, machine.result_bytes // banks, 8)
     yield MacroMemory("post: parameters and tables", 1, _CHANNEL_BITS * machine.parameter_channels // vector, vector,
                       bus)

@@ -123,7 +123,7 @@ class MacUnit(Component):
             "sums_request": In(sums_request_signature(machine)),
             "sums_response": Out(sums_response_signature(machine)),
             "activation_written_bytes": Out(5),
-            "weight_written_bytes": Out(5),
+            "weight_written_bytes": Out(max(5, machine.bus_bytes.bit_length())),
         }
         shared = {name: member for name, member in self.sequencer.signature.members.items()
                   if name not in ("request", "fetch")}

@@ -25,7 +25,7 @@ BANKS = TILE_BYTES
 
 
 def activation_write_signature(machine: Machine) -> Signature:
-    """Return the write port: up to a bus word per cycle, always accepted.
+    """Return the write port: up to a bus word, or 16 bytes of it, per cycle, always accepted.
 
     Byte i < ``count`` of ``data`` goes to byte ``address + i``; with ``blocked`` to bank ``(address + i) % 16``,
     word ``address // 16 + i``: neighbouring channels of a pixel.
@@ -35,7 +35,7 @@ def activation_write_signature(machine: Machine) -> Signature:
         **({"blocked": Out(1)} if machine.winograd else {}),
         "address": Out(20),
         "count": Out(5),
-        "data": Out(8 * machine.bus_bytes),
+        "data": Out(8 * machine.written_bytes),
     })
 
 
@@ -234,7 +234,7 @@ class ActivationBuffer(Component):
     def _write(self, m: Module, banks: Sequence[Memory]) -> None:
         """Register each bank's byte, and write it a cycle later."""
         write = self.write
-        data = [write.data.word_select(i, 8) for i in range(self.machine.bus_bytes)]
+        data = [write.data.word_select(i, 8) for i in range(self.machine.written_bytes)]
         clashes = []
         for b, bank in enumerate(banks):
             port = bank.write_port()

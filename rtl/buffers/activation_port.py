@@ -14,7 +14,7 @@ __all__ = ["ActivationPort", "activation_write_stream"]
 def activation_write_stream(machine: Machine) -> stream.Signature:
     """Return the stream form of the write port, for a writer that can be held back."""
     return stream.Signature(StructLayout({
-        **({"blocked": 1} if machine.winograd else {}), "address": 20, "count": 5, "data": 8 * machine.bus_bytes,
+        **({"blocked": 1} if machine.winograd else {}), "address": 20, "count": 5, "data": 8 * machine.written_bytes,
     }))
 
 

@@ -10,10 +10,16 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.byte_banks import ByteBanks
 from tilewright.rtl.stream.stages import flow
 
-__all__ = ["ADDRESS_WIDTH", "ResultBuffer"]
+__all__ = ["ADDRESS_WIDTH", "ResultBuffer", "residual_write"]
 
 ADDRESS_WIDTH = 20
 """Bits of a buffer address in a command; the buffers take as many as they need."""
+
+
+def residual_write(machine: Machine) -> StructLayout:
+    """Return the layout of a write of residuals: ``count`` bytes of a bus word for byte ``address``."""
+    return StructLayout({"address": ADDRESS_WIDTH, "count": max(5, machine.bus_bytes.bit_length()),
+                         "data": 8 * machine.bus_bytes})
 
 
 class ResultBuffer(Component):
@@ -55,14 +61,13 @@ class ResultBuffer(Component):
         read = StructLayout({"address": self.address_width, "count": range(lanes + 1)})
         write = StructLayout({"address": self.address_width, "count": range(lanes + 1),
                               "data": ArrayLayout(8, lanes)})
-        residual = StructLayout({"address": ADDRESS_WIDTH, "count": 5, "data": 8 * bus})
         super().__init__({
             "post_read": In(flow(read)),
             "post_data": Out(ArrayLayout(8, lanes)),
             "post_write": In(flow(write)),
             "store_read": In(stream.Signature(ADDRESS_WIDTH)),
             "store_data": Out(flow(8 * bus)),
-            "residual_write": In(stream.Signature(residual)),
+            "residual_write": In(stream.Signature(residual_write(machine))),
             "bytes_read": Out(range(self.banks + 1)),
             "bytes_written": Out(range(self.banks + 1)),
         })

@@ -4,6 +4,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.data import ArrayLayout, StructLayout
 from amaranth.lib.memory import Memory, ReadPort
 from amaranth.lib.wiring import Component, In, Out, Signature
+from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.arithmetic.winograd import VALUE
@@ -184,18 +185,28 @@ class WeightBuffer(Component):
     def _ninths(self, m: Module) -> Memory:
         """Return the memory of ninth weights, whose words are written."""
         m.submodules.ninths = ninths = Memory(shape=128, depth=self.machine.weight_words // 8, init=[])
-        parts = TILE_BYTES // self.machine.bus_bytes
-        part_bits, cluster_bits = parts.bit_length() - 1, self.machine.clusters.bit_length() - 1
-        index = self.write.index
-        cluster, word = index[part_bits:part_bits + cluster_bits], index[part_bits + cluster_bits:]
-        port = ninths.write_port(granularity=8 * self.machine.bus_bytes)
-        mine = self.write.valid & self.write.ninth & (cluster == self.cluster)
+        meant, word, parts, data = self._arriving()
+        mine = self.write.valid & self.write.ninth & meant
+        port = ninths.write_port(granularity=128 // parts)
         m.d.comb += [
             port.addr.eq(word),
-            port.data.eq(self.write.data.replicate(parts)),
-            port.en.eq(mine << index[:part_bits]),
+            port.data.eq(data),
+            port.en.eq(mine << self.write.index[:exact_log2(parts)]),
         ]
         return ninths
+
+    def _arriving(self) -> tuple[Value, Value, int, Value]:
+        """Return whether a bus word is this cluster's, the number of its own word, in how many parts, and the data.
+
+        A bus word of 16 bytes or less is part of a word of one cluster, the clusters in turn; a wider one is a word of
+        each of neighbouring clusters. ``data`` are 128 bits: every part is the bus word.
+        """
+        write, bus_bytes, clusters = self.write, self.machine.bus_bytes, self.machine.clusters
+        parts, words = max(1, TILE_BYTES // bus_bytes), max(1, bus_bytes // TILE_BYTES)
+        part_bits, turn_bits = exact_log2(parts), exact_log2(clusters // words)
+        turn, word = write.index[part_bits:part_bits + turn_bits], write.index[part_bits + turn_bits:]
+        data = write.data.replicate(parts) if parts > 1 else write.data.word_select(self.cluster % words, 128)
+        return turn == self.cluster // words, word, parts, data
 
     def _ones(self, pipe: Pipeline, inner: Value | None = None) -> Value:
         """Return the weights of a sum: a one for the byte that lane ``inner`` of the cluster takes."""
@@ -208,22 +219,18 @@ class WeightBuffer(Component):
     def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory | None, *,
                        odd: int | None = None) -> None:
         """Keep the bus words of this cluster, or those of words of even or ``odd`` number."""
-        write, bus_bytes = self.write, self.machine.bus_bytes
-        parts = TILE_BYTES // bus_bytes
-        part_bits, cluster_bits = parts.bit_length() - 1, self.machine.clusters.bit_length() - 1
-        cluster = write.index[part_bits:part_bits + cluster_bits]
-        word = write.index[part_bits + cluster_bits:]
-        mine = write.valid & (cluster == self.cluster)
+        write = self.write
+        meant, word, parts, data = self._arriving()
+        mine = write.valid & meant
         if odd is not None:
             mine, word = mine & (word[0] == odd), word[1:]
             if self.machine.winograd:
                 mine = mine & ~write.ninth
         selected = Signal(parts)
-        m.d.comb += selected.eq(mine << write.index[:part_bits])
-        data = write.data.replicate(parts)
+        m.d.comb += selected.eq(mine << write.index[:exact_log2(parts)])
         per_half = max(1, parts // 2)
         for memory, half in ((low, 0), (high, 1)):
-            port = memory.write_port(granularity=min(64, 8 * bus_bytes))
+            port = memory.write_port(granularity=min(64, 128 // parts))
             enables = selected if parts == 1 else selected[half * per_half:(half + 1) * per_half]
             m.d.comb += [
                 port.addr.eq(word),
@@ -232,7 +239,7 @@ class WeightBuffer(Component):
             ]
         if ninths is None:
             return
-        port = ninths.write_port(granularity=8 * bus_bytes)
+        port = ninths.write_port(granularity=128 // parts)
         m.d.comb += [port.addr.eq(word), port.data.eq(data), port.en.eq(Mux(write.ninth, selected, 0))]
 
     @staticmethod

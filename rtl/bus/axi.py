@@ -152,7 +152,7 @@ class AxiReader(_BurstMaster):
     Parameters
     ----------
     data_bytes
-        Bus width: 4, 8 or 16.
+        Bus width: 4 to 64.
     max_burst
         Longest burst in beats, a power of two; ``max_burst * data_bytes`` is at most 4096.
     outstanding

@@ -9,7 +9,7 @@ __all__ = [
     "axi4_signature", "axi4_write_signature", "check_data_bytes", "drive_address",
 ]
 
-DATA_BYTES = (4, 8, 16)
+DATA_BYTES = (4, 8, 16, 32, 64)
 
 INCR = 0b01
 NORMAL_BUFFERABLE = 0b0011
@@ -94,7 +94,7 @@ def drive_address(axi: wiring.PureInterface, prefix: str, burst: Value, data_byt
 def check_data_bytes(data_bytes: int) -> None:
     """Refuse a bus of any other width."""
     if data_bytes not in DATA_BYTES:
-        raise ValueError(f"AXI data_bytes must be 4, 8 or 16, not {data_bytes!r}")
+        raise ValueError(f"AXI data_bytes must be one of {DATA_BYTES}, not {data_bytes!r}")
 
 
 def _address_members(prefix: str) -> dict[str, wiring.Member]:

@@ -56,7 +56,7 @@ class WishboneBridge(wiring.Component):
     Parameters
     ----------
     data_bytes
-        Bus width: 4, 8 or 16.
+        Bus width: 4 to 64.
 
     Members
     -------

@@ -14,6 +14,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.activation_buffer import activation_write_signature
+from tilewright.rtl.buffers.result_buffer import residual_write
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
 from tilewright.rtl.bus.axi import BusRequest, read_beat
 from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, LoadTarget
@@ -38,7 +39,8 @@ class LoadUnit(wiring.Component):
     A command takes two cycles of the front, and one more for each run and each padding beyond the first; requests
     leave from the fourth cycle on. Bytes are written two cycles after their bus word has come, residuals three:
 
-    - `ldw` and linear rows, one bus word per cycle, an unaligned run of memory being up to one word longer;
+    - `ldw`, linear rows and residuals, one bus word per cycle, an unaligned run of memory being up to one word longer;
+      of linear rows at most the 16 bytes of aligned lanes that the activation buffer takes;
     - blocked rows, the bytes of one bus word in one pixel per cycle;
     - padding, up to a bus word per cycle, without a word being taken.
 
@@ -72,7 +74,7 @@ class LoadUnit(wiring.Component):
         Stop for good: nothing is requested or written, commands and words are taken and dropped.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signal.
-    activation_written_bytes, weight_written_bytes : ``Out(5)``
+    activation_written_bytes, weight_written_bytes : ``Out``
         Bytes written in this cycle; parameters and tables count as weights.
     """
 
@@ -93,14 +95,14 @@ class LoadUnit(wiring.Component):
             "weight_write": Out(weight_write_signature(machine)),
             "parameter_write": Out(flow(StructLayout({"index": 16, "data": 8 * bus}))),
             "table_write": Out(flow(StructLayout({"index": 16, "data": 8 * bus}))),
-            "residual_write": Out(stream.Signature(StructLayout({"address": 20, "count": 5, "data": 8 * bus}))),
+            "residual_write": Out(stream.Signature(residual_write(machine))),
             **{f"{name}_available": In(1) for name in WAITS},
             **{f"{name}_take": Out(1) for name in WAITS},
             **{f"{name}_signal": Out(1) for name in SIGNALS},
             "halt": In(1),
             "busy": Out(1),
             "activation_written_bytes": Out(5),
-            "weight_written_bytes": Out(5),
+            "weight_written_bytes": Out(max(5, bus.bit_length())),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -132,7 +134,7 @@ class LoadUnit(wiring.Component):
 
     def _residuals(self, m: Module, until_halt: ResetInserter) -> Value:
         """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
-        kept = StructLayout({"address": 20, "count": 5, "data": 8 * self.machine.bus_bytes, "signals": 1})
+        kept = StructLayout({**residual_write(self.machine).members, "signals": 1})
         m.submodules.residuals = queue = until_halt(SyncFIFO(width=kept.size, depth=RESIDUALS))
         self._residual_queue, self._residual = queue, Signal(kept)
         head = kept(queue.r_data)

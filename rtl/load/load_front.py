@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.isa.lacking import lacks
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.bus.axi import BusRequest
-from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, segment_layout
+from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, address_bits, segment_layout
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.turn_counter import TurnCounter
 
@@ -63,6 +63,7 @@ class LoadFront(wiring.Component):
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.bus_bytes = bus_bytes = machine.bus_bytes
+        self.address_bits = address_bits(bus_bytes)
         self.blocked = machine.winograd  # whether there are rows in the blocked layout
         super().__init__({
             "commands": In(stream.Signature(Command)),
@@ -96,9 +97,9 @@ class LoadFront(wiring.Component):
         self.tag = Signal(TAG)
         self.layout, self.fill, self.padded = Signal(), Signal(), Signal()
         self.phase = Signal(RowPhase)
-        self.run_bytes = Signal(20)
+        self.run_bytes = Signal(self.address_bits)
         self.row_memory, self.run_memory = Signal(32), Signal(32)
-        self.row_buffer, self.run_buffer = Signal(20), Signal(20)
+        self.row_buffer, self.run_buffer = Signal(20), Signal(self.address_bits)
         self.y = Signal(2)           # of the row in its block
         self.row_begun = Signal()    # blocked: its first segment has left, the others continue it
         self.rows = TurnCounter("rows", 10, last="on_last_row")
@@ -111,11 +112,11 @@ class LoadFront(wiring.Component):
         self.next_row_buffer = Signal(20)
         # A segment, its size not yet summed up; ``reach`` is bytes beyond the first word's first lane.
         self.sized = Signal()
-        self.bytes = Signal(20)
+        self.bytes = Signal(self.address_bits)
         self.lane = Signal(range(self.bus_bytes))
         self.reach = Signal(range(2 * self.bus_bytes))
         self.word = Signal(32 - exact_log2(self.bus_bytes))
-        self.segment_address = Signal(20)
+        self.segment_address = Signal(self.address_bits)
         self.is_fill, self.is_fresh, self.is_end = Signal(), Signal(), Signal()
 
     def elaborate(self, platform: object) -> Module:
@@ -138,7 +139,7 @@ class LoadFront(wiring.Component):
     def _send(self, m: Module) -> Signal:
         """Sum up the size of a segment and send it off with its request; return whether that happens."""
         bits = exact_log2(self.bus_bytes)
-        end = Signal(21)  # what lies above the lane bits counts the words
+        end = Signal(self.address_bits + 1)  # what lies above the lane bits counts the words
         leaves = Signal()
         segment, request = self.segments.payload, self.requests.payload
         m.d.comb += [
@@ -153,6 +154,7 @@ class LoadFront(wiring.Component):
             segment.fill.eq(self.is_fill),
             segment.fresh.eq(self.is_fresh),
             *([segment.pixel.eq(self.pixel)] if self.blocked else []),
+            *([segment.narrow.eq(self.tag.target == LoadTarget.ACTIVATIONS)] if self.bus_bytes > TILE_BYTES else []),
             segment.value.eq(self.value),
             segment.tag.target.eq(self.tag.target),
             segment.tag.signals.eq(self.tag.signals & self.is_end),

@@ -2,22 +2,37 @@
 
 A *segment* is a piece of a row that lies in one piece at its source: a run, or the padding before or after the
 row. It takes words from the bus and leaves as *parts*, each of them bytes of one word for neighbouring places.
-A word is one part, in the blocked layout one for each pixel it touches.
+A word is one part, in the blocked layout one for each pixel it touches. Of a word wider than the activation buffer,
+which takes 16 bytes a cycle, segments that go there have parts of 16 bytes: those of each 16 lanes.
 
 Two stages, and a register behind each. *Plan* decides lanes and size of a part from counters alone, ahead of the
 data. *Place* adds up the address and shifts the word down.
 """
 
-from amaranth import Cat, Module, Mux, ShapeLike, Signal, Value
+from amaranth import Cat, Const, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-__all__ = ["BLOCKED", "LINEAR", "RowWriter", "segment_layout", "write_layout"]
+from tilewright.isa.machine import TILE_BYTES
+
+__all__ = ["BLOCKED", "LINEAR", "RowWriter", "address_bits", "segment_layout", "write_layout"]
 
 LINEAR = 0
 BLOCKED = 1
+
+
+_ADDRESS_BITS = 20
+"""Of a byte of the activation and the result buffer."""
+
+_WORD_INDEX_BITS = 16
+"""Of a bus word of a weight memory."""
+
+
+def address_bits(bus_bytes: int) -> int:
+    """Return the bits of a byte's address in any buffer."""
+    return max(_ADDRESS_BITS, _WORD_INDEX_BITS + exact_log2(bus_bytes))
 
 
 def segment_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True) -> StructLayout:
@@ -27,13 +42,14 @@ def segment_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True) -> S
     the word, plus the bank, of a pixel's first byte. ``words``: how many are taken from the bus (``fill``:
     made up of ``value``). ``first_lane``, ``last_lane``: of the first byte in the first word and of the last in
     the last word. ``pixel``: bytes of a pixel less one, blocked only. ``tag`` rides along. Without ``blocked`` there
-    is neither ``layout`` nor ``pixel``.
+    is neither ``layout`` nor ``pixel``. Where words are wider than 16 bytes, ``narrow``: no part is.
     """
     lane = range(bus_bytes)
+    narrow = {"narrow": 1} if bus_bytes > TILE_BYTES else {}
     layout, pixel = ({"layout": 1}, {"pixel": 12}) if blocked else ({}, {})
     return StructLayout({
-        "address": 20, "words": 16, "first_lane": lane, "last_lane": lane, **layout, "fill": 1, "fresh": 1,
-        **pixel, "value": 8, "tag": tag,
+        "address": address_bits(bus_bytes), "words": 16, "first_lane": lane, "last_lane": lane, **layout, "fill": 1,
+        "fresh": 1, **narrow, **pixel, "value": 8, "tag": tag,
     })
 
 
@@ -41,20 +57,22 @@ def write_layout(bus_bytes: int, tag: ShapeLike, *, blocked: bool = True) -> Str
     """Return the layout of a write: ``count`` bytes for ``address``; ``last`` ends its segment."""
     layout = {"layout": 1} if blocked else {}
     return StructLayout({
-        **layout, "address": 20, "count": 5, "data": 8 * bus_bytes, "last": 1, "tag": tag,
+        **layout, "address": address_bits(bus_bytes), "count": max(5, bus_bytes.bit_length()), "data": 8 * bus_bytes,
+        "last": 1, "tag": tag,
     })
 
 
 class RowWriter(wiring.Component):
     """Turn segments and bus words into writes, one write per cycle without a gap between segments.
 
-    A linear segment gives one write per bus word, a blocked one as many as pixels are touched by each word. A
-    write leaves ``LATENCY`` cycles after its segment was taken, if its word is there a cycle before.
+    A linear segment gives one write per bus word, a blocked one as many as pixels are touched by each word; a narrow
+    one as many as if words had 16 bytes. A write leaves ``LATENCY`` cycles after its segment was taken, if its word is
+    there a cycle before.
 
     Parameters
     ----------
     bus_bytes
-        Bytes of a word: 4, 8 or 16.
+        Bytes of a word: 4 to 64.
     tag
         Shape that rides along with a segment.
     splits
@@ -79,9 +97,11 @@ class RowWriter(wiring.Component):
 
     def __init__(self, bus_bytes: int, *, tag: ShapeLike = 0, splits: bool = True, blocked: bool = True) -> None:
         self.bus_bytes = bus_bytes
+        self.address_bits = address_bits(bus_bytes)
         self.tag = tag
         self.blocked = blocked
         self.splits = splits and blocked
+        self.wide = bus_bytes > TILE_BYTES
         self.shifts = splits
         super().__init__({
             "segments": In(stream.Signature(segment_layout(bus_bytes, tag, blocked=blocked))),
@@ -94,8 +114,8 @@ class RowWriter(wiring.Component):
         m = Module()
         pixels, layout, pixel = (({"ends_pixel": 1}, {"layout": 1}, {"pixel": 12}) if self.blocked else ({}, {}, {}))
         part = Signal(StructLayout({
-            "address": 20, "lane": range(self.bus_bytes), "less_one": range(self.bus_bytes), "takes_word": 1,
-            **pixels, "last": 1, **layout, "fill": 1, "fresh": 1, **pixel, "value": 8, "tag": self.tag,
+            "address": self.address_bits, "lane": range(self.bus_bytes), "less_one": range(self.bus_bytes),
+            "takes_word": 1, **pixels, "last": 1, **layout, "fill": 1, "fresh": 1, **pixel, "value": 8, "tag": self.tag,
         }), reset_less=True)
         planned = Signal()  # part holds one
         placed = Signal()   # and it moves on
@@ -114,7 +134,11 @@ class RowWriter(wiring.Component):
         lane = Signal(lanes)
         less_one = Signal(lanes)   # bytes of this part, less one
         word_rest = Signal(lanes)  # bytes of the word from this lane on, less one
+        rest = word_rest           # of what may leave at once
         ends_word, ends_pixel, ends_segment = Signal(), Signal(), Signal()
+        if self.wide:
+            rest, cut, lanes_left = Signal(lanes), Signal(), ~lane[:exact_log2(TILE_BYTES)]
+            m.d.comb += [cut.eq(segment.narrow & (lanes_left < word_rest)), rest.eq(Mux(cut, lanes_left, word_rest))]
         m.d.comb += [
             word_rest.eq(Mux(on_last_word, segment.last_lane, self.bus_bytes - 1) - lane),
             ends_segment.eq(ends_word & on_last_word),
@@ -124,13 +148,13 @@ class RowWriter(wiring.Component):
             pixel_rest = Signal(12)  # bytes of the pixel from here on, less one
             splits = Signal()
             m.d.comb += [
-                splits.eq((segment.layout == BLOCKED) & (pixel_rest < word_rest)),
-                ends_pixel.eq((segment.layout == BLOCKED) & (pixel_rest <= word_rest)),
-                ends_word.eq(~splits),
-                less_one.eq(Mux(splits, pixel_rest, word_rest)),
+                splits.eq((segment.layout == BLOCKED) & (pixel_rest < rest)),
+                ends_pixel.eq((segment.layout == BLOCKED) & (pixel_rest <= rest)),
+                ends_word.eq(~splits & ~cut if self.wide else ~splits),
+                less_one.eq(Mux(splits, pixel_rest, rest)),
             ]
         else:
-            m.d.comb += [ends_word.eq(1), less_one.eq(word_rest)]
+            m.d.comb += [ends_word.eq(~cut if self.wide else 1), less_one.eq(rest)]
 
         with m.If(room):
             m.d.sync += [
@@ -153,18 +177,28 @@ class RowWriter(wiring.Component):
                     lane.eq(Mux(ends_word, 0, lane + less_one + 1)),
                     pixel_rest.eq(Mux(ends_pixel, segment.pixel, pixel_rest - less_one - 1)),
                 ]
+            elif self.wide:
+                m.d.sync += lane.eq(Mux(ends_word, 0, (lane | (TILE_BYTES - 1)) + 1))
             elif self.shifts:
                 m.d.sync += lane.eq(0)
+        self._take(m, segment, on_last_word, active=active, started=started, lane=lane,
+                   pixel_rest=pixel_rest if self.splits else None)
+        return active
+
+    def _take(self, m: Module, segment: Signal, on_last_word: Signal, *, active: Signal, started: Signal, lane: Signal,
+              pixel_rest: Signal | None) -> None:
+        """Take the next segment as soon as the one at hand has been cut up."""
         with m.If(self.segments.ready):
             taken = self.segments.payload
             m.d.sync += [active.eq(self.segments.valid), segment.eq(taken), started.eq(0),
                          on_last_word.eq(taken.words == 1)]
             if self.shifts:
                 m.d.sync += lane.eq(taken.first_lane)
-            if self.splits:
+            elif self.wide:
+                m.d.sync += lane.eq(0)
+            if pixel_rest is not None:
                 with m.If(self.segments.valid & taken.fresh):
                     m.d.sync += pixel_rest.eq(taken.pixel)
-        return active
 
     def _place(self, m: Module, part: Signal, planned: Value, placed: Signal) -> None:
         """Give each part its address and its bytes."""
@@ -175,8 +209,9 @@ class RowWriter(wiring.Component):
             placed.eq(planned & free & (part.fill | self.words.valid)),
             self.words.ready.eq(planned & free & ~part.fill & part.takes_word),
         ]
-        here, following = Signal(20), Signal(20)  # address of this part and of the one that continues it
-        next_address = Signal(20, reset_less=True)
+        # Address of this part and of the one that continues it.
+        here, following = Signal(self.address_bits), Signal(self.address_bits)
+        next_address = Signal(self.address_bits, reset_less=True)
         step = part.less_one + 1
         m.d.comb += here.eq(Mux(part.fresh, part.address, next_address))
         pixels = []
@@ -188,7 +223,11 @@ class RowWriter(wiring.Component):
         with m.If(free):
             m.d.sync += self.o.valid.eq(placed)
         with m.If(placed):
-            shifted = self.words.payload >> (part.lane << 3) if self.shifts else self.words.payload
+            shifted = self.words.payload
+            if self.shifts:
+                shifted = shifted >> (part.lane << 3)
+            elif self.wide:     # words start at lane 0, and what is cut off them at multiples of 16
+                shifted = shifted >> Cat(Const(0, 7), part.lane[exact_log2(TILE_BYTES):])
             m.d.sync += [
                 next_address.eq(following),
                 *pixels,

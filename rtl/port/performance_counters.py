@@ -52,7 +52,7 @@ def event_steps(machine: Machine) -> dict[str, range]:
         "requantized": values,
         "residual_added": values,
         "activation_read": range(0, TILE_BYTES + 1, TILE_BYTES // 2),
-        "activation_written": word,
+        "activation_written": range(machine.written_bytes + 1),
         "weight_read": range(0, max(weights) + 1, gcd(*weights)),
         "weight_written": word,
         "result_read": result,

@@ -35,7 +35,7 @@ class WindowCheck(wiring.Component):
     Parameters
     ----------
     data_bytes
-        Bus width: 4, 8 or 16.
+        Bus width: 4 to 64.
     is_write
         Whether the requests are writes, and so need ``writable``; else ``readable``.
     windows
@@ -61,7 +61,7 @@ class WindowCheck(wiring.Component):
 
     def __init__(self, data_bytes: int, *, is_write: bool, windows: int = 4) -> None:
         if data_bytes not in DATA_BYTES:
-            raise ValueError(f"WindowCheck data_bytes must be 4, 8 or 16, not {data_bytes!r}")
+            raise ValueError(f"WindowCheck data_bytes must be one of {DATA_BYTES}, not {data_bytes!r}")
         if not isinstance(windows, int) or windows < 1:
             raise ValueError(f"WindowCheck windows must be a positive integer, not {windows!r}")
         self.data_bytes = data_bytes

@@ -27,12 +27,12 @@ class StatusRecord(wiring.Component):
     The walk, which sets the cycle of all counts, begins 1 to 1 + ``len(COUNTERS)`` cycles after ``start``; the first
     word is there 2 + ``bus_bytes`` / 4 cycles after that. Each has ``bus_bytes`` / 4 counters, which come one per
     cycle; the words behind them follow one per cycle. So without back-pressure a record takes, with the walk's first
-    cycle, 35 (4 bytes), 31 (8) or 29 (16) cycles. Later walks do not touch it.
+    cycle, 35 (4 bytes), 31 (8), 29 (16) or 28 (32 and 64) cycles. Later walks do not touch it.
 
     Parameters
     ----------
     bus_bytes
-        Bytes of a word: 4, 8 or 16.
+        Bytes of a word: 4 to 64.
 
     Members
     -------

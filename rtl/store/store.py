@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import exact_log2
 
 from tilewright.isa.counters import FAULTS
-from tilewright.isa.machine import Machine
+from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.buffers.activation_port import activation_write_stream
 from tilewright.rtl.bus.axi import BusRequest, write_beat
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
@@ -174,6 +174,7 @@ class _LocalWriter(wiring.Component):
             segment.last_lane.eq(head.last_lane),
             *([segment.layout.eq(head.layout)] if layout else []),
             segment.fresh.eq(1),
+            *([segment.narrow.eq(1)] if self.bus_bytes > TILE_BYTES else []),
             segment.tag.eq(head.act_ready),
             writer.segments.payload.eq(segment),
             writer.segments.valid.eq(queue.r_rdy),
@@ -194,9 +195,9 @@ class StoreUnit(wiring.Component):
     """Carry out `sta` commands in order.
 
     A command takes one cycle of the front and one more per run. A run takes as many cycles as it touches bus words
-    (`sta.memory`), or as it has bus words (`sta.linear`, `sta.blocked`), without a gap between runs; so also runs of
-    8 bytes are stored at one per cycle if memory takes them. A command with ``mem_ready``, and `sta.status`,
-    are followed by the next only when memory has acknowledged everything.
+    (`sta.memory`), or as it has bus words, or 16 bytes of them (`sta.linear`, `sta.blocked`), without a gap between
+    runs; so also runs of 8 bytes are stored at one per cycle if memory takes them. A command with ``mem_ready``, and
+    `sta.status`, are followed by the next only when memory has acknowledged everything.
 
     Counts (rows, chunks, bytes) must not be zero. The address of `sta.status` is a multiple of the bus width: lower
     bits are ignored.
@@ -235,7 +236,7 @@ class StoreUnit(wiring.Component):
         no byte of them enabled.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signals; acknowledgements may be outstanding.
-    activation_written_bytes, memory_written_bytes : ``Out(5)``
+    activation_written_bytes, memory_written_bytes : ``Out``
         Bytes written in this cycle.
     """
 
@@ -275,7 +276,7 @@ class StoreUnit(wiring.Component):
             "halt": In(1),
             "busy": Out(1),
             "activation_written_bytes": Out(5),
-            "memory_written_bytes": Out(5),
+            "memory_written_bytes": Out(max(5, bus.bit_length())),
         })
 
     def elaborate(self, platform: object) -> Module:

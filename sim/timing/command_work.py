@@ -102,17 +102,19 @@ class TransferWork:
 
 
 @lru_cache(maxsize=4096)
-def load_rows(runs: Runs, padding: Padding, *, blocked: bool, fill: bool, bus_bytes: int) -> TransferWork:
-    """Return the work of an lda command; a ``fill`` reads nothing."""
+def load_rows(runs: Runs, padding: Padding, *, blocked: bool, fill: bool, bus_bytes: int, written_bytes: int
+              ) -> TransferWork:
+    """Return the work of an lda command; a ``fill`` reads nothing. ``written_bytes``: of aligned lanes, as a write."""
     pixel, size = padding.pixel, runs.chunk_bytes
     unit = pixel if blocked else _ONE_PIXEL
-    sides = [(side * pixel, _parts(0, side * pixel, unit, bus_bytes)) for side in (padding.left, padding.right) if side]
+    sides = [(side * pixel, _parts(0, side * pixel, unit, written_bytes))
+             for side in (padding.left, padding.right) if side]
     if fill:
-        words, parts = 0, runs.rows * runs.chunks * _parts(0, size, unit, bus_bytes)
+        words, parts = 0, runs.rows * runs.chunks * _parts(0, size, unit, written_bytes)
     else:
         lanes = runs.lanes(bus_bytes)
         words = sum(count * _spanned(lane, size, bus_bytes) for lane, count in lanes.items())
-        parts = sum(count * _parts(lane, size, unit, bus_bytes) for lane, count in lanes.items())
+        parts = sum(count * _parts(lane, size, unit, written_bytes) for lane, count in lanes.items())
     return TransferWork(
         words=words,
         cycles=parts + runs.rows * sum(each for _, each in sides),
@@ -124,14 +126,14 @@ def load_rows(runs: Runs, padding: Padding, *, blocked: bool, fill: bool, bus_by
 
 
 @lru_cache(maxsize=4096)
-def store_rows(runs: Runs, *, to_memory: bool, bus_bytes: int) -> TransferWork:
-    """Return the work of a sta command; ``runs`` are those at the target."""
+def store_rows(runs: Runs, *, to_memory: bool, bus_bytes: int, written_bytes: int) -> TransferWork:
+    """Return the work of a sta command; ``runs`` are those at the target. A copy writes ``written_bytes`` a cycle."""
     count, size = runs.rows * runs.chunks, runs.chunk_bytes
     if to_memory:
-        words = sum(times * _spanned(lane, size, bus_bytes) for lane, times in runs.lanes(bus_bytes).items())
+        words = cycles = sum(times * _spanned(lane, size, bus_bytes) for lane, times in runs.lanes(bus_bytes).items())
     else:
-        words = count * _spanned(0, size, bus_bytes)
-    return TransferWork(words=words, cycles=words, segments=count, lead=0, bytes=count * size)
+        words, cycles = count * _spanned(0, size, bus_bytes), count * _spanned(0, size, written_bytes)
+    return TransferWork(words=words, cycles=cycles, segments=count, lead=0, bytes=count * size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -75,7 +75,8 @@ class LoadTiming:
                     cfg["memory_row_step"] % bus, cfg["memory_chunk_step"] % bus)
         padding = Padding(cfg["left"] * padded, cfg["right"] * padded, max(1, cfg["channels"]))
         return load_rows(runs, padding, blocked=taken.variant.endswith("blocked"),
-                         fill=taken.variant.startswith("fill"), bus_bytes=bus)
+                         fill=taken.variant.startswith("fill"), bus_bytes=bus,
+                         written_bytes=self.shared.machine.written_bytes if padded else bus)
 
     def _request(self, taken: DecodedCommand, move: TransferWork, begin: int) -> Request:
         """Return the bursts of a command; its first one leaves at ``begin``."""

@@ -70,7 +70,8 @@ class StoreTiming:
         bus, cfg = self.shared.machine.bus_bytes, self.shared.config["sta"]
         runs = Runs(taken.operands.get("address", 0) % bus, taken.operands["rows"], cfg["chunks"], cfg["chunk_bytes"],
                     cfg["target_row_step"] % bus, cfg["target_chunk_step"] % bus)
-        return store_rows(runs, to_memory=taken.variant == "memory", bus_bytes=bus)
+        return store_rows(runs, to_memory=taken.variant == "memory", bus_bytes=bus,
+                          written_bytes=self.shared.machine.written_bytes)
 
     def _to_memory(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
                    gone: Event) -> Process:
@@ -108,7 +109,7 @@ class StoreTiming:
         yield start + STORE_TO_BUS - READ_TO_BUS
         if before is not None:
             yield before
-        yield shared.copies.move(shared.copies.write, move.words, move.words)
+        yield shared.copies.move(shared.copies.write, move.words, move.cycles)
         counts["activation_written"] += move.bytes
         counts["result_read"] += move.words * shared.machine.bus_bytes
         shared.scheduler.fire(gone, shared.now)

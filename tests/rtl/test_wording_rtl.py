@@ -11,7 +11,8 @@ from tilewright.rtl.stream.commands import flag
 
 SENTENCES = {
     "ValueError: AXI max_burst must be a power of two in 2..256, not 48": lambda: BurstSplitter(8, 48),
-    "ValueError: WindowCheck data_bytes must be 4, 8 or 16, not 6": lambda: WindowCheck(6, is_write=False),
+    "ValueError: WindowCheck data_bytes must be one of (4, 8, 16, 32, 64), not 6":
+        lambda: WindowCheck(6, is_write=False),
     "ValueError: WindowCheck windows must be a positive integer, not 0":
         lambda: WindowCheck(8, is_write=False, windows=0),
     "ValueError: PostUnit sums_latency must be at least 2, not 1": lambda: PostUnit(preset("nano"), sums_latency=1),

@@ -208,7 +208,8 @@ class LoadDriver(Driver):
         self.counted += self.ports.get("activation_written_bytes") + self.ports.get("weight_written_bytes")
         if self.ports.passes("residual_write", into=False):
             payload = self.ports.get("residual_write__payload")
-            address, count, data = payload & 0xFFFFF, payload >> 20 & 31, payload >> 25
+            bits = max(5, self.bus_bytes.bit_length())
+            address, count, data = payload & 0xFFFFF, (payload >> 20) % (1 << bits), payload >> (20 + bits)
             self._put(self.residuals, 0, address, count, data)
             self.counted += count
             self.residual_bytes += count

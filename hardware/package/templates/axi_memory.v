@@ -47,7 +47,7 @@ module axi_memory #(
   output wire                   broken     // the master has broken a rule, or asked for what it never asks for
 );
   localparam [1:0] OKAY = 2'b00, DECERR = 2'b11, INCR = 2'b01;
-  localparam [2:0] SIZE = BUS_BYTES == 4 ? 3'd2 : BUS_BYTES == 8 ? 3'd3 : 3'd4;
+  localparam [2:0] SIZE = BUS_BYTES == 4 ? 3'd2 : BUS_BYTES == 8 ? 3'd3 : BUS_BYTES == 16 ? 3'd4 : BUS_BYTES == 32 ? 3'd5 : 3'd6;
 
   reg [8*BUS_BYTES-1:0] words [0:WORDS-1];
   initial $readmemh("memory.hex", words);

@@ -113,7 +113,7 @@ class AxiMemory {
   static constexpr unsigned kDecodeError = 3;
   struct Word {
     uint32_t address;
-    uint32_t strobe;
+    uint64_t strobe;
     uint8_t data[kBusBytes];
   };
   struct Burst {
@@ -169,7 +169,7 @@ class AxiMemory {
     ++words_written_;
     if (dram_) dram_->take_word(kBusBytes);
     if (!burst.error) {
-      Word word{burst.address, static_cast<uint32_t>(top.m_axi_wstrb), {}};
+      Word word{burst.address, static_cast<uint64_t>(top.m_axi_wstrb), {}};
       std::memcpy(word.data, &top.m_axi_wdata, kBusBytes);
       if (burst.late) late_.push_back(word);
       else put(word);

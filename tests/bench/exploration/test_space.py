@@ -17,6 +17,12 @@ def test_post_lanes_and_clusters_follow_the_lanes():
     assert {(each.lanes, each.clusters) for each in machines} == {(1, 1), (2, 2), (2, 1), (16, 16), (16, 4)}
 
 
+def test_a_bus_is_no_wider_than_its_clusters_take():
+    space = space_of(lanes=(1, 4), bus_bytes=(16, 32, 64), **{LANES_PER_CLUSTER: (1, 2)})
+    found = {(each.clusters, each.bus_bytes) for each in (space.design(choice).machine for choice in space.choices())}
+    assert found == {(1, 16), (2, 16), (2, 32), (4, 16), (4, 32), (4, 64)}
+
+
 def test_choices_of_one_design_have_one_key():
     space = space_of(lanes=(1, 2), post_lanes=(1, 2, 4), clusters=(1,))
     assert len(space.keys) == 3

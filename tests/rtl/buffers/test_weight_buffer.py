@@ -8,7 +8,7 @@ from tests.support.streams import simulate
 from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.weight_buffer import WeightBuffer
 
-SHAPES = [(1, 4), (1, 8), (2, 16), (4, 8)]  # clusters, bus_bytes
+SHAPES = [(1, 4), (1, 8), (2, 16), (4, 8), (2, 32), (4, 32), (4, 64)]  # clusters, bus_bytes
 NOTHING = {"pointer": 0, "lane": 0, "fresh": 0, "winograd": 0, "pool": 0}
 IDS = [f"{clusters}x{bus_bytes}" for clusters, bus_bytes in SHAPES]
 

@@ -233,8 +233,8 @@ def test_ports_are_named_like_the_signals_of_the_specification():
 
 @pytest.mark.parametrize("component", [AxiReader, AxiWriter, AxiMaster])
 def test_wrong_parameters_are_refused(component):
-    with pytest.raises(ValueError, match=r"^AXI data_bytes must be 4, 8 or 16, not 32$"):
-        component(32)
+    with pytest.raises(ValueError, match=r"data_bytes.*not 128"):
+        component(128)
     with pytest.raises(ValueError, match=r"AXI.*max_burst.*not 1024"):
         component(8, max_burst=1024)
 

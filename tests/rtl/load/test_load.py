@@ -9,9 +9,12 @@ import pytest
 from tests.support.load_store import random_load_commands
 from tests.support.load_store_dut import carry_out
 from tilewright.isa.assembler import command
-from tilewright.isa.machine import PRESETS
+from tilewright.isa.machine import PRESETS, Machine
 
 BASE = PRESETS["base"]
+WIDE = {f"bus {bus}": Machine(name=f"bus_{bus}", lanes=4, clusters=4, tiles=2, post_lanes=2, bus_bytes=bus)
+        for bus in (32, 64)}
+MACHINES = {**PRESETS, **WIDE}
 
 
 def rows(variant, *, count=12, chunk_bytes=64, address=0, chunks=1, channels=1, left=0, right=0, row_step=4096):
@@ -29,13 +32,13 @@ def span(cycles):
     return cycles[-1] - cycles[0] + 1
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_random_commands(machine, stall):
     carry_out(machine, loads=random_load_commands(random.Random(3), 3, machine.bus_bytes), stall=stall)
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("words", [2, 3, 16])
 def test_weights_come_without_a_gap_between_commands(machine, words):
     size = words * machine.bus_bytes

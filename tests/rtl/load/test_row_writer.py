@@ -10,14 +10,15 @@ from tests.support.load_store import BUFFER_BYTES, write_places
 from tests.support.streams import get_all, put_all, simulate
 from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, RowWriter, segment_layout
 
-SIZES = [4, 8, 16]
+SIZES = [4, 8, 16, 32, 64]
 
 
-def segment(bus_bytes, lane, size, **members):
+def segment(bus_bytes, lane, size, *, narrow=True, **members):
     """Return a segment of ``size`` bytes, the first in ``lane`` of its word."""
     last = lane + size - 1
+    narrow_of = {"narrow": narrow} if bus_bytes > 16 else {}
     return {"address": 0, "words": last // bus_bytes + 1, "first_lane": lane, "last_lane": last % bus_bytes,
-            "layout": LINEAR, "fill": 0, "fresh": 1, "pixel": 0, "value": 0, "tag": 0} | members
+            "layout": LINEAR, "fill": 0, "fresh": 1, "pixel": 0, "value": 0, "tag": 0} | narrow_of | members
 
 
 def write(bus_bytes, segments, words, count, *, splits=True, stall=0.0):
@@ -69,14 +70,14 @@ def rows(rng, bus_bytes, layout, channels):
 
 
 def parts(segments, bus_bytes):
-    """Return how many writes the segments give: one for each word, blocked: for each word and pixel."""
-    total, position = 0, 0
+    """Return how many writes the segments give: one for each word, or 16 bytes of it, blocked: for each of a pixel."""
+    total, position, each_write = 0, 0, min(16, bus_bytes)
     for each in segments:
         size = (each["words"] - 1) * bus_bytes + each["last_lane"] - each["first_lane"] + 1
         position = 0 if each["fresh"] else position
         pixel = each["pixel"] + 1 if each["layout"] == BLOCKED else 1 << 20
         first = each["first_lane"]
-        total += len({((first + k) // bus_bytes, (position + k) // pixel) for k in range(size)})
+        total += len({((first + k) // each_write, (position + k) // pixel) for k in range(size)})
         position += size
     return total
 
@@ -104,13 +105,28 @@ def test_each_byte_goes_to_its_place(bus_bytes, layout, channels, stall):
 @pytest.mark.parametrize("bus_bytes", SIZES)
 def test_without_splitting_a_blocked_segment_is_one_pixel(bus_bytes):
     segments = [segment(bus_bytes, 0, 37, layout=BLOCKED, address=16 * 100 * k + 5, tag=k) for k in range(3)]
-    count = -(-37 // bus_bytes)
-    writes = write(bus_bytes, segments, list(range(3 * count)), 3 * count, splits=False)
+    count, words = -(-37 // min(16, bus_bytes)), -(-37 // bus_bytes)
+    contents = random.Random(1).randbytes(3 * words * bus_bytes)
+    values = [int.from_bytes(contents[k:k + bus_bytes], "little") for k in range(0, len(contents), bus_bytes)]
+    writes = write(bus_bytes, segments, values, 3 * count, splits=False)
     assert [cycle for cycle, _ in writes] == list(range(RowWriter.LATENCY, RowWriter.LATENCY + 3 * count))
     for k in range(3):
         places = [place for _, each in writes[k * count:(k + 1) * count]
                   for place in write_places(BLOCKED, each.address, each.count)]
         assert places == [16 * (100 * k + c) + (5 + c) % 16 for c in range(37)]
+        data = b"".join(each.data.to_bytes(bus_bytes, "little")[:each.count] for _, each in writes[k * count:][:count])
+        assert data == contents[k * words * bus_bytes:][:37]
+
+
+@pytest.mark.parametrize("bus_bytes", [32, 64])
+def test_what_is_not_narrow_leaves_word_by_word(bus_bytes):
+    segments, words, expected = rows(random.Random(1), bus_bytes, LINEAR, 1)
+    segments = [each | {"narrow": 0} for each in segments]
+    writes = write(bus_bytes, segments, words, sum(each["words"] for each in segments))
+    seen = [pair for _, each in writes
+            for pair in zip(write_places(LINEAR, each.address, each.count), each.data.to_bytes(bus_bytes, "little"),
+                            strict=False)]
+    assert seen == expected
 
 
 def test_a_word_leaves_a_cycle_after_it_has_come():

@@ -10,7 +10,7 @@ from amaranth.sim import Simulator
 
 from tests.support.streams import simulate
 from tilewright.isa.counters import COUNTERS, CYCLES_HIGH_WORD, FAULT_ADDRESS_WORD, FAULT_WORD, RECORD_WORDS
-from tilewright.isa.machine import PRESETS
+from tilewright.isa.machine import PRESETS, Machine
 from tilewright.rtl.array.sequencer import MacState
 from tilewright.rtl.port.performance_counters import BUSY, EVENTS, INTERVAL, STATES, Counters, event_steps
 from tilewright.rtl.store.status_record import StatusRecord
@@ -20,8 +20,8 @@ CAUSES = [name for name in NAMES if name.startswith("mac_")]
 FAULT, FAULT_ADDRESS = 3, 0x1234_5678
 MOST = 1 << 32
 
-FIRST_CYCLE = {4: 3, 8: 4, 16: 6}
-RECORD_CYCLES = {4: 35, 8: 31, 16: 29}
+FIRST_CYCLE = {4: 3, 8: 4, 16: 6, 32: 10, 64: 18}
+RECORD_CYCLES = {4: 35, 8: 31, 16: 29, 32: 28, 64: 28}
 """From the cycle in which the walk begins: until the first word is there; with that cycle, until the last is taken."""
 
 
@@ -222,7 +222,10 @@ def test_counts_wrap(machine):
     run(machine, 3, body)
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+WIDE = [Machine(lanes=4, clusters=4, bus_bytes=bus) for bus in (32, 64)]
+
+
+@pytest.mark.parametrize("machine", [*PRESETS.values(), *WIDE], ids=[*PRESETS, "bus 32", "bus 64"])
 def test_a_record_takes_as_many_cycles_as_said(machine):
     async def body(driver):
         for cycle in range(2000):

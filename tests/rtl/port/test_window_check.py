@@ -141,7 +141,7 @@ def test_halt_takes_no_further_request_but_lets_the_taken_one_leave():
 
 
 def test_wrong_parameters_are_refused():
-    with pytest.raises(ValueError, match=r"^WindowCheck data_bytes must be 4, 8 or 16, not 6$"):
+    with pytest.raises(ValueError, match=r"data_bytes.*not 6"):
         WindowCheck(6, is_write=False)
     with pytest.raises(ValueError, match=r"WindowCheck windows.*not 0"):
         WindowCheck(8, is_write=False, windows=0)

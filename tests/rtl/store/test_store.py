@@ -10,10 +10,13 @@ from tests.support.load_store import random_store_commands
 from tests.support.load_store_drivers import MEMORY_LATENCY, STORE_HALF
 from tests.support.load_store_dut import carry_out
 from tilewright.isa.assembler import command
-from tilewright.isa.machine import PRESETS
+from tilewright.isa.machine import PRESETS, Machine
 from tilewright.rtl.buffers.activation_port import ActivationPort
 
 BASE = PRESETS["base"]
+WIDE = {f"bus {bus}": Machine(name=f"bus_{bus}", lanes=4, clusters=4, tiles=2, post_lanes=2, bus_bytes=bus)
+        for bus in (32, 64)}
+MACHINES = {**PRESETS, **WIDE}
 
 
 def settings(chunk_bytes, chunks=4, target_chunk_step=128):
@@ -28,7 +31,7 @@ def span(cycles):
     return cycles[-1] - cycles[0] + 1
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 def test_random_commands(machine, stall):
     carry_out(machine, stores=random_store_commands(random.Random(3), 3), stall=stall)
@@ -53,14 +56,14 @@ def test_short_runs_go_to_memory_a_bus_word_per_cycle(machine, chunk_bytes, addr
     assert len(store.beats) == 3 * 12 * words
 
 
-@pytest.mark.parametrize("machine", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("variant", ["linear", "blocked"])
 @pytest.mark.parametrize("chunk_bytes", [4, 8, 16, 37])
 def test_runs_go_to_the_activation_buffer_a_bus_word_per_cycle(machine, variant, chunk_bytes):
     stores = [*settings(chunk_bytes, target_chunk_step=16 * chunk_bytes),
               command("sta", variant, ["signal_act_ready"], target=STORE_HALF, base=5, rows=6)]
     _, store = carry_out(machine, stores=stores)
-    assert span(store.writes) == len(store.writes) == 24 * -(-chunk_bytes // machine.bus_bytes)
+    assert span(store.writes) == len(store.writes) == 24 * -(-chunk_bytes // machine.written_bytes)
 
 
 @pytest.mark.parametrize(("flags", "waits"), [(["signal_out_free"], False), (["signal_mem_ready"], True)])

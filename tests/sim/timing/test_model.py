@@ -227,34 +227,38 @@ def spans(start, size, bus_bytes, pixel):
 @pytest.mark.parametrize("blocked", [False, True])
 def test_load_rows_counts_what_bytes_touch(seed, blocked):
     rng = np.random.default_rng(seed)
-    bus_bytes, pixel = int(rng.choice([4, 8, 16])), int(rng.integers(1, 40))
+    bus_bytes, pixel = int(rng.choice([4, 8, 16, 32, 64])), int(rng.integers(1, 40))
+    written = min(bus_bytes, int(rng.choice([16, 64])))
     rows, chunks, left, right = (int(n) for n in rng.integers([1, 1, 0, 0], [12, 12, 3, 3]))
     size = pixel * int(rng.integers(1, 20))
     lane, row_step, chunk_step = (int(n) for n in rng.integers(0, bus_bytes, 3))
     fill = bool(rng.integers(2))
     move = load_rows(Runs(lane, rows, chunks, size, row_step, chunk_step), Padding(left, right, pixel),
-                     blocked=blocked, fill=fill, bus_bytes=bus_bytes)
+                     blocked=blocked, fill=fill, bus_bytes=bus_bytes, written_bytes=written)
     unit = pixel if blocked else 1 << 30
     words = parts = 0
     for row in range(rows):
         for side in (left, right):
-            parts += spans(0, side * pixel, bus_bytes, unit)[1]
+            parts += spans(0, side * pixel, written, unit)[1]
         for chunk in range(chunks):
             start = 0 if fill else lane + row * row_step + chunk * chunk_step
-            here = spans(start, size, bus_bytes, unit)
-            words, parts = words + here[0] * (not fill), parts + here[1]
+            words += spans(start, size, bus_bytes, unit)[0] * (not fill)
+            parts += spans(start, size, written, unit)[1]
     assert (move.words, move.cycles) == (words, parts)
     assert move.segments == rows * (chunks + (left > 0) + (right > 0))
     assert move.bytes == rows * (chunks * size + (left + right) * pixel)
-    assert move.lead == spans(0, left * pixel, bus_bytes, unit)[1]
+    assert move.lead == spans(0, left * pixel, written, unit)[1]
 
 
 @pytest.mark.parametrize("to_memory", [False, True])
-def test_store_rows_counts_what_bytes_touch(to_memory):
-    move = store_rows(Runs(5, 3, 4, 11, 6, 3), to_memory=to_memory, bus_bytes=8)
+@pytest.mark.parametrize(("bus_bytes", "size"), [(8, 11), (32, 41)])
+def test_store_rows_counts_what_bytes_touch(to_memory, bus_bytes, size):
+    written = min(bus_bytes, 16)
+    move = store_rows(Runs(5, 3, 4, size, 6, 3), to_memory=to_memory, bus_bytes=bus_bytes, written_bytes=written)
     starts = [5 + 6 * row + 3 * chunk if to_memory else 0 for row in range(3) for chunk in range(4)]
-    words = sum(spans(start, 11, 8, 1)[0] for start in starts)
-    assert (move.words, move.cycles, move.segments, move.bytes) == (words, words, 12, 132)
+    words = sum(spans(start, size, bus_bytes, 1)[0] for start in starts)
+    cycles = words if to_memory else sum(spans(start, size, written, 1)[0] for start in starts)
+    assert (move.words, move.cycles, move.segments, move.bytes) == (words, cycles, 12, 12 * size)
 
 
 def test_mac_work_of_pairs_of_channels_ends_with_the_last_of_second_channels():
