@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.fuzz.designs import NETWORKS, fitting_design, try_network
+from tilewright.isa.machine import Machine
 
 SEED = 13
 
@@ -21,6 +22,22 @@ def test_small_random_designs_in_rtl(number):
     machine = fitting_design(SEED, number, lanes_range=(1, 1))
     for name in NETWORKS:
         assert try_network(name, machine).faults == ()
+
+
+WIDE = [
+    Machine(name="bus 32", lanes=2, clusters=2, tiles=2, post_lanes=2, bus_bytes=32, array="winograd"),
+    Machine(name="bus 64", lanes=4, clusters=4, tiles=2, post_lanes=1, bus_bytes=64, array="plain"),
+    Machine(name="bus 64", lanes=8, clusters=4, tiles=2, post_lanes=4, bus_bytes=64, array="winograd_inner"),
+]
+
+
+@pytest.mark.parametrize("machine", WIDE, ids=lambda machine: f"{machine.bus_bytes} {machine.array}")
+@pytest.mark.parametrize("rtl", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["fast", "rtl"])
+def test_buses_wider_than_the_activation_buffer(machine, rtl):
+    small = replace(machine, activation_bytes=1 << 15, weight_bytes=1 << 15, result_bytes=1 << 13,
+                    parameter_channels=256, queue_depth=8)
+    for name in NETWORKS:
+        assert try_network(name, small, rtl=rtl).faults == ()
 
 
 @pytest.mark.slow
