@@ -21,7 +21,7 @@ from rich.table import Table
 from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration_study import FinishedTrial
 
-__all__ = ["ExplorationProgress", "front_table"]
+__all__ = ["ExplorationProgress", "front_table", "verified_table"]
 
 _SECONDS = 30.0
 """Between two lines where no terminal shows the bar."""
@@ -106,6 +106,29 @@ def front_table(content: dict[str, Any], objectives: Sequence[str]) -> Table:
                       _measured(found.get("cycles"), found.get("rtl_error")),
                       _measured((found.get("area") or {}).get("area"), found.get("synthesis_error")))
     return table
+
+
+def verified_table(content: dict[str, Any]) -> Table | None:
+    """Return what was predicted and what was measured of each verified design; None if nothing was measured."""
+    rows = [(point["name"], name, pair) for point in content["points"] if (found := point["verified"])
+            for name, pair in _pairs(found)]
+    if not rows:
+        return None
+    table = Table(title="Predicted and measured")
+    table.add_column("design")
+    table.add_column("measure")
+    for head in ("predicted", "measured", "error"):
+        table.add_column(head, justify="right")
+    for design, name, pair in rows:
+        table.add_row(design, name, f"{pair['predicted']:,.6g}", f"{pair['measured']:,.6g}", f"{pair['error']:+.2%}")
+    return table
+
+
+def _pairs(found: dict[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield name and pair of each measure of a design that was measured."""
+    if "cycles" in found:
+        yield f"cycles of {found['network']}", found["cycles"]
+    yield from found.get("area", {}).items()
 
 
 def _measured(pair: dict[str, float] | None, error: str | None) -> str:

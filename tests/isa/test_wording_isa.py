@@ -15,8 +15,8 @@ SENTENCES = {
         lambda: command("lda", "set_row", ["wait_act_ready"]),
     "EncodingError: Every instruction must have a funct3 of its own, not [0, 0]":
         lambda: check_table(INSTRUCTIONS[:1] * 2),
-    "ValueError: Machine bus_bytes must be at most 16 * clusters (32), since a cluster takes a word of weights a cycle, "
-    "not 64": lambda: Machine(clusters=2, bus_bytes=64),
+    "ValueError: Machine bus_bytes must be at most 16 * clusters (32), since a cluster takes a word of weights a "
+    "cycle, not 64": lambda: Machine(clusters=2, bus_bytes=64),
     "ValueError: Memory stall_percent must be in 0..90, not 91": lambda: MemoryTiming(stall_percent=91),
     "ValueError: Memory dram must be one of sdr-133x16, lpddr-400x16, ddr3l-1600x16, not 'ddr9'":
         lambda: DramTiming.of(dram_named("ddr9", 80)),
