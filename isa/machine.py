@@ -160,8 +160,8 @@ class Machine:
             raise ValueError(f"Machine weight_bytes must be at least {_LEAST_WORDS * TILE_BYTES} for each of its "
                              f"{self.clusters} clusters, not {self.weight_bytes!r}")
         if self.bus_bytes > (widest := TILE_BYTES * self.clusters):
-            raise ValueError(f"Machine bus_bytes must be at most {TILE_BYTES} * clusters ({widest}), since a cluster takes "
-                             f"a word of weights a cycle, not {self.bus_bytes!r}")
+            raise ValueError(f"Machine bus_bytes must be at most {TILE_BYTES} * clusters ({widest}), since a cluster "
+                             f"takes a word of weights a cycle, not {self.bus_bytes!r}")
         if self.post_lanes > self.lanes:
             raise ValueError(f"Machine post_lanes must not exceed lanes ({self.lanes}), "
                              f"not {self.post_lanes!r}")
