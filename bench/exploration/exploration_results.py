@@ -11,15 +11,15 @@ from typing import Any
 
 from tilewright._version import __version__
 from tilewright.bench.exploration.area_prediction import AreaTarget
-from tilewright.bench.exploration.design_cost import measures_of
+from tilewright.bench.exploration.design_cost import Verdict, measures_of
 from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial, StudySetup
 from tilewright.bench.exploration.space import MACHINE_KEYS, MEMORY_KEYS, Choice, Value
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.design.design_text import design_text
 from tilewright.tools.files import write_file
 
-__all__ = ["DESIGNS", "FRONT", "TRIALS", "RunningTable", "design_of_trial", "front_json", "parameters_of", "point_name",
-           "trials_csv", "write_results"]
+__all__ = ["DESIGNS", "FRONT", "TRIALS", "RunningTable", "as_good_as", "design_of_trial", "front_json", "parameters_of",
+           "point_name", "trials_csv", "write_results"]
 
 TRIALS, FRONT, DESIGNS = "trials.csv", "front.json", "designs"
 """Names in an exploration's folder."""
@@ -68,6 +68,12 @@ def trials_csv(setup: StudySetup, trials: Sequence[FinishedTrial], front: Sequen
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
+
+
+def as_good_as(setup: StudySetup, trials: Sequence[FinishedTrial], measures: Mapping[str, float]) -> list[int]:
+    """Return the numbers of the trials that are within the limits, and in no objective worse than ``measures``."""
+    return [trial.number for trial in trials if trial.outcome.verdict is Verdict.good
+            and all(trial.outcome.measures[name] <= measures[name] for name in setup.objectives)]
 
 
 class RunningTable:

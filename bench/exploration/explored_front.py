@@ -1,11 +1,12 @@
 """The front of an exploration: measured if asked for, written into the exploration's folder as files and as a page."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tilewright.bench.exploration.design_cost import Evaluator
-from tilewright.bench.exploration.exploration_results import front_json, write_results
-from tilewright.bench.exploration.exploration_study import ExplorationStudy
+from tilewright.bench.exploration.exploration_results import as_good_as, front_json, write_results
+from tilewright.bench.exploration.exploration_study import ExplorationStudy, FinishedTrial
 from tilewright.bench.exploration.explore_page import explore_page
 from tilewright.bench.exploration.verification import verify
 from tilewright.errors import InputError
@@ -21,7 +22,8 @@ def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, mos
                 steps: Steps) -> dict[str, Any]:
     """Measure up to ``most`` points of the front, write all results, and return them as JSON's types.
 
-    ``command`` is what the results name as theirs. The files are written before anything is measured, too.
+    ``command`` is what the results name as theirs; ``start`` there is the space's own design, such as a preset, and
+    which trials are at least as good in every objective. The files are written before anything is measured, too.
 
     Raises
     ------
@@ -29,9 +31,10 @@ def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, mos
         If a file cannot be written.
     """
     trials, front, importances = study.finished(), study.front(), study.importances()
+    start = _start_json(study, evaluator, trials)
 
     def write(verified: dict[int, dict[str, Any]]) -> dict[str, Any]:
-        content = front_json(study.setup, trials, front, verified, command)
+        content = front_json(study.setup, trials, front, verified, command) | {"start": start}
         with study.turn("writing"):
             write_results(folder, study.setup, trials, content, front)
             write_file(folder / _PAGE, explore_page(study.setup, trials, content, importances).encode())
@@ -41,6 +44,16 @@ def write_front(study: ExplorationStudy, evaluator: Evaluator, folder: Path, mos
     if most and front:
         content = write(verify(folder, study, evaluator.networks, front, most, steps))
     return content
+
+
+def _start_json(study: ExplorationStudy, evaluator: Evaluator, trials: Sequence[FinishedTrial]) -> dict[str, Any]:
+    """Return the design that the space starts from, what it costs, and the trials that are at least as good."""
+    base = study.setup.space.base
+    outcome = evaluator.evaluate(base)
+    better = as_good_as(study.setup, trials, outcome.measures) if outcome.measures else []
+    beyond = [str(limit) for limit in study.setup.limits if outcome.measures and limit.violation(outcome.measures) > 0]
+    return {"name": base.machine.name, "measures": outcome.measures, "reason": outcome.reason, "beyond": beyond,
+            "as_good": better}
 
 
 def require_front(study: ExplorationStudy) -> None:

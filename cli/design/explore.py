@@ -149,12 +149,13 @@ def _workers(evaluator: "Evaluator", jobs: int, address: str | None) -> "Workers
 def _report(study: "ExplorationStudy", evaluator: "Evaluator", output: Path, most: int) -> None:
     """Verify the front, write the results and show it."""
     from tilewright.bench.exploration.explored_front import require_front, write_front
-    from tilewright.cli.tables.exploration_progress import front_table, verified_table
+    from tilewright.cli.tables.exploration_progress import front_table, start_sentence, verified_table
     from tilewright.cli.tables.text import console
     from tilewright.tools.progress import Steps
 
     content = write_front(study, evaluator, output, most, shlex.join(["tilewright", *sys.argv[1:]]), Steps())
     console().print(front_table(content, study.setup.objectives))
+    console().print(start_sentence(content, study.setup.objectives), highlight=False, soft_wrap=True)
     if (verified := verified_table(content)) is not None:
         console().print(verified)
     require_front(study)

@@ -21,7 +21,7 @@ from rich.table import Table
 from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration_study import FinishedTrial
 
-__all__ = ["ExplorationProgress", "front_table", "verified_table"]
+__all__ = ["ExplorationProgress", "front_table", "start_sentence", "verified_table"]
 
 _SECONDS = 30.0
 """Between two lines where no terminal shows the bar."""
@@ -106,6 +106,18 @@ def front_table(content: dict[str, Any], objectives: Sequence[str]) -> Table:
                       _measured(found.get("cycles"), found.get("rtl_error")),
                       _measured((found.get("area") or {}).get("area"), found.get("synthesis_error")))
     return table
+
+
+def start_sentence(content: dict[str, Any], objectives: Sequence[str]) -> str:
+    """Return how many designs are at least as good as the one that the space starts from."""
+    start = content["start"]
+    if not start["measures"]:
+        return f"{start['name']}, where the space starts, cannot be compared: {start['reason']}"
+    costs = ", ".join(f"{name} {start['measures'][name]:,.4g}" for name in objectives)
+    count = len(start["as_good"])
+    verb = "is" if count == 1 else "are"
+    return (f"{count} of {content['trials']} designs {verb} at least as good as {start['name']} in every objective "
+            f"({costs}{''.join(f'; beyond {limit}' for limit in start['beyond'])})")
 
 
 def verified_table(content: dict[str, Any]) -> Table | None:

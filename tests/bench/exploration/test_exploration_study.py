@@ -5,7 +5,7 @@ import pytest
 from tests.bench.exploration.synthetic import FormulaWorkers, setup_for, space_of
 from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration import TRIES, explore
-from tilewright.bench.exploration.exploration_results import TRIALS, RunningTable, trials_csv
+from tilewright.bench.exploration.exploration_results import TRIALS, RunningTable, as_good_as, trials_csv
 from tilewright.bench.exploration.exploration_study import ExplorationStudy
 from tilewright.bench.exploration.sampling import SAMPLERS
 from tilewright.errors import InputError
@@ -53,6 +53,20 @@ def test_designs_that_cannot_be_are_recorded_with_their_reason(tmp_path):
     assert len(impossible) == 2
     assert len(workers.asked) == 2
     assert all("cluster" in each.reason for each in impossible)
+
+
+def test_designs_as_good_as_another_are_worse_in_no_objective(tmp_path):
+    study = run(tmp_path, setup_for(LARGE, limits=("mult18<=100",)), 60)
+    finished = study.finished()
+    measures = sorted((each.outcome.measures for each in finished if each.outcome.verdict is Verdict.good),
+                      key=lambda found: found["cycles"])[10]
+    found = as_good_as(study.setup, finished, measures)
+    assert 0 < len(found) < 11
+    for each in finished:
+        cost = each.outcome.measures
+        good = each.outcome.verdict is Verdict.good and cost["cycles"] <= measures["cycles"] \
+            and cost["area"] <= measures["area"]
+        assert good == (each.number in found)
 
 
 def test_what_is_beyond_a_limit_is_kept_and_not_on_the_front(tmp_path):

@@ -55,6 +55,8 @@ def test_the_folder_has_trials_front_and_designs(explored):
     content = json.loads((explored / "front.json").read_text())
     assert content["trials"] == TRIALS
     assert content["points"]
+    assert content["start"]["name"] == "base"
+    assert content["start"]["measures"]["cycles"] > 0
     for point in content["points"]:
         path = explored / "designs" / f"{point['name']}.toml"
         assert read_design(path).to_json() == point["design"]
