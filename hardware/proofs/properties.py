@@ -49,6 +49,7 @@ _AXI = "tilewright.rtl.bus.axi"
 _REGISTERS = "tilewright.rtl.port.command_registers"
 _REQUANTISE = "tilewright.rtl.arithmetic.requantise"
 _WINOGRAD = "tilewright.rtl.arithmetic.winograd"
+_XIF = "tilewright.rtl.port.xif"
 
 PROPERTIES = (
     Property(
@@ -82,6 +83,31 @@ PROPERTIES = (
                    "write.has_address &"),
             Mutant("a response changes while it waits", _REGISTERS, "(~axi.bvalid | axi.bready) &", ""),
             Mutant("strobes of no account", _REGISTERS, "write.at(name) & write.strobes[place]", "write.at(name)"),
+        ),
+        bound=14,
+    ),
+    Property(
+        name="xif_adapter",
+        claim="The CV-X-IF adapter: each instruction accepted and committed becomes one command, unchanged and in order, "
+              "and has one result, with its id, its rd and the fault code at its commit, in the cycle after its commit "
+              "until taken; what is killed, flushed in ID or not accepted has neither, and nothing has either before its "
+              "commit. What is not accepted is never held up, a fence passes no command before it. No deadlock: "
+              "while the core is held up, each command taken, result taken and commit brings the end closer, and at "
+              "the end it is let go. For all cores that have at most two instructions issued and not committed, "
+              "commit in order and after the cycle of issue, and give an instruction's id again if it was flushed "
+              "in ID, as CV32E40X 0.6.0 does; they may withdraw offers, withhold results, kill and flush at any time.",
+        source="xif_adapter.sv",
+        design=ProvedDesign(_XIF, "XifAdapter"),
+        exposed=("newer", "newer_valid", "older", "older_valid",
+                 *(f"{queue}.{name}" for queue in ("committed", "answers")
+                   for name in ("level", "storage*", "w_port__addr", "r_port__addr"))),
+        mutants=(
+            Mutant("a killed instruction is carried out", _XIF, " & ~self.commit_kill", ""),
+            Mutant("a result for what was not accepted", _XIF, "commits_newer & newer.ours |", "commits_newer |"),
+            Mutant("a queue may overflow", _XIF, "(committed.w_level <= self.DEPTH - 3) & ", ""),
+            Mutant("a fence passes a command in EX", _XIF, " & ~uncommitted.older_valid & self.idle", " & self.idle"),
+            Mutant("what vanished in ID holds up a fence", _XIF,
+                   "uncommitted.newer_valid & (uncommitted.newer.id != self.issue_id)", "uncommitted.newer_valid"),
         ),
         bound=14,
     ),
