@@ -1,5 +1,8 @@
 """The coprocessor: four units, their queues, semaphores and counters, one AXI4 master; no host core in sight."""
 
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
 from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -80,6 +83,9 @@ class Coprocessor(wiring.Component):
         Some unit has worked in this cycle.
     """
 
+    UNITS: ClassVar[Mapping[str, Callable[[Machine], wiring.Component]]] = {
+        "load": LoadUnit, "mac": MacUnit, "post": PostUnit, "store": StoreUnit}
+
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         super().__init__({
@@ -105,13 +111,11 @@ class Coprocessor(wiring.Component):
         self._cleared = cleared = ResetInserter(control.clear)
         m.submodules.dispatcher = self._dispatcher = cleared(Dispatcher(machine))
         m.submodules.semaphores = self._semaphores = cleared(Semaphores())
-        m.submodules.load = load = cleared(LoadUnit(machine))
-        m.submodules.mac = mac = cleared(MacUnit(machine))
-        m.submodules.post = post = cleared(PostUnit(machine))
-        m.submodules.store = store = cleared(StoreUnit(machine))
+        self._units: dict[str, wiring.Component] = {name: cleared(kind(machine)) for name, kind in self.UNITS.items()}
+        for name, unit in self._units.items():
+            m.submodules[name] = unit
         m.submodules.axi = self._axi = cleared(AxiMaster(machine.bus_bytes, prot=machine.axi_prot))
         self._write_idle = Signal()  # no write anywhere behind the store unit
-        self._units: dict[str, wiring.Component] = {"load": load, "mac": mac, "post": post, "store": store}
 
         self._connect_commands(m)
         self._connect_semaphores(m)

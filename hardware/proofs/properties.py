@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tilewright.hardware.proofs.linear_values import input_values, inverse_values, weight_values
 from tilewright.hardware.proofs.proved_designs import Mutant, ProvedDesign
+from tilewright.hardware.proofs.recovery_values import RECOVERING, recovery_exposed, recovery_values
 
 __all__ = ["PROPERTIES", "Property"]
 
@@ -50,6 +51,8 @@ _REGISTERS = "tilewright.rtl.port.command_registers"
 _REQUANTISE = "tilewright.rtl.arithmetic.requantise"
 _WINOGRAD = "tilewright.rtl.arithmetic.winograd"
 _XIF = "tilewright.rtl.port.xif"
+_COPROCESSOR = "tilewright.rtl.coprocessor"
+_FAULTS = "tilewright.rtl.port.fault_control"
 
 PROPERTIES = (
     Property(
@@ -147,6 +150,34 @@ PROPERTIES = (
             Mutant("a burst over 4 KiB", _AXI, "room.eq(~word[:self.burst_bits])", "room.eq(~0)"),
         ),
         bound=10,
+    ),
+    Property(
+        name="recovery",
+        claim="Faults, aborts, fences and the watchdog in the coprocessor as it is wired, its units, which may do "
+              "anything, left out. Units are reset only when the bus has ended every burst that it has begun, so no "
+              "word of an old burst becomes data of a new request; queues, semaphores, checks and bus master are then "
+              "as after reset. The first fault keeps code and address from the cycle after it was raised until an "
+              "abort, which forgets it; `fault` and a code other than 0 are the same. Nothing passes to a unit while "
+              "units stop; after a fault only `sta.status` does, to the store. A fence is taken when queues are empty, "
+              "units were quiet for four cycles and memory has acknowledged all writes, or the machine is dead. Where "
+              "the host waits and nothing moves for 256 cycles units stop, and in 256 more they are reset or the "
+              "machine is dead, and then takes every command. Provided that no B precedes its address and the last W of "
+              "its burst.",
+        source="recovery.sv.j2",
+        values=recovery_values,
+        design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (RECOVERING,)),
+        exposed=recovery_exposed(),
+        mutants=(
+            Mutant("reset while reads are outstanding", _COPROCESSOR, "axi.read_idle & ~read_check.busy &", ""),
+            Mutant("semaphores outlive an abort", _COPROCESSOR, "cleared(Semaphores())", "Semaphores()"),
+            Mutant("commands pass after a fault", _COPROCESSOR, "dispatcher.drop.eq(self.fault)",
+                   "dispatcher.drop.eq(0)"),
+            Mutant("a fence does not wait for memory", _COPROCESSOR, ".any() | ~self._write_idle)", ".any())"),
+            Mutant("a later fault replaces the first", _FAULTS, "(phase == Phase.RUN) & ~self.fault",
+                   "phase == Phase.RUN"),
+            Mutant("an abort keeps the fault", _FAULTS, "aborting.eq(0), self.fault.eq(0),", "aborting.eq(0),"),
+        ),
+        bound=12,
     ),
     Property(
         name="input_transform",

@@ -14,7 +14,8 @@ from tilewright.sim.verilog.elaborate import verilog
 __all__ = ["Mutant", "ProvedDesign"]
 
 # Modules that are made anew when one of them has a bug, so that all of them agree on their types.
-_REMADE = ("tilewright.rtl", "tilewright.hardware.proofs.guarded_master")
+_REMADE = ("tilewright.rtl", "tilewright.hardware.proofs.guarded_master",
+           "tilewright.hardware.proofs.unitless_coprocessor")
 
 
 @dataclass(frozen=True, slots=True)

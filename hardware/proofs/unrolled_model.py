@@ -16,19 +16,24 @@ __all__ = ["ProofError", "UnrolledModel", "transition_system"]
 
 # What becomes of the design before the properties are read, and of both together. Registers of the design keep their
 # reset values, unless `{start}` takes them away, for then every state is one to begin in. Memories become registers;
-# `{exposed}` makes ports of signals inside, for invariants.
+# `{exposed}` makes ports of signals inside, for invariants. A design may have the module `anything`.
 _SCRIPT = """\
 read_verilog <<design
 {design}
 design
+read_verilog -formal <<anything
+module anything #(parameter WIDTH = 1) (output [WIDTH-1:0] o);
+  assign o = $anyseq;
+endmodule
+anything
 hierarchy -top dut
 proc
 memory_dff
 memory_map
 flatten
-opt_clean
 {start}
 {exposed}
+opt_clean
 read_verilog -sv -formal <<properties
 {properties}
 properties

@@ -76,7 +76,9 @@ class FaultControl(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        phase, aborting, expired = Signal(Phase), Signal(), self._watchdog(m)
+        phase = Signal(Phase)
+        aborting = Signal()
+        expired = self._watchdog(m)
         m.d.comb += [
             self.halt.eq(self.hold),
             self.clear_counters.eq(self.clear & aborting),

@@ -1,0 +1,46 @@
+"""The machine whose recovery from faults is proved, and the values of recovery.sv.j2: names and codes of the tables."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilewright.isa.counters import WATCHDOG
+from tilewright.isa.encoding import BY_MNEMONIC, SEMAPHORE_WIDTH, SEMAPHORES
+from tilewright.isa.machine import Machine, preset
+
+__all__ = ["QUEUES", "RECOVERING", "recovery_exposed", "recovery_values"]
+
+RECOVERING: Machine = replace(preset("nano"), name="proved", queue_depth=4, watchdog_cycles=256)
+"""What does not bear on faults is as small as it may be."""
+
+QUEUES = ("load", "mac", "post", "store")
+_NAMES = tuple(semaphore.name for semaphore in SEMAPHORES)
+
+
+def recovery_values() -> Mapping[str, object]:
+    """Return the values of the template; commands as their six lowest bits."""
+    return {"units": QUEUES, "semaphores": _NAMES, "count_bits": SEMAPHORE_WIDTH, "watchdog_code": WATCHDOG,
+            "watchdog": RECOVERING.watchdog_cycles, "fence": _code("fence"), "record": _code("status")}
+
+
+def recovery_exposed() -> tuple[str, ...]:
+    """Return the signals of the coprocessor that the template names."""
+    control = ("phase", "aborting", "still", "hold", "clear", "dead", "raised", "code", "address", "moves", "waits")
+    dispatcher = ("quiet", "busy", "abort_taken", "fence_taken", "zero_count", "store.o__payload",
+                  "store.fifo.storage*", "store.fifo.w_port__addr")
+    queues = ("fifo.inner_level", "fifo.r_rdy", "fifo.r_port__addr", "i__valid")
+    bus = ("read_data__valid", "reader.pending.level", "writer.pending.level", "writer.lengths.level",
+           "reader.splitter.o__valid", "writer.splitter.o__valid", "reader.error", "writer.error", "reader.stray",
+           "writer.stray")
+    return (*(f"control.{name}" for name in control),
+            *(f"dispatcher.{name}" for name in dispatcher),
+            *(f"dispatcher.{unit}.{name}" for unit in QUEUES for name in queues),
+            *(f"semaphores.{name}{place}" for name in _NAMES for place in ("_count", "_available")),
+            "semaphores.overflow", "semaphores.lost",
+            *(f"axi.{name}" for name in bus),
+            *(f"{check}.{name}" for check in ("read_check", "write_check") for name in ("held", "fault")))
+
+
+def _code(variant: str) -> int:
+    """Return funct3 and, above it, the variant's code of ``sta.VARIANT``."""
+    instruction = BY_MNEMONIC["sta"]
+    return instruction.funct3 | instruction.variant(variant).code << 3
