@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from tilewright.hardware.proofs.linear_values import input_values, inverse_values, weight_values
 from tilewright.hardware.proofs.proved_designs import Mutant, ProvedDesign
-from tilewright.hardware.proofs.recovery_values import RECOVERING, recovery_exposed, recovery_values
+from tilewright.hardware.proofs.recovery_values import (
+    RECOVERING,
+    recovery_exposed,
+    recovery_values,
+    semaphore_exposed,
+    semaphore_values,
+)
 
 __all__ = ["PROPERTIES", "Property"]
 
@@ -53,6 +59,7 @@ _WINOGRAD = "tilewright.rtl.arithmetic.winograd"
 _XIF = "tilewright.rtl.port.xif"
 _COPROCESSOR = "tilewright.rtl.coprocessor"
 _FAULTS = "tilewright.rtl.port.fault_control"
+_SEMAPHORES = "tilewright.rtl.port.semaphores"
 
 PROPERTIES = (
     Property(
@@ -150,6 +157,22 @@ PROPERTIES = (
             Mutant("a burst over 4 KiB", _AXI, "room.eq(~word[:self.burst_bits])", "room.eq(~0)"),
         ),
         bound=10,
+    ),
+    Property(
+        name="semaphores",
+        claim="Each semaphore is the number of its events less those taken, however many come in a cycle; it is "
+              "available in the cycle after an event, and a take while it is not does nothing. An event more than it "
+              "counts is told two cycles later, with the semaphore that passed its limit first, and nothing else is.",
+        source="semaphores.sv.j2",
+        values=semaphore_values,
+        design=ProvedDesign(_SEMAPHORES, "Semaphores"),
+        exposed=semaphore_exposed(),
+        mutants=(
+            Mutant("two events count as one", _SEMAPHORES, "count + sum(events)", "count + events.any()"),
+            Mutant("the last one stays available", _SEMAPHORES, "signalled > 1, signalled != 0", "signalled != 0, 1"),
+            Mutant("a take of nothing", _SEMAPHORES, '_take") & available', '_take")'),
+        ),
+        bound=6,
     ),
     Property(
         name="recovery",

@@ -1,13 +1,13 @@
-"""The machine whose recovery from faults is proved, and the values of recovery.sv.j2: names and codes of the tables."""
+"""Names and codes of the tables for the proofs of faults and semaphores, and the machine whose recovery is proved."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.isa.counters import WATCHDOG
-from tilewright.isa.encoding import BY_MNEMONIC, SEMAPHORE_WIDTH, SEMAPHORES
+from tilewright.isa.encoding import BY_MNEMONIC, INSTRUCTIONS, SEMAPHORE_WIDTH, SEMAPHORES
 from tilewright.isa.machine import Machine, preset
 
-__all__ = ["QUEUES", "RECOVERING", "recovery_exposed", "recovery_values"]
+__all__ = ["QUEUES", "RECOVERING", "recovery_exposed", "recovery_values", "semaphore_exposed", "semaphore_values"]
 
 RECOVERING: Machine = replace(preset("nano"), name="proved", queue_depth=4, watchdog_cycles=256)
 """What does not bear on faults is as small as it may be."""
@@ -38,6 +38,20 @@ def recovery_exposed() -> tuple[str, ...]:
             "semaphores.overflow", "semaphores.lost",
             *(f"axi.{name}" for name in bus),
             *(f"{check}.{name}" for check in ("read_check", "write_check") for name in ("held", "fault")))
+
+
+def semaphore_values() -> Mapping[str, object]:
+    """Return the values of semaphores.sv.j2: each name with the number of units that signal it."""
+    signallers = {name: {variant.unit for instruction in INSTRUCTIONS for variant in instruction.variants
+                         for flag in variant.flags if flag is not None and flag.name == f"signal_{name}"}
+                  for name in _NAMES}
+    return {"semaphores": [(name, len(signallers[name])) for name in _NAMES], "bits": SEMAPHORE_WIDTH,
+            "limit": (1 << SEMAPHORE_WIDTH) - 1}
+
+
+def semaphore_exposed() -> tuple[str, ...]:
+    """Return the signals of the semaphores that the template names."""
+    return (*(f"{name}_count" for name in _NAMES), "lost")
 
 
 def _code(variant: str) -> int:

@@ -13,6 +13,7 @@ from tilewright.isa.memory import MAIN_BASE, MAIN_END, AddressWindow, Fault
 __all__ = ["MainMemory", "Steps", "WindowError"]
 
 Steps = tuple[int, int]
+_ADDRESSES = 1 << 32
 
 
 class WindowError(SimulationError):
@@ -62,7 +63,7 @@ class MainMemory:
         return self.bytes[first:first + size]
 
     def read_strided(self, address: int, shape: tuple[int, int, int], steps: Steps, bus_bytes: int) -> NDArray[np.int8]:
-        """Return (rows, runs, run bytes) at ``address``, rows and runs ``steps`` bytes apart; a view.
+        """Return (rows, runs, run bytes) at ``address``, rows and runs ``steps`` bytes apart; a view, unless it wraps.
 
         Raises
         ------
@@ -71,7 +72,9 @@ class MainMemory:
         """
         starts = self._check(address, shape, steps, bus_bytes, code=READ_OUTSIDE)
         self.words_read += int((-(-(starts + shape[2]) // bus_bytes) - starts // bus_bytes).sum())
-        return self._view(address, shape, steps, starts)
+        if _wraps(address, shape, steps):
+            return self.bytes[(starts - MAIN_BASE)[:, :, None] + np.arange(shape[2])]
+        return self._view(address, shape, steps)
 
     def write_strided(self, address: int, data: NDArray[np.int8], steps: Steps, bus_bytes: int) -> None:
         """Write (rows, runs, run bytes) at ``address``; the counterpart of :meth:`read_strided`.
@@ -80,18 +83,18 @@ class MainMemory:
         """
         shape = data.shape[0], data.shape[1], data.shape[2]
         starts = self._check(address, shape, steps, bus_bytes, code=WRITE_OUTSIDE)
-        if _overlap(shape, steps, starts):
+        if _wraps(address, shape, steps) or _overlap(shape, steps, starts):
             for start, run in zip(starts.ravel() - MAIN_BASE, data.reshape(-1, shape[2]), strict=True):
                 self.bytes[start:start + shape[2]] = run
         else:
-            self._view(address, shape, steps, starts)[:] = data
+            self._view(address, shape, steps)[:] = data
         self.bytes_written += data.size
 
     def _check(self, address: int, shape: tuple[int, int, int], steps: Steps, bus_bytes: int, *,
                code: int) -> NDArray[np.int64]:
-        """Return the address of each run, if all of them lie where they may."""
+        """Return the address of each run, modulo 2**32 as in hardware, if all of them lie where they may."""
         rows, runs, size = shape
-        starts = address + np.arange(rows)[:, None] * steps[0] + np.arange(runs) * steps[1]
+        starts = (address + np.arange(rows)[:, None] * steps[0] + np.arange(runs) * steps[1]) % _ADDRESSES
         low, high = starts // bus_bytes * bus_bytes, -(-(starts + size) // bus_bytes) * bus_bytes
         allowed = np.zeros(starts.shape, bool)
         for window in self.windows:
@@ -104,11 +107,15 @@ class MainMemory:
                              f"{MAIN_BASE:#x}, and {int(starts.max()) + size:#x} was used")
         return starts
 
-    def _view(self, address: int, shape: tuple[int, int, int], steps: Steps,
-              starts: NDArray[np.int64]) -> NDArray[np.int8]:
+    def _view(self, address: int, shape: tuple[int, int, int], steps: Steps) -> NDArray[np.int8]:
         # A step of an axis of one does not matter, and may be any 32-bit number.
         strides = (steps[0] if shape[0] > 1 else 0, steps[1] if shape[1] > 1 else 0, 1)
         return as_strided(self.bytes[address - MAIN_BASE:], shape, strides)
+
+
+def _wraps(address: int, shape: tuple[int, int, int], steps: Steps) -> bool:
+    """Tell whether the address of a run passes the end of the address space."""
+    return address + (shape[0] - 1) * steps[0] + (shape[1] - 1) * steps[1] >= _ADDRESSES
 
 
 def _overlap(shape: tuple[int, int, int], steps: Steps, starts: NDArray[np.int64]) -> bool:

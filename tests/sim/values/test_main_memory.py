@@ -34,6 +34,20 @@ def test_read_strided(address, shape, steps):
     assert memory.words_read == words
 
 
+def test_addresses_wrap_at_the_end_of_the_address_space():
+    back = (1 << 32) - 20
+    memory = memory_of(AddressWindow(MAIN_BASE + 64, MAIN_BASE + 1024, Permission.READ_WRITE))
+    found = memory.read_strided(MAIN_BASE + 120, (3, 1, 5), (back, 0), BUS)
+    for row, first in enumerate((120, 100, 80)):
+        np.testing.assert_array_equal(found[row, 0], memory.bytes[first:first + 5])
+    memory.write_strided(MAIN_BASE + 120, np.arange(10, dtype=np.int8).reshape(2, 1, 5), (back, 0), BUS)
+    np.testing.assert_array_equal(memory.bytes[120:125], np.arange(5))
+    np.testing.assert_array_equal(memory.bytes[100:105], np.arange(5, 10))
+    with pytest.raises(WindowError) as caught:
+        memory.read_strided(MAIN_BASE + 72, (2, 1, 5), (back, 0), BUS)
+    assert caught.value.fault == Fault(1, MAIN_BASE + 48)
+
+
 def test_write_strided():
     memory = memory_of(WRITABLE)
     before = memory.bytes.copy()
