@@ -27,14 +27,12 @@ from tilewright.isa.encoding import SEMAPHORE_WIDTH
 from tilewright.isa.machine import Machine
 from tilewright.isa.program import Call
 
-__all__ = ["UNITS", "Checker", "RaceError", "Signal", "Touch", "check", "join"]
+__all__ = ["UNITS", "Checker", "RaceError", "Signal", "Sizes", "Touch", "check", "join"]
 
 UNITS = ("load", "mac", "post", "store", "memory", "copy", "residual")
 """Units that a clock counts; a store ends twice: in the result buffer, and when memory has acknowledged it or the
 activation buffer has it. Residuals reach the result buffer through a queue of their own, which later loads overtake:
 only the end of a residual tells of those before it."""
-
-_LIMIT = (1 << SEMAPHORE_WIDTH) - 1
 
 _Clock = tuple[int, ...]
 _NOTHING: _Clock = (-1,) * len(UNITS)
@@ -42,6 +40,22 @@ _NOTHING: _Clock = (-1,) * len(UNITS)
 
 class RaceError(InternalError, AssertionError):
     """A program whose result would depend on timing: a mistake of the compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What bounds a program besides its buffers.
+
+    Attributes
+    ----------
+    queue
+        Commands that a unit's queue holds.
+    events
+        The greatest value of a semaphore.
+    """
+
+    queue: int
+    events: int = (1 << SEMAPHORE_WIDTH) - 1
 
 
 @dataclass(slots=True)
@@ -65,11 +79,21 @@ class Touch:
     size: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums that an act will take: the clocks of their mac command, and how many of the array's came up to it."""
+
+    start: _Clock
+    end: _Clock
+    number: int
+
+
 @dataclass(slots=True)
 class Checker:
     """The state of the replay."""
 
     machine: Machine
+    sizes: Sizes
     reader: Reader = field(init=False)
     commands: list[EncodedCommand] = field(default_factory=list)
     started: dict[str, _Clock] = field(default_factory=lambda: dict.fromkeys((*UNITS, "host"), _NOTHING))
@@ -80,7 +104,7 @@ class Checker:
     waits: dict[str, list[int]] = field(default_factory=dict)
     positions: dict[str, list[int]] = field(default_factory=dict)
     touches: dict[str, Intervals[Touch]] = field(default_factory=dict)
-    sums: deque[tuple[_Clock, _Clock]] = field(default_factory=deque)
+    sums: deque[_Sums] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.reader = Reader(self.machine)
@@ -92,7 +116,11 @@ class Checker:
         if command.variant.name == "fence":
             self._fence(index)
             return
-        self.positions.setdefault(unit, []).append(index)
+        issued = self.positions.setdefault(unit, [])
+        issued.append(index)
+        if unit == "mac" and self.sums and len(issued) - self.sums[0].number > self.sizes.queue:
+            raise RaceError(f"Command {index}, {command}, may wait for room in the queue of the array for ever: sums "
+                            f"that no act has been sent for hold up the {self.sizes.queue} commands there")
         flags = command.flags
         start = self.started[unit]
         for flag in flags:
@@ -103,7 +131,8 @@ class Checker:
         if (command.instruction.mnemonic, command.variant.name) == ("act", "run"):
             if not self.sums:
                 raise RaceError(f"Command {index}, {command}, needs the sums of a mac command before it")
-            mac_start, mac_end = self.sums.popleft()
+            taken = self.sums.popleft()
+            mac_start, mac_end = taken.start, taken.end
         start = join(start, mac_start)
         self._check_accesses(index, unit, command, start)
         end = _with_own(join(join(start, self.ended[unit]), mac_end), unit, index)
@@ -116,7 +145,7 @@ class Checker:
         if _is_residual(command):
             self.ended["residual"] = _with_own(join(end, self.ended["residual"]), "residual", index)
         if unit == "mac" and "hold" in command.operands and not command.operands["hold"]:
-            self.sums.append((start, end))
+            self.sums.append(_Sums(start, end, len(self.positions[unit])))
         for flag in flags:
             if flag.startswith("signal_"):
                 self._give(flag.removeprefix("signal_"), index, unit)
@@ -171,15 +200,15 @@ class Checker:
         since that they cannot all be in the queue.
         """
         given = self.signalled[name]
-        if given <= _LIMIT:
+        if given <= self.sizes.events:
             return
         waits = self.waits.get(name, [])
         unit = next((self.commands[wait].variant.unit for wait in waits), "load")
         issued = self.positions.get(unit, [])
-        behind = max(0, len(issued) - self.machine.queue_depth - 2)
+        behind = max(0, len(issued) - self.sizes.queue - 2)
         certain = max(clock[UNITS.index(unit)], issued[behind - 1] if behind else -1)
-        if given - sum(1 for wait in waits if wait <= certain) > _LIMIT:
-            raise RaceError(f"Semaphore {name} may pass {_LIMIT} at command {index}, {self.commands[index]}")
+        if given - sum(1 for wait in waits if wait <= certain) > self.sizes.events:
+            raise RaceError(f"Semaphore {name} may pass {self.sizes.events} at command {index}, {self.commands[index]}")
 
     def _check_accesses(self, index: int, unit: str, command: EncodedCommand, known: _Clock) -> None:
         for access in self.reader.accesses(command):
@@ -235,15 +264,18 @@ def _with_own(clock: _Clock, unit: str, index: int) -> _Clock:
     return (*clock[:place], index, *clock[place + 1:])
 
 
-def check(commands: Iterable[EncodedCommand | Call], machine: Machine) -> int:
+def check(commands: Iterable[EncodedCommand | Call], machine: Machine, sizes: Sizes | None = None) -> int:
     """Replay ``commands`` and what the host core computes between them; return the number of commands.
+
+    With ``sizes`` those count, not the machine's.
 
     Raises
     ------
     RaceError
-        If a wait starves, two accesses race, a semaphore may overflow, or a buffer is left.
+        If a wait starves, two accesses race, a semaphore may overflow, a buffer is left, or sums that nobody takes
+        hold up the host.
     """
-    checker = Checker(machine)
+    checker = Checker(machine, sizes or Sizes(machine.queue_depth))
     for command in commands:
         if isinstance(command, Call):
             checker.replay_call(command)

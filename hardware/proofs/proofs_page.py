@@ -6,10 +6,12 @@ not proved; ``-o docs/proofs.md`` writes the page too, and names of properties l
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from tilewright.hardware.proofs.properties import PROPERTIES
+from tilewright.hardware.proofs.protocol_proof import NAME, prove_protocol
 from tilewright.hardware.proofs.proving import ProofRow, prove
 from tilewright.tools.files import write_file
 from tilewright.tools.templates import render
@@ -27,18 +29,20 @@ def page(rows: Sequence[ProofRow]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prove, print, write; return the exit status."""
-    names = [each.name for each in PROPERTIES]
+    proofs: dict[str, Callable[[], ProofRow]] = {
+        each.name: partial(prove, each, seconds=_SECONDS, progress=_show) for each in PROPERTIES}
+    proofs[NAME] = partial(prove_protocol, _show)
     parser = argparse.ArgumentParser(description="Prove properties of the gateware.")
-    parser.add_argument("name", nargs="*", help=f"one of {', '.join(names)}; all if none is given")
+    parser.add_argument("name", nargs="*", help=f"one of {', '.join(proofs)}; all if none is given")
     parser.add_argument("-o", "--output", type=Path, help="write the table as a page")
     chosen = parser.parse_args(arguments)
-    if unknown := set(chosen.name) - set(names):
-        parser.error(f"property must be one of {', '.join(names)}, not {', '.join(sorted(unknown))}")
+    if unknown := set(chosen.name) - set(proofs):
+        parser.error(f"property must be one of {', '.join(proofs)}, not {', '.join(sorted(unknown))}")
     rows = []
-    for wanted in PROPERTIES:
-        if chosen.name and wanted.name not in chosen.name:
+    for name, made in proofs.items():
+        if chosen.name and name not in chosen.name:
             continue
-        row = prove(wanted, seconds=_SECONDS, progress=_show)
+        row = made()
         print(f"{row.name:20} {'FAILED' if row.failure else 'proved'} {row.seconds:6.1f} s  {row.engine}; covers: "
               f"{row.covers or 'none'}; mutants refuted: {', '.join(row.mutants) or 'none'}", flush=True)
         if row.failure:

@@ -98,9 +98,9 @@ PROPERTIES = (
     ),
     Property(
         name="xif_adapter",
-        claim="The CV-X-IF adapter: each instruction accepted and committed becomes one command, unchanged and in order, "
-              "and has one result, with its id, its rd and the fault code at its commit, in the cycle after its commit "
-              "until taken; what is killed, flushed in ID or not accepted has neither, and nothing has either before its "
+        claim="The CV-X-IF adapter: each instruction accepted and committed becomes one command, unchanged and in "
+              "order, and has one result, with its id, its rd and the fault code at its commit, from the cycle after "
+              "its commit until taken; what is killed, flushed in ID or not accepted has neither, and nothing has either before its "
               "commit. What is not accepted is never held up, a fence passes no command before it. No deadlock: "
               "while the core is held up, each command taken, result taken and commit brings the end closer, and at "
               "the end it is let go. For all cores that have at most two instructions issued and not committed, "
@@ -184,8 +184,8 @@ PROPERTIES = (
               "units stop; after a fault only `sta.status` does, to the store. A fence is taken when queues are empty, "
               "units were quiet for four cycles and memory has acknowledged all writes, or the machine is dead. Where "
               "the host waits and nothing moves for 256 cycles units stop, and in 256 more they are reset or the "
-              "machine is dead, and then takes every command. Provided that no B precedes its address and the last W of "
-              "its burst.",
+              "machine is dead, and then takes every command. Provided that no B precedes its address and the last W "
+              "of its burst.",
         source="recovery.sv.j2",
         values=recovery_values,
         design=ProvedDesign("tilewright.hardware.proofs.unitless_coprocessor", "UnitlessCoprocessor", (RECOVERING,)),

@@ -56,7 +56,8 @@ ALLOWED = {
 
 # Heavy dependencies, and the only files and folders that may import them.
 DOORS = {
-    "amaranth": ("examples", "hardware/proofs/guarded_master.py", "rtl", "sim/verilog/elaborate.py"),
+    "amaranth": ("examples", "hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
+                 "sim/verilog/elaborate.py"),
     "bitwuzla": ("hardware/proofs/unrolled_model.py",),
     "google": ("compiler/onnx",),
     "matplotlib": ("bench/pictures",),
@@ -67,7 +68,8 @@ DOORS = {
     "onnx_ir": ("compiler/onnx/cleaning.py",),
     "onnxruntime": ("compiler/graph/value_tables.py", "models", "runtime"),
     "onnxscript": ("compiler/onnx/cleaning.py",),
-    "tilewright.rtl": ("hardware/proofs/guarded_master.py", "rtl", "sim/verilog/elaborate.py"),
+    "tilewright.rtl": ("hardware/proofs/guarded_master.py", "hardware/proofs/unitless_coprocessor.py", "rtl",
+                       "sim/verilog/elaborate.py"),
     "optuna": ("bench/exploration",),
     "plotly": ("bench/exploration/explore_page.py",),
     "pydantic": ("runtime/design", "bench/exploration/space_file.py"),

@@ -11,7 +11,12 @@ from tilewright.hardware.proofs.proving import prove
 QUEUE = next(each for each in PROPERTIES if each.name == "command_queue")
 
 
-@pytest.mark.parametrize("wanted", PROPERTIES, ids=lambda each: each.name)
+SLOW = {"recovery", "xif_adapter"}
+"""Take most of a minute each; `make prove` and the slow tests have them."""
+
+
+@pytest.mark.parametrize("wanted", [pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (each.name in SLOW))
+                                    for each in PROPERTIES])
 def test_properties_are_proved_and_their_mutants_refuted(wanted: Property) -> None:
     row = prove(wanted, seconds=120)
     assert not row.failure
