@@ -100,12 +100,13 @@ PROPERTIES = (
         name="xif_adapter",
         claim="The CV-X-IF adapter: each instruction accepted and committed becomes one command, unchanged and in "
               "order, and has one result, with its id, its rd and the fault code at its commit, from the cycle after "
-              "its commit until taken; what is killed, flushed in ID or not accepted has neither, and nothing has either before its "
-              "commit. What is not accepted is never held up, a fence passes no command before it. No deadlock: "
-              "while the core is held up, each command taken, result taken and commit brings the end closer, and at "
-              "the end it is let go. For all cores that have at most two instructions issued and not committed, "
-              "commit in order and after the cycle of issue, and give an instruction's id again if it was flushed "
-              "in ID, as CV32E40X 0.6.0 does; they may withdraw offers, withhold results, kill and flush at any time.",
+              "its commit until taken; what is killed, flushed in ID or not accepted has neither, and nothing has "
+              "either before its commit. What is not accepted is never held up, a fence passes no command before it. "
+              "No deadlock: while the core is held up, each command taken, result taken and commit brings the end "
+              "closer, and at the end it is let go. For all cores that have at most two instructions issued and not "
+              "committed, commit in order and after the cycle of issue, and give an instruction's id again if it was "
+              "flushed in ID, as CV32E40X 0.6.0 does; they may withdraw offers, withhold results, kill and flush at "
+              "any time.",
         source="xif_adapter.sv",
         design=ProvedDesign(_XIF, "XifAdapter"),
         exposed=("newer", "newer_valid", "older", "older_valid",
