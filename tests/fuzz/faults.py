@@ -4,6 +4,9 @@ Each run takes a program of random layers and one mishap: SLVERR or DECERR for a
 cycle, a reset of the system in some cycle, windows that are too small, a count of zero, a signal that never comes.
 The program aborts after a fault and runs once more. Every run must end with the right tensors, or with a fault that
 software has seen; a hang or wrong tensors without a fault is a failure, and makes the exit status 1.
+
+With ``--upsets N`` there are as many runs besides in which one bit of a queue's memory turns over, in some cycle. They
+are for information: nothing in the gateware protects those bits, and no verdict is a failure.
 """
 
 import argparse
@@ -26,6 +29,7 @@ from tilewright.compiler.network.memory_map import tensor_bytes
 from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import HOST_CORE, HOSTS, HostName
+from tilewright.isa.counters import WATCHDOG
 from tilewright.isa.counts import COUNTS
 from tilewright.isa.emit_c import header
 from tilewright.isa.machine import preset
@@ -33,6 +37,8 @@ from tilewright.isa.memory import AddressWindow
 from tilewright.isa.program import Function, Issue, Loop, Program, Statement, affine
 from tilewright.sim.rtl_engine import Provoked, Simulation, run_rtl
 from tilewright.sim.run_result import RunResult, StopReason
+from tilewright.sim.verilog.elaborate import coprocessor_verilog
+from tilewright.sim.verilog.upsets import queue_names
 
 __all__ = ["MISHAPS", "Campaign", "main"]
 
@@ -41,6 +47,7 @@ MISHAPS = ("read", "write", "stop", "window", "zero", "signal", "reset")
 RUNS_PER_PROGRAM = 40
 LAYERS = 3
 _ERRORS = (2, 3)  # SLVERR, DECERR
+_NEVER = (1 << 62, 0, 0)
 RECOVERED, REPORTED = 128, 192
 """Exit codes, plus the fault's: the second run was without a fault; it was not."""
 
@@ -77,6 +84,7 @@ class Campaign:
         self.seed = seed
         self.folder = folder
         self.verdicts: Counter[tuple[str, str]] = Counter()
+        self.upsets: Counter[tuple[str, str]] = Counter()
         self.failures: list[str] = []
 
     def run(self, count: int) -> None:
@@ -90,7 +98,18 @@ class Campaign:
             if verdict in ("hang", "silent"):
                 self.failures.append(f"run {number} of seed {self.seed}: {mishap}: {verdict}")
 
-    def _sample(self, number: int) -> _Sample:
+    def run_upsets(self, count: int) -> None:
+        """Do ``count`` runs with an upset each; none of them is a failure."""
+        queues = queue_names(coprocessor_verilog(MACHINE, PORT_OF[self.host]))
+        for number in range(count):
+            if number % RUNS_PER_PROGRAM == 0:
+                sample = self._sample(number, Provoked(upset=_NEVER))
+            queue = self.rng.randrange(len(queues))
+            upset = (self.rng.randrange(sample.clean.cycles), queue, self.rng.getrandbits(16))
+            verdict = _upset_verdict(self._provoke(sample, Provoked(upset=upset)), sample)
+            self.upsets[_kind(queues[queue]), verdict] += 1
+
+    def _sample(self, number: int, provoked: Provoked | None = None) -> _Sample:
         numbers = np.random.default_rng([self.seed, number])
         layers = []
         while len(layers) < LAYERS:
@@ -105,8 +124,8 @@ class Campaign:
                                       for info in compiled.network.inputs)]
         dumps = [(address, tensor_bytes(info)) for info, address in compiled.tensors.values()]
         elf = self._compile(compiled.program, "clean")
-        clean = run_rtl(MACHINE, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows,
-                        host=self.host).require_exit()
+        clean = run_rtl(MACHINE, elf, Simulation(images=images, dumps=dumps, provoked=provoked),
+                        windows=compiled.windows, host=self.host).require_exit()
         return _Sample(compiled, images, dumps, elf, clean)
 
     def _compile(self, program: Program, name: str) -> Path:
@@ -132,10 +151,15 @@ class Campaign:
         else:
             change = _without_count if mishap == "zero" else _without_signal
             elf = self._compile(_changed(rng, sample.compiled.program, change), "changed")
-        result = run_rtl(MACHINE, elf, Simulation(images=sample.images, dumps=sample.dumps, provoked=provoked,
-                                                  max_cycles=4 * sample.clean.cycles + 8 * MACHINE.watchdog_cycles),
-                         windows=windows, host=self.host)
+        result = self._provoke(replace(sample, elf=elf), provoked, windows)
         return _verdict(result, right=result.dumps == sample.clean.dumps)
+
+    def _provoke(self, sample: _Sample, provoked: Provoked | None,
+                 windows: tuple[AddressWindow, ...] | None = None) -> RunResult:
+        return run_rtl(MACHINE, sample.elf, Simulation(
+            images=sample.images, dumps=sample.dumps, provoked=provoked,
+            max_cycles=4 * sample.clean.cycles + 8 * MACHINE.watchdog_cycles),
+            windows=sample.compiled.windows if windows is None else windows, host=self.host)
 
 
 def _verdict(result: RunResult, *, right: bool) -> str:
@@ -146,6 +170,29 @@ def _verdict(result: RunResult, *, right: bool) -> str:
     if not right:
         return "silent"
     return "recovered" if result.exit_code >= RECOVERED else "right"
+
+
+def _upset_verdict(result: RunResult, sample: _Sample) -> str:
+    verdict = _verdict(result, right=result.dumps == sample.clean.dumps)
+    if verdict in ("recovered", "reported"):
+        code = result.exit_code - (RECOVERED if verdict == "recovered" else REPORTED)
+        return "watchdog" if code == WATCHDOG else "other fault"
+    return {"right": "masked", "silent": "silently wrong", "hang": "hung"}[verdict]
+
+
+def _kind(queue: str) -> str:
+    """Return what a queue, by its path in the coprocessor, is for."""
+    kinds = {"dispatcher": "commands, in front of the units", "adapter": "commands and answers, in the port",
+             "axi": "bursts", "load": "the load's requests and segments", "store": "the store's requests and words"}
+    return next((kind for part, kind in kinds.items() if part in queue.split(".")[:2]), "post-processing and array")
+
+
+def _table(upsets: Counter[tuple[str, str]]) -> str:
+    """Return the table of the upsets, a row for each kind of queue."""
+    verdicts = ("masked", "watchdog", "other fault", "silently wrong", "hung")
+    kinds = sorted({kind for kind, _ in upsets})
+    rows = [f"| {kind} | {' | '.join(str(upsets[kind, verdict]) for verdict in verdicts)} |" for kind in kinds]
+    return "\n".join([f"| queue | {' | '.join(verdicts)} |", "|---|" + "--:|" * len(verdicts), *rows])
 
 
 def _narrowed(rng: random.Random, windows: tuple[AddressWindow, ...]) -> tuple[AddressWindow, ...]:
@@ -195,16 +242,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--upsets", type=int, default=0, help="runs with one bit of a queue turned over")
     parser.add_argument("--host", choices=HOSTS, default=HOST_CORE)
     options = parser.parse_args(arguments)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         campaign = Campaign(options.seed, Path(folder), options.host)
         campaign.run(options.count)
+        campaign.run_upsets(options.upsets)
     for (mishap, verdict), count in sorted(campaign.verdicts.items()):
         print(f"{mishap:8} {verdict:10} {count:6}")
     print(f"{options.count} runs in {time.monotonic() - began:.0f} s, {len(campaign.failures)} hung or silently wrong")
     print(*campaign.failures, sep="\n")
+    if options.upsets:
+        print(_table(campaign.upsets))
     return 1 if campaign.failures else 0
 
 

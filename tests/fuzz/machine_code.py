@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,11 +32,11 @@ from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
 from tilewright.isa.semantics.command_errors import CommandError
 from tilewright.isa.semantics.coprocessor_state import CoprocessorState
 from tilewright.isa.semantics.execute_command import execute_command
-from tilewright.sim.rtl_engine import Simulation, run_rtl
-from tilewright.sim.run_result import StopReason
+from tilewright.sim.rtl_engine import Provoked, Simulation, run_rtl
+from tilewright.sim.run_result import RunResult, StopReason
 from tilewright.sim.values.main_memory import MainMemory, WindowError
 
-__all__ = ["MACHINE", "Campaign", "main"]
+__all__ = ["MACHINE", "READ", "RS1", "RS2", "STATUS", "WRITTEN", "Campaign", "Expected", "Word", "main"]
 
 MACHINE = replace(preset("nano"), name="fuzzed", watchdog_cycles=1024)
 WORDS_PER_PROGRAM = 100
@@ -43,16 +44,18 @@ WILD = 4
 """Every so many programs is a wild one."""
 
 _SOURCE = Path(__file__).with_suffix(".c")
-_RS1, _RS2 = 10, 11
+RS1, RS2 = 10, 11
+"""The registers that every word names."""
+
 _TRAPPED = 2  # mcause of an illegal instruction
 _MEMORY = 1 << 16
 _TABLE, _NOTES, _RECORD = (MAIN_BASE + offset for offset in (0x8000, 0xC000, 0xF000))
-_READ = AddressWindow(MAIN_BASE + 0x1000, MAIN_BASE + 0x3000, Permission.READ, "read")
+READ = AddressWindow(MAIN_BASE + 0x1000, MAIN_BASE + 0x3000, Permission.READ, "read")
 _BOTH = AddressWindow(MAIN_BASE + 0x4000, MAIN_BASE + 0x6000, Permission.READ_WRITE, "both")
-_WRITTEN = AddressWindow(MAIN_BASE + 0x6800, MAIN_BASE + 0x7000, Permission.WRITE, "written")
+WRITTEN = AddressWindow(MAIN_BASE + 0x6800, MAIN_BASE + 0x7000, Permission.WRITE, "written")
 _RECORD_BYTES = 4 * RECORD_WORDS
-_STATUS = AddressWindow(_RECORD, _RECORD + 0x100, Permission.WRITE, "status")
-_WINDOWS = (_READ, _BOTH, _WRITTEN, _STATUS)
+STATUS = AddressWindow(_RECORD, _RECORD + 0x100, Permission.WRITE, "status")
+_WINDOWS = (READ, _BOTH, WRITTEN, STATUS)
 _VARIANTS = [(instruction, variant) for instruction in INSTRUCTIONS for variant in instruction.variants]
 _WEIGHTS = [1 if variant.name.startswith("set_") or variant.unit == "host" else 6 if variant.name == "memory" else 3
             for _, variant in _VARIANTS]
@@ -153,14 +156,14 @@ class _Program:
     def _add(self, commands: list[EncodedCommand], expected: Expected | None) -> None:
         for each in commands:
             last = each is commands[-1]
-            self.words.append(Word(encode_word(each, _RS1, _RS2), each.rs1, each.rs2, last,
+            self.words.append(Word(encode_word(each, RS1, RS2), each.rs1, each.rs2, last,
                                    expected if last else Expected() if self.model is not None else None))
             self.drawn[f"{each.instruction.mnemonic}.{each.variant.name}"] += 1
 
     def _add_illegal(self) -> None:
         """Add a word of custom-0 that is no instruction."""
         while True:
-            word = self.rng.getrandbits(32) & ~(31 << 15 | 31 << 20 | 0x7FFF) | _RS1 << 15 | _RS2 << 20 | CUSTOM_0
+            word = self.rng.getrandbits(32) & ~(31 << 15 | 31 << 20 | 0x7FFF) | RS1 << 15 | RS2 << 20 | CUSTOM_0
             bare = EncodedCommand(self.rng.randrange(8), word >> 25, 0, 0)
             try:
                 if bare.instruction.mnemonic != "extension":
@@ -192,7 +195,7 @@ class _Program:
             return [command("sta", "fence", abort=0)]
         if variant.name == "status":
             # The model knows no counters: nothing may read them.
-            return [command("sta", "status", address=self.rng.randrange(_STATUS.base, _STATUS.limit - _RECORD_BYTES))]
+            return [command("sta", "status", address=self.rng.randrange(STATUS.base, STATUS.limit - _RECORD_BYTES))]
         first = self._command(instruction, variant)
         if variant.unit != "mac" or variant.name.startswith("set_") or self.rng.random() < 0.1:
             return [first]
@@ -232,9 +235,20 @@ class _Program:
 
 
 class Campaign:
-    """Programs of random words, reproducible from ``seed``; ``failures`` says what went otherwise than it must."""
+    """Programs of random words, reproducible from ``seed``; ``failures`` says what went otherwise than it must.
 
-    def __init__(self, seed: int, folder: Path, machine: Machine = MACHINE) -> None:
+    ``observe`` is told every word that was issued and how it ended; ``coverage`` is a folder for what Verilator counts,
+    a file for each program.
+    """
+
+    def __init__(self, seed: int, folder: Path, machine: Machine = MACHINE,
+                 observe: Callable[[Word, Expected], None] = lambda word, ended: None,
+                 coverage: Path | None = None) -> None:
+        self.observe = observe
+        self.coverage = coverage
+        self.runs = 0
+        if coverage is not None:
+            coverage.mkdir()
         self.seed = seed
         self.machine = machine
         self.words = 0
@@ -261,32 +275,45 @@ class Campaign:
         image = np.random.default_rng([self.seed, number]).bytes(0x8000)
         program = _Program(rng, self.machine, image, wild=wild)
         program.draw(WORDS_PER_PROGRAM)
-        words = program.words
-        table = struct.pack("<IIII", len(words), 0, 0, 0) + b"".join(
-            struct.pack("<IIII", each.word, each.rs1, each.rs2, each.fenced) for each in words)
-        result = run_rtl(self.machine, self.elf, Simulation(
-            images=[(MAIN_BASE, image), (_TABLE, table), (_NOTES, bytes(16 * len(words)))],
-            dumps=[(MAIN_BASE, 0x8000), (_NOTES, 16 * len(words))], max_cycles=20_000_000), windows=_WINDOWS)
-        self.words += len(words)
         self.drawn += program.drawn
-        where = f"program {number} of seed {self.seed}"
-        if result.stop_reason not in (StopReason.EXIT, StopReason.FAULT) or result.exit_code:
-            self.failures.append(f"{where}: it must end, not {result.stop_reason} with {result.exit_code}")
+        memory = self.issue(f"program {number} of seed {self.seed}", program.words, image)
+        words = program.words
+        if memory is None:
             return
-        memory, notes = result.dumps
-        self._judge_notes(where, words, notes)
         if program.model is None:
-            self._judge_untouched(where, image, memory)
+            self._judge_untouched(f"program {number} of seed {self.seed}", image, memory)
         elif not (words[-1].expected and words[-1].expected.code) \
                 and memory != (expected := program.model.memory.get(MAIN_BASE, 0x8000)):
             first = next(place for place in range(0x8000) if memory[place] != expected[place])
-            self.failures.append(f"{where}: memory differs at {MAIN_BASE + first:#x}")
+            self.failures.append(f"program {number} of seed {self.seed}: memory differs at {MAIN_BASE + first:#x}")
+
+    def issue(self, where: str, words: list[Word], image: bytes, provoked: Provoked | None = None) -> bytes | None:
+        """Issue the words, judge how each ended, and return what memory holds then; None if the program did not end."""
+        result = self._run(words, image, provoked)
+        self.words += len(words)
+        if result.stop_reason not in (StopReason.EXIT, StopReason.FAULT) or result.exit_code:
+            self.failures.append(f"{where}: it must end, not {result.stop_reason} with {result.exit_code}")
+            return None
+        memory, notes = result.dumps
+        self._judge_notes(where, words, notes)
+        return memory
+
+    def _run(self, words: list[Word], image: bytes, provoked: Provoked | None) -> RunResult:
+        table = struct.pack("<IIII", len(words), 0, 0, 0) + b"".join(
+            struct.pack("<IIII", each.word, each.rs1, each.rs2, each.fenced) for each in words)
+        self.runs += 1
+        return run_rtl(self.machine, self.elf, Simulation(
+            coverage=self.coverage / f"{self.runs}.dat" if self.coverage is not None else None,
+            images=[(MAIN_BASE, image), (_TABLE, table), (_NOTES, bytes(16 * len(words)))],
+            dumps=[(MAIN_BASE, 0x8000), (_NOTES, 16 * len(words))], provoked=provoked, max_cycles=20_000_000),
+            windows=_WINDOWS)
 
     def _judge_notes(self, where: str, words: list[Word], notes: bytes) -> None:
         for index, each in enumerate(words):
             code, address, trapped, _ = struct.unpack_from("<IIII", notes, 16 * index)
             found = Expected(trapped == _TRAPPED, code, address)
             self.ended["trapped" if trapped else f"code {code}"] += each.fenced
+            self.observe(each, found)
             if each.expected is not None and found != each.expected:
                 self.failures.append(f"{where}, word {index} ({each.word:#010x}, {each.rs1:#x}, {each.rs2:#x}): "
                                      f"{each.expected} was expected, {found} came")
@@ -294,7 +321,7 @@ class Campaign:
 
     def _judge_untouched(self, where: str, before: bytes, after: bytes) -> None:
         place = 0
-        for window in sorted((_BOTH, _WRITTEN), key=lambda each: each.base):
+        for window in sorted((_BOTH, WRITTEN), key=lambda each: each.base):
             stop = window.base - MAIN_BASE
             if before[place:stop] != after[place:stop]:
                 self.failures.append(f"{where}: memory outside the windows was written")

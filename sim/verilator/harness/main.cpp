@@ -15,6 +15,10 @@
 #include "memory.h"
 #include "obi.h"
 #include "options.h"
+#include "upset.h"
+#if VM_COVERAGE
+#include <verilated_cov.h>
+#endif
 #if VM_TRACE
 #include <verilated_vcd_c.h>
 #endif
@@ -63,6 +67,7 @@ class Simulation {
         axi_(memory_, options)
 #endif
   {
+    upset() = Upset{options.upset_at, options.upset_queue, options.upset_bit};
     memory_.load_elf(options.elf);
     for (const Image& image : options.images) memory_.load_image(image.address, image.path);
     open_wave();
@@ -93,6 +98,7 @@ class Simulation {
     top_.final();
     report_progress();
     std::fflush(stdout);
+    write_coverage();
     if (const int failed = context_->errorCount()) throw std::runtime_error("Assertions failed: " + std::to_string(failed));
   }
 
@@ -182,6 +188,7 @@ class Simulation {
   }
 
   void drive() {
+    upset().cycle = cycle_;
     code_.drive(top_);
     data_.drive(top_, cycle_);
 #if BUS_BYTES
@@ -229,6 +236,15 @@ class Simulation {
     wave_->open(options_.wave.c_str());
 #else
     throw std::runtime_error("Option --wave needs a simulator that was built for tracing");
+#endif
+  }
+
+  void write_coverage() {
+    if (options_.coverage.empty()) return;
+#if VM_COVERAGE
+    context_->coveragep()->write(options_.coverage.c_str());
+#else
+    throw std::runtime_error("Option --coverage needs a simulator that was built to count it");
 #endif
   }
 

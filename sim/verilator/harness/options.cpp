@@ -52,6 +52,12 @@ Options parse_options(int argc, char** argv) {
     if (name == "--elf") options.elf = arguments.text();
     else if (name == "--result") options.result = arguments.text();
     else if (name == "--wave") options.wave = arguments.text();
+    else if (name == "--coverage") options.coverage = arguments.text();
+    else if (name == "--upset") {
+      options.upset_at = arguments.number();
+      options.upset_queue = arguments.number();
+      options.upset_bit = arguments.number();
+    }
     else if (name == "--wave-cycles") options.wave_cycles.push_back(Cycles{arguments.number(), arguments.number()});
     else if (name == "--image") options.images.push_back(Image{arguments.address(), arguments.text()});
     else if (name == "--dump")

@@ -51,6 +51,10 @@ struct Options {
   unsigned fail_response = 2;                  // --fail-response N: which error, 2 (SLVERR) or 3 (DECERR)
   uint64_t reset_at = UINT64_MAX;              // --reset-at N: the system is reset before this cycle; memory stays
   uint64_t stop_at = UINT64_MAX;               // --stop-at N: stop_request in this cycle
+  uint64_t upset_at = UINT64_MAX;              // --upset CYCLE QUEUE BIT: a bit of a queue turns over, of a build for it
+  uint64_t upset_queue = 0;
+  uint64_t upset_bit = 0;
+  std::string coverage;                        // --coverage PATH, of a build that counts it
   uint64_t event_cycles = 0;                   // --event-cycles N: mean time between random interrupts and halts
   uint64_t event_seed = 0;                     // --event-seed N
   uint64_t random_state = 0;                   // --random-state SEED: registers and memories begin with noise; 0: do not

@@ -1,0 +1,121 @@
+"""The page docs/coverage.md: what programs come across in RTL, ``python -m tests.coverage.coverage_page``.
+
+Words, directed and random, that are issued in RTL are counted by our own monitor (functional points), lines and toggles
+by Verilator in the same runs. Exit status 1 if fewer than 95 % of the functional points were met, one that was not has no explanation, or a word ended
+otherwise than it must.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.coverage.directed import Directed, programs
+from tests.coverage.lines import Covered, added, by_module, untouched
+from tests.coverage.points import CAUSES, Monitor, Point, points
+from tests.fuzz.machine_code import MACHINE, Campaign, Expected, Word
+from tilewright.tools.files import write_file
+from tilewright.tools.templates import render
+
+__all__ = ["HOLES", "Result", "explanation", "main", "measure"]
+
+_LEAST = 0.95
+WORDS = 4000
+
+HOLES = {
+    "a response that nobody waits for": "the simulator's memory answers what was asked for alone; `bus_master` of "
+                                        "[proofs.md](proofs.md) proves that such a response is told",
+}
+"""Functional points that no run can meet, by what their detail says."""
+
+
+@dataclass(slots=True)
+class Result:
+    """What runs came across."""
+
+    counts: dict[Point, int] = field(default_factory=dict)
+    modules: dict[str, Covered] = field(default_factory=dict)
+    untouched: dict[str, list[str]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    words: int = 0
+
+    def missing(self) -> list[Point]:
+        """Return the functional points that were not met."""
+        return sorted(points() - self.counts.keys())
+
+
+def measure(words: int, seed: int, folder: Path, *, lines: bool) -> Result:
+    """Issue the directed programs and so many random words in RTL; count lines and toggles too if asked for."""
+    monitor, result = Monitor(), Result()
+    codes: Iterator[int | None] = iter(())
+    name = ""
+
+    def observe(word: Word, ended: Expected) -> None:
+        monitor.observe(word, ended)
+        code = next(codes, None)
+        if code is not None and (ended.trapped or ended.code != code):
+            result.failures.append(f"{name}: {word.word:#010x} ({word.rs1:#x}, {word.rs2:#x}) must end with code "
+                                   f"{code}, not as {ended}")
+
+    campaign = Campaign(seed, folder, observe=observe, coverage=folder / "coverage" if lines else None)
+    campaign.run(words)
+    for directed in programs():
+        name, codes = directed.name, iter(directed.codes)
+        _issue(campaign, directed)
+    result.counts, result.words = monitor.counts, campaign.words
+    result.failures += campaign.failures
+    if lines:
+        met = added(sorted((folder / "coverage").glob("*.dat")))
+        result.modules, result.untouched = by_module(met), untouched(met)
+    return result
+
+
+def _issue(campaign: Campaign, directed: Directed) -> None:
+    campaign.issue(directed.name, directed.words, bytes(0x8000), directed.provoked)
+
+
+def explanation(point: Point) -> str | None:
+    """Return why no run meets a point; None if nobody knows."""
+    return HOLES.get(point.detail)
+
+
+def _page(result: Result, options: argparse.Namespace, seconds: float) -> str:
+    everything, missing = points(), result.missing()
+    kinds = [(kind, what, sum(each.kind == kind for each in everything),
+              sum(each.kind == kind for each in everything) - sum(each.kind == kind for each in missing))
+             for kind, what in CAUSES.items()]
+    return render(Path(__file__).with_name("coverage_page.md.j2"), kinds=kinds, total=len(everything),
+                  met=len(everything) - len(missing), missing=[(each, explanation(each)) for each in missing],
+                  modules=result.modules.items(), words=result.words, options=options, seconds=seconds,
+                  untouched=result.untouched.items(), machine=MACHINE)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print, write; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--words", type=int, default=WORDS, help="random words besides the directed programs")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-lines", action="store_true", help="functional points alone, in the ordinary simulator")
+    parser.add_argument("-o", "--output", type=Path, help="write the page")
+    options = parser.parse_args(arguments)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        result = measure(options.words, options.seed, Path(folder), lines=not options.no_lines)
+    everything, missing = points(), result.missing()
+    unexplained = [each for each in missing if explanation(each) is None]
+    print(f"{len(everything) - len(missing)} of {len(everything)} functional points met by {result.words} words")
+    print(*(f"not met: {each}: {explanation(each) or 'nobody knows why'}" for each in missing), sep="\n")
+    for name, each in result.modules.items():
+        print(f"{name:28} lines {each.lines_met:6} of {each.lines:6}   "
+              f"toggles {each.toggles_met:6} of {each.toggles:6}")
+    print(*result.failures, sep="\n")
+    if options.output:
+        write_file(options.output, _page(result, options, time.monotonic() - began).encode())
+    return int(bool(unexplained or result.failures) or len(missing) > (1 - _LEAST) * len(everything))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
