@@ -1,8 +1,8 @@
 """The page docs/coverage.md: what programs come across in RTL, ``python -m tests.coverage.coverage_page``.
 
 Words, directed and random, that are issued in RTL are counted by our own monitor (functional points), lines and toggles
-by Verilator in the same runs. Exit status 1 if fewer than 95 % of the functional points were met, one that was not has no explanation, or a word ended
-otherwise than it must.
+by Verilator in the same runs. Exit status 1 if fewer than 95 % of the functional points were met, one that was not has
+no explanation, or a word ended otherwise than it must.
 """
 
 import argparse
