@@ -11,10 +11,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
-from tests.coverage.directed import Directed, programs
-from tests.coverage.lines import Covered, added, by_module, untouched
+from tests.coverage.directed import programs
+from tests.coverage.lines import Counts, Covered
 from tests.coverage.points import CAUSES, Monitor, Point, points
 from tests.fuzz.machine_code import MACHINE, Campaign, Expected, Word
 from tilewright.tools.files import write_file
@@ -60,21 +61,28 @@ def measure(words: int, seed: int, folder: Path, *, lines: bool) -> Result:
             result.failures.append(f"{name}: {word.word:#010x} ({word.rs1:#x}, {word.rs2:#x}) must end with code "
                                    f"{code}, not as {ended}")
 
-    campaign = Campaign(seed, folder, observe=observe, coverage=folder / "coverage" if lines else None)
-    campaign.run(words)
+    counted, total = folder / "coverage.dat" if lines else None, Counts()
+    campaign = Campaign(seed, folder, observe=observe, coverage=counted)
+    for number in count():
+        if campaign.words >= words:
+            break
+        campaign.run_one(number)
+        _add(total, counted)
     for directed in programs():
         name, codes = directed.name, iter(directed.codes)
-        _issue(campaign, directed)
+        campaign.issue(name, directed.words, bytes(0x8000), directed.provoked)
+        _add(total, counted)
     result.counts, result.words = monitor.counts, campaign.words
     result.failures += campaign.failures
-    if lines:
-        met = added(sorted((folder / "coverage").glob("*.dat")))
-        result.modules, result.untouched = by_module(met), untouched(met)
+    result.modules, result.untouched = total.by_part(), total.untouched()
     return result
 
 
-def _issue(campaign: Campaign, directed: Directed) -> None:
-    campaign.issue(directed.name, directed.words, bytes(0x8000), directed.provoked)
+def _add(total: Counts, counted: Path | None) -> None:
+    if counted is not None:
+        total.add(counted)
+        counted.unlink()
+        print(".", end="", file=sys.stderr, flush=True)
 
 
 def explanation(point: Point) -> str | None:

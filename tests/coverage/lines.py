@@ -1,19 +1,25 @@
-"""Lines and toggles as Verilator counts them: its files read, added up, and put together by module."""
+"""Lines and toggles as Verilator counts them: its files read, added up, and put together by unit and part."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Covered", "added", "by_module", "untouched"]
+import numpy as np
+from numpy.typing import NDArray
 
-_ENTRY = re.compile(r"^C '(.*)' (\d+)$")
+__all__ = ["Counts", "Covered"]
+
+_ENTRY = re.compile(r"^C '(.*)' (\d+)$", re.MULTILINE)
 _PART = re.compile("\x01([^\x02]*)\x02([^\x01]*)")
+_CODE = re.compile(r"__0([0-9A-F]{2})")
+_TOP = re.compile(r"^(?:coprocessor\.?)+")
+_NUMBER = re.compile(r"\$\d+")
 
 
 @dataclass(slots=True)
 class Covered:
-    """Lines and branches, and toggles of signals' bits, of a module: those that a run has come across, and all."""
+    """Branches, and bits of signals up and down, of a part: those that a run has come across, and all."""
 
     lines: int = 0
     lines_met: int = 0
@@ -21,57 +27,65 @@ class Covered:
     toggles_met: int = 0
 
 
-def added(files: Iterable[Path]) -> dict[str, int]:
-    """Return how often each point of Verilator was met in all of the files.
+@dataclass(slots=True)
+class Counts:
+    """Verilator's points, and how often each was met in all the runs added."""
 
-    Raises
-    ------
-    ValueError
-        If a file has no point.
-    """
-    counts: dict[str, int] = {}
-    for path in files:
-        found = [entry for line in path.read_text().splitlines() if (entry := _ENTRY.match(line))]
+    points: list[str] = field(default_factory=list)
+    met: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, path: Path) -> None:
+        """Add a run's file.
+
+        Raises
+        ------
+        ValueError
+            If it has no points, or others than the files before.
+        """
+        found = _ENTRY.findall(path.read_text())
         if not found:
             raise ValueError(f"Coverage file {path} must have points, and has none")
-        for entry in found:
-            counts[entry[1]] = counts.get(entry[1], 0) + int(entry[2])
-    return counts
+        points = [point for point, _ in found]
+        if self.points and points != self.points:
+            raise ValueError(f"Coverage file {path} must be of the same simulator as those before; its points are others")
+        counts = np.array([int(count) for _, count in found], np.int64)
+        self.points, self.met = points, self.met + counts if self.points else counts
+
+    def by_part(self) -> dict[str, Covered]:
+        """Return what of each part was met."""
+        found: dict[str, Covered] = {}
+        for kind, part, _, count in self._read():
+            each = found.setdefault(part, Covered())
+            if kind == "v_toggle":
+                each.toggles += 1
+                each.toggles_met += count > 0
+            else:
+                each.lines += 1
+                each.lines_met += count > 0
+        return dict(sorted(found.items()))
+
+    def untouched(self) -> dict[str, list[str]]:
+        """Return the signals of each part of which no bit has toggled."""
+        met: dict[tuple[str, str], int] = {}
+        for kind, part, comment, count in self._read():
+            if kind == "v_toggle":
+                signal = part, _NUMBER.sub("", comment.partition(":")[0].partition("[")[0])
+                met[signal] = met.get(signal, 0) + count
+        found: dict[str, list[str]] = {}
+        for (part, signal), count in sorted(met.items()):
+            if not count:
+                found.setdefault(part, []).append(f"`{signal}`")
+        return found
+
+    def _read(self) -> Iterator[tuple[str, str, str, int]]:
+        """Yield kind, part, what it is about and count of each point."""
+        for point, count in zip(self.points, self.met.tolist(), strict=True):
+            parts = dict(_PART.findall(point))
+            kind, _, module = parts["page"].partition("/")
+            path = _TOP.sub("", _NUMBER.sub("", _decoded(module))).split(".")
+            yield kind, ".".join(path[:2]) or "wiring", _decoded(parts.get("o", "")), count
 
 
-def by_module(counts: Mapping[str, int]) -> dict[str, Covered]:
-    """Return what of each unit of the coprocessor was met: modules by the first two names of their paths."""
-    found: dict[str, Covered] = {}
-    for point, count in counts.items():
-        kind, module, _ = _read(point)
-        each = found.setdefault(module, Covered())
-        if "toggle" in kind:
-            each.toggles += 1
-            each.toggles_met += count > 0
-        else:
-            each.lines += 1
-            each.lines_met += count > 0
-    return dict(sorted(found.items()))
-
-
-def untouched(counts: Mapping[str, int]) -> dict[str, list[str]]:
-    """Return the signals of each unit of which no bit has toggled."""
-    met: dict[tuple[str, str], int] = {}
-    for point, count in counts.items():
-        kind, module, comment = _read(point)
-        if "toggle" in kind:
-            signal = module, comment.partition("[")[0].partition(":")[0]
-            met[signal] = met.get(signal, 0) + count
-    found: dict[str, list[str]] = {}
-    for (module, signal), count in sorted(met.items()):
-        if not count:
-            found.setdefault(module, []).append(f"`{signal}`")
-    return found
-
-
-def _read(point: str) -> tuple[str, str, str]:
-    """Return the kind of a point, the unit and part that its module belongs to, and what it is about."""
-    parts = dict(_PART.findall(point))
-    kind, _, module = parts["page"].partition("/")
-    path = re.sub(r"\$\d+", "", module.replace("__DOT__", ".").strip("\\ ")).split(".")[1:3]
-    return kind, ".".join(path) or "ports", parts.get("o", "")
+def _decoded(name: str) -> str:
+    """Return a name of Verilog from Verilator's way of writing it."""
+    return _CODE.sub(lambda code: chr(int(code[1], 16)), name)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.coverage.coverage_page import explanation, measure
 from tests.coverage.directed import programs
-from tests.coverage.lines import Covered, added, by_module, untouched
+from tests.coverage.lines import Counts, Covered
 from tests.coverage.points import CAUSES, Monitor, Point, points
 from tests.fuzz.machine_code import RS1, RS2, Expected, Word
 from tilewright.isa.assembler import command, encode_word
@@ -57,21 +57,32 @@ def test_directed_programs_fit_the_table() -> None:
     assert all(len(each.words) == len(each.codes) < 1000 for each in programs())
 
 
-def test_counts_of_verilator_are_added_up_by_module(tmp_path) -> None:
-    def point(kind: str, module: str, what: str, count: int) -> str:
-        return f"C '\x01f\x02c.v\x01l\x025\x01page\x02{kind}/{module}\x01o\x02{what}' {count}\n"
-
-    for name, count in (("one", 0), ("two", 3)):
-        (tmp_path / f"{name}.dat").write_text(
-            "# SystemC::Coverage-3\n" + point("v_branch", "coprocessor.axi.reader", "if", count)
-            + point("v_toggle", "coprocessor.axi.reader", "valid[0]:0->1", 0)
-            + point("v_toggle", "coprocessor.axi.reader", "ready", count))
-    met = added(tmp_path.glob("*.dat"))
-    assert by_module(met) == {"axi.reader": Covered(lines=1, lines_met=1, toggles=2, toggles_met=1)}
-    assert untouched(met) == {"axi.reader": ["`valid`"]}
+def counted(*points: tuple[str, str, str, int]) -> str:
+    """Return a file as Verilator writes it: kind, module, what it is about and count of each point."""
+    return "# SystemC::Coverage-3\n" + "".join(
+        f"C '\x01f\x02c.v\x01l\x025\x01page\x02{kind}/{module}\x01o\x02{what}' {count}\n"
+        for kind, module, what, count in points)
 
 
-def test_file_without_points_is_refused(tmp_path) -> None:
-    (tmp_path / "empty.dat").write_text("# SystemC::Coverage-3\n")
+def test_counts_of_verilator_are_added_up_by_part(tmp_path) -> None:
+    total = Counts()
+    for count in (0, 3):
+        path = tmp_path / f"{count}.dat"
+        path.write_text(counted(("v_branch", "coprocessor.coprocessor.axi.reader", "if", count),
+                                ("v_toggle", "coprocessor.coprocessor.axi.reader", "o___05Fvalid[0]:0->1", 0),
+                                ("v_toggle", "coprocessor.coprocessor.axi.reader", "ready:0->1", count)))
+        total.add(path)
+    assert total.by_part() == {"axi.reader": Covered(lines=1, lines_met=1, toggles=2, toggles_met=1)}
+    assert total.untouched() == {"axi.reader": ["`o__valid`"]}
+
+
+def test_file_without_points_or_with_others_is_refused(tmp_path) -> None:
+    for name, text in (("empty", counted()), ("one", counted(("v_line", "a", "", 1))),
+                       ("other", counted(("v_line", "b", "", 1)))):
+        (tmp_path / name).write_text(text)
+    total = Counts()
     with pytest.raises(ValueError, match="must have points"):
-        added(tmp_path.glob("*.dat"))
+        total.add(tmp_path / "empty")
+    total.add(tmp_path / "one")
+    with pytest.raises(ValueError, match="its points are others"):
+        total.add(tmp_path / "other")

@@ -237,8 +237,8 @@ class _Program:
 class Campaign:
     """Programs of random words, reproducible from ``seed``; ``failures`` says what went otherwise than it must.
 
-    ``observe`` is told every word that was issued and how it ended; ``coverage`` is a folder for what Verilator counts,
-    a file for each program.
+    ``observe`` is told every word that was issued and how it ended; ``coverage`` is a file for what Verilator counts in
+    the program that ran last.
     """
 
     def __init__(self, seed: int, folder: Path, machine: Machine = MACHINE,
@@ -246,9 +246,6 @@ class Campaign:
                  coverage: Path | None = None) -> None:
         self.observe = observe
         self.coverage = coverage
-        self.runs = 0
-        if coverage is not None:
-            coverage.mkdir()
         self.seed = seed
         self.machine = machine
         self.words = 0
@@ -301,9 +298,8 @@ class Campaign:
     def _run(self, words: list[Word], image: bytes, provoked: Provoked | None) -> RunResult:
         table = struct.pack("<IIII", len(words), 0, 0, 0) + b"".join(
             struct.pack("<IIII", each.word, each.rs1, each.rs2, each.fenced) for each in words)
-        self.runs += 1
         return run_rtl(self.machine, self.elf, Simulation(
-            coverage=self.coverage / f"{self.runs}.dat" if self.coverage is not None else None,
+            coverage=self.coverage,
             images=[(MAIN_BASE, image), (_TABLE, table), (_NOTES, bytes(16 * len(words)))],
             dumps=[(MAIN_BASE, 0x8000), (_NOTES, 16 * len(words))], provoked=provoked, max_cycles=20_000_000),
             windows=_WINDOWS)
