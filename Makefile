@@ -84,7 +84,7 @@ prove: setup  ## prove properties of the gateware for all inputs and write docs/
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)
 
 coverage: setup  ## functional points, lines and toggles of the gateware in RTL, written to docs/coverage.md (minutes); WORDS=, SEED=
-	@$(BIN)/python -m tests.coverage.coverage_page --words $(or $(WORDS),4000) --seed $(or $(SEED),0) -o docs/coverage.md
+	@$(BIN)/python -m tests.coverage.coverage_page --words $(or $(WORDS),1000) --seed $(or $(SEED),0) -o docs/coverage.md
 
 compile-times: setup  ## seconds of compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
 	@$(BIN)/python -m tests.compile_times $(FILES)

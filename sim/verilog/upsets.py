@@ -7,7 +7,7 @@ __all__ = ["queue_names", "with_upsets"]
 _MODULE = re.compile(r"^module (\S+) ?\(.*?^endmodule$", re.MULTILINE | re.DOTALL)
 _STORAGE = re.compile(r"^  reg (?:\[(\d+):0\] )?storage \[(\d+):0\];$", re.MULTILINE)
 _ASKS = """\
-  import "DPI-C" function int tilewright_upset(input int queue, input int bits);
+  import "DPI-C" function int tilewright_upset(input int which, input int places);
   integer upset_place;
   always @(negedge clk) begin
     upset_place = tilewright_upset({queue}, {bits});

@@ -24,7 +24,7 @@ from tilewright.tools.templates import render
 __all__ = ["HOLES", "Result", "explanation", "main", "measure"]
 
 _LEAST = 0.95
-WORDS = 4000
+WORDS = 1000
 
 HOLES = {
     "a response that nobody waits for": "the simulator's memory answers what was asked for alone; `bus_master` of "

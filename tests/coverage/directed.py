@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, cycle
 
 from tests.coverage.points import classes, named
 from tests.fuzz.machine_code import MACHINE, READ, RS1, RS2, STATUS, WRITTEN, Word
@@ -24,7 +25,9 @@ __all__ = ["Directed", "programs"]
 _PLAIN = {"chunk_bytes": 16, "channels": MACHINE.lanes, "pixel_step": 16, "high": 127, "residual_high": 127, "hold": 1}
 """Operands that are neither 0 nor, being counts, 1."""
 
-_LONGEST = 120
+_LONGEST = 760
+"""Words of a program: their notes end in front of the record."""
+
 _STOPPED_AT = 1500
 
 
@@ -39,14 +42,16 @@ class Directed:
 
 
 def programs() -> Iterator[Directed]:
-    """Yield all of them."""
-    yield from _operands()
-    yield from _semaphores()
-    yield _starving()
-    yield from _queued()
-    yield from _overflowing()
-    yield _zero()
-    yield from _outside()
+    """Yield all of them, as many as fit put into one."""
+    words: list[Word] = []
+    codes: list[int | None] = []
+    for each in chain(_operands(), _semaphores(), [_starving()], _queued(), _overflowing(), [_zero()], _outside()):
+        if len(words) + len(each.words) > _LONGEST:
+            yield Directed("directed words", words, codes)
+            words, codes = [], []
+        words += each.words
+        codes += each.codes
+    yield Directed("directed words", words, codes)
     yield from _failing()
 
 
@@ -89,7 +94,7 @@ def _operands() -> Iterator[Directed]:
                 words.append(_word(_command(instruction, variant, **given)))
                 if _sets(variant):
                     words.append(_word(_command(instruction, variant)))
-        if len(words) > _LONGEST:
+        if len(words) > _LONGEST // 3:
             yield _unjudged("operands", words)
             words = []
     yield _unjudged("operands", words)
@@ -117,9 +122,6 @@ def _semaphores() -> Iterator[Directed]:
         for signaller, signals, signal in signallers[semaphore]:
             words += _complete(signaller, signals, signal)
             words += _complete(instruction, variant, flag)
-        if len(words) > _LONGEST:
-            yield _judged("semaphores", words, 0)
-            words = []
     yield _judged("semaphores", words, 0)
 
 
@@ -184,15 +186,15 @@ def _outside() -> Iterator[Directed]:
 
 
 def _failing() -> Iterator[Directed]:
-    """The first burst answered with an error; and a stop in the middle."""
-    for response in (2, 3):
-        for instruction, variant in named():
-            if "address" not in {field.name for field in variant.fields}:
-                continue
-            reads = variant.unit == "load"
-            words = [*_settings(), _word(_command(instruction, variant))]
-            provoked = Provoked(fail_read=int(reads), fail_write=int(not reads), fail_response=response)
-            yield Directed("an error on the bus", words,
-                           [None] * (len(words) - 1) + [READ_ERROR if reads else WRITE_ERROR], provoked)
+    """The first burst answered with an error, SLVERR and DECERR by turns; and a stop in the middle."""
+    responses = cycle((2, 3))
+    for instruction, variant in named():
+        if "address" not in {field.name for field in variant.fields}:
+            continue
+        reads = variant.unit == "load"
+        words = [*_settings(), _word(_command(instruction, variant))]
+        provoked = Provoked(fail_read=int(reads), fail_write=int(not reads), fail_response=next(responses))
+        yield Directed("an error on the bus", words,
+                       [None] * (len(words) - 1) + [READ_ERROR if reads else WRITE_ERROR], provoked)
     words = [*_settings()] * 4
     yield Directed("a stop", words, [None] * len(words), Provoked(stop_at=_STOPPED_AT))

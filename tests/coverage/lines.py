@@ -12,7 +12,7 @@ __all__ = ["Counts", "Covered"]
 
 _ENTRY = re.compile(r"^C '(.*)' (\d+)$", re.MULTILINE)
 _PART = re.compile("\x01([^\x02]*)\x02([^\x01]*)")
-_CODE = re.compile(r"__0([0-9A-F]{2})")
+_CODE = re.compile(r"__0([0-9A-Fa-f]{2})")
 _TOP = re.compile(r"^(?:coprocessor\.?)+")
 _NUMBER = re.compile(r"\$\d+")
 
@@ -47,7 +47,7 @@ class Counts:
             raise ValueError(f"Coverage file {path} must have points, and has none")
         points = [point for point, _ in found]
         if self.points and points != self.points:
-            raise ValueError(f"Coverage file {path} must be of the same simulator as those before; its points are others")
+            raise ValueError(f"Coverage file {path} must be of the simulator of those before; its points are others")
         counts = np.array([int(count) for _, count in found], np.int64)
         self.points, self.met = points, self.met + counts if self.points else counts
 
@@ -69,7 +69,7 @@ class Counts:
         met: dict[tuple[str, str], int] = {}
         for kind, part, comment, count in self._read():
             if kind == "v_toggle":
-                signal = part, _NUMBER.sub("", comment.partition(":")[0].partition("[")[0])
+                signal = part, _NUMBER.sub("", _decoded(comment.partition(":")[0].partition("[")[0]))
                 met[signal] = met.get(signal, 0) + count
         found: dict[str, list[str]] = {}
         for (part, signal), count in sorted(met.items()):
@@ -83,7 +83,7 @@ class Counts:
             parts = dict(_PART.findall(point))
             kind, _, module = parts["page"].partition("/")
             path = _TOP.sub("", _NUMBER.sub("", _decoded(module))).split(".")
-            yield kind, ".".join(path[:2]) or "wiring", _decoded(parts.get("o", "")), count
+            yield kind, ".".join(path[:2]) or "wiring", parts.get("o", ""), count
 
 
 def _decoded(name: str) -> str:
