@@ -249,12 +249,15 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         campaign = Campaign(options.seed, Path(folder), options.host)
         campaign.run(options.count)
+        took = time.monotonic() - began
         campaign.run_upsets(options.upsets)
     for (mishap, verdict), count in sorted(campaign.verdicts.items()):
         print(f"{mishap:8} {verdict:10} {count:6}")
-    print(f"{options.count} runs in {time.monotonic() - began:.0f} s, {len(campaign.failures)} hung or silently wrong")
-    print(*campaign.failures, sep="\n")
+    print(f"{options.count} runs in {took:.0f} s, {len(campaign.failures)} hung or silently wrong")
+    for failure in campaign.failures:
+        print(failure)
     if options.upsets:
+        print(f"{options.upsets} upsets:")
         print(_table(campaign.upsets))
     return 1 if campaign.failures else 0
 
