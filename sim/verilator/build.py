@@ -14,6 +14,7 @@ from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import CORES, HOST_CORE, HOSTS, CoreName, HostName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilator.core_assertions import write_core_assertions
+from tilewright.sim.verilog.clocked_blocks import with_clocked_blocks
 from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
 from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_plain_toggles
 from tilewright.sim.verilog.elaborate import coprocessor_verilog, without_initial_values
@@ -161,6 +162,8 @@ class _Variant:
 
     def text(self, verilog: str) -> str:
         """Return the coprocessor's Verilog as this simulator needs it."""
+        if not self.covered:
+            verilog = with_clocked_blocks(verilog)
         if self.checked:
             verilog = with_invariants(without_initial_values(verilog))
         if self.covered:
@@ -186,7 +189,7 @@ def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
     checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
     for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    texts = {"invariants": variant.checked, "covered": variant.covered, "upsets": variant.upsets,
-             "energy_blocks": variant.activity, "toggle_probes": variant.activity}
+    texts = {"clocked_blocks": not variant.covered, "invariants": variant.checked, "covered": variant.covered,
+             "upsets": variant.upsets, "energy_blocks": variant.activity, "toggle_probes": variant.activity}
     for name in ("elaborate", "core_sources", *(name for name, needed in texts.items() if needed)):
         yield _SOURCES / "sim/verilog" / f"{name}.py"
