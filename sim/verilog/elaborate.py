@@ -1,5 +1,6 @@
 """Amaranth to Verilog: the one door between the simulators and the gateware."""
 
+import gc
 import hashlib
 import os
 import re
@@ -46,7 +47,7 @@ class ElaborationError(ToolError):
 
 def verilog(component: Component, name: str) -> str:
     """Return ``component`` as Verilog whose top module is ``name``; see `verilog_of`."""
-    return verilog_of(rtlil.convert(component, name=name, emit_src=False), name)
+    return verilog_of(_rtlil(component, name), name)
 
 
 def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
@@ -85,7 +86,7 @@ def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif") -> str:
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
     design = AxiLiteCoprocessor(machine) if port == "axi4lite" else XifCoprocessor(machine)
-    return rtlil.convert(design, name="coprocessor", emit_src=False)
+    return _rtlil(design, "coprocessor")
 
 
 def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False) -> str:
@@ -106,10 +107,10 @@ def extension_rtlil(machine: ExtendedMachine) -> str:
     from tilewright.rtl.post.extension_stage import ExtensionStage
 
     if (stage := stage_of(machine)) is not None:
-        return rtlil.convert(ExtensionStage(machine, stage), name="extension", emit_src=False)
+        return _rtlil(ExtensionStage(machine, stage), "extension")
     unit = unit_of(machine)
     assert unit is not None
-    return rtlil.convert(ExtensionUnit(machine, unit, ActivationBuffer.LATENCY), name="extension", emit_src=False)
+    return _rtlil(ExtensionUnit(machine, unit, ActivationBuffer.LATENCY), "extension")
 
 
 def stage_outputs(machine: ExtendedMachine, slots: bytes, settings: Mapping[str, int], channel: int,
@@ -133,4 +134,19 @@ def wishbone_rtlil(data_bytes: int) -> str:
     """Return the bridge from AXI4 to Wishbone as RTLIL, top module ``wishbone_bridge``."""
     from tilewright.rtl.bus.wishbone import WishboneBridge
 
-    return rtlil.convert(WishboneBridge(data_bytes), name="wishbone_bridge", emit_src=False)
+    return _rtlil(WishboneBridge(data_bytes), "wishbone_bridge")
+
+
+def _rtlil(component: Component, name: str) -> str:
+    """Return ``component`` as RTLIL whose top module is ``name``.
+
+    The collector of garbage rests meanwhile: Amaranth makes millions of objects and drops few of them, and to look at
+    them again and again took half of the time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return rtlil.convert(component, name=name, emit_src=False)
+    finally:
+        if collecting:
+            gc.enable()
