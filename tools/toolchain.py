@@ -17,7 +17,7 @@ __all__ = ["ToolMissingError", "cache_folder", "verilator_environment", "yosys_e
 _MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
     "OPT_FAST": "-O1",
-    "OPT_GLOBAL": "-O3",
+    "OPT_GLOBAL": "-O1",
     "PYTHON3": "python3",
 }
 

@@ -17,8 +17,10 @@ from tilewright.sim.verilator.core_assertions import write_core_assertions
 from tilewright.sim.verilog.clocked_blocks import with_clocked_blocks
 from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
 from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_plain_toggles
+from tilewright.sim.verilog.dead_signals import without_dead_signals
 from tilewright.sim.verilog.elaborate import coprocessor_verilog, without_initial_values
 from tilewright.sim.verilog.invariants import with_invariants
+from tilewright.sim.verilog.split_registers import with_split_registers
 from tilewright.sim.verilog.upsets import with_upsets
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
@@ -123,7 +125,9 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         coprocessor.write_text(variant.text(text))
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"
-    sources += [harness / f"{_TOP}.sv", *sorted(harness.glob("*.cpp"))]
+    in_one = folder / "harness.cpp"  # the library's headers take longer than what is behind them
+    in_one.write_text("".join(f'#include "{path.name}"\n' for path in sorted(harness.glob("*.cpp"))))
+    sources += [harness / f"{_TOP}.sv", in_one]
     if variant.covered:
         (folder / "covered.vlt").write_text(COVERED_FILES)
         sources.insert(0, folder / "covered.vlt")
@@ -160,6 +164,11 @@ class _Variant:
     covered: bool
     upsets: bool
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether every signal is there, and registers are in one piece: for waveforms and for coverage."""
+        return bool(self.tracing) or self.covered
+
     def text(self, verilog: str) -> str:
         """Return the coprocessor's Verilog as this simulator needs it."""
         if not self.covered:
@@ -168,7 +177,9 @@ class _Variant:
             verilog = with_invariants(without_initial_values(verilog))
         if self.covered:
             verilog = with_plain_toggles(verilog)
-        return with_upsets(verilog) if self.upsets else verilog
+        if self.upsets:
+            verilog = with_upsets(verilog)
+        return verilog if self.shows_all else with_split_registers(without_dead_signals(verilog))
 
 
 def _key(machine: Machine | None, variant: _Variant, core: CoreName | HostName) -> str:
@@ -189,7 +200,8 @@ def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
     checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
     for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    texts = {"clocked_blocks": not variant.covered, "invariants": variant.checked, "covered": variant.covered,
+    texts = {"clocked_blocks": not variant.covered, "dead_signals": not variant.shows_all,
+             "split_registers": not variant.shows_all, "invariants": variant.checked, "covered": variant.covered,
              "upsets": variant.upsets, "energy_blocks": variant.activity, "toggle_probes": variant.activity}
     for name in ("elaborate", "core_sources", *(name for name, needed in texts.items() if needed)):
         yield _SOURCES / "sim/verilog" / f"{name}.py"

@@ -24,6 +24,7 @@ FLOORS = (
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",
     "hardware/synthesis", "hardware/board", "hardware/package", "hardware/area_model", "hardware/proofs", "hardware",
     "energy/calibrate", "bench/exploration", "bench/ablation", "bench/pictures", "bench", "bench/memory", "bench/batch",
+    "bench/speed",
     "cli/tables", "cli/reference", "cli/options", "cli/design", "cli",
     "examples/extensions",
 )

@@ -1,0 +1,1 @@
+"""How fast Tilewright's own machinery is."""
