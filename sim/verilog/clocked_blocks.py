@@ -35,10 +35,9 @@ def _rewritten(module: str) -> str:
         assigned = _ASSIGNED.findall(body)
         next_value = assigned[0] if assigned else ""
         register = registers.get(next_value)
-        alone = (register is not None and set(assigned) == {next_value}
-                 and uses[next_value] == len(assigned) + 2  # its declaration and the register
-                 and next_value in widths and widths.get(register) == widths[next_value])
-        if not alone:
+        if (register is None or set(assigned) != {next_value}
+                or uses[next_value] != len(assigned) + 2  # its declaration and the register
+                or next_value not in widths or widths.get(register) != widths[next_value]):
             return block[0]
         moved.add(next_value)
         lines = [_clocked_line(line, next_value, f"{register} " if register[0] == "\\" else register)
