@@ -27,12 +27,15 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxIdentity,
     OnnxLeakyRelu,
     OnnxMatMul,
+    OnnxMax,
     OnnxMaxPool,
     OnnxMul,
     OnnxOperator,
     OnnxPad,
+    OnnxPRelu,
     OnnxQuantizeLinear,
     OnnxQuickGelu,
+    OnnxReduceMax,
     OnnxReduceMean,
     OnnxReduceSum,
     OnnxReduction,
@@ -81,14 +84,14 @@ _UNARY: dict[str, type[OnnxOperator]] = {
     **_by_name(OnnxRelu, OnnxClip, OnnxLeakyRelu, OnnxGelu, OnnxQuickGelu)}
 
 _BINARY: dict[str, type[OnnxOperator]] = {
-    **dict.fromkeys(("Pow", "Min", "Max", "PRelu"), OnnxBinary), **_by_name(OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
+    **dict.fromkeys(("Pow", "Min"), OnnxBinary),
+    **_by_name(OnnxMax, OnnxPRelu, OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
 
 _CLASSES: dict[str, type[OnnxOperator]] = {
-    **_UNARY, **_BINARY, **dict.fromkeys(("ReduceMax", "ReduceMin"), OnnxReduction),
+    **_UNARY, **_BINARY, "ReduceMin": OnnxReduction,
     **_by_name(
-        OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMean,
-        OnnxReduceSum,
-        OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze,
+        OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMax,
+        OnnxReduceMean, OnnxReduceSum, OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze,
         OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice,
         OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxGather,
         OnnxExpand, OnnxTile, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxQLinearConv, OnnxQLinearMatMul,

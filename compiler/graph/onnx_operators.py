@@ -15,9 +15,9 @@ __all__ = [
     "Attribute", "OnnxAdd", "OnnxArithmetic", "OnnxAveragePool", "OnnxBatchNormalization", "OnnxBinary", "OnnxCast",
     "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear",
     "OnnxDiv", "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm", "OnnxGemmLike",
-    "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMaxPool",
-    "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPad", "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMean",
-    "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax",
+    "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMax",
+    "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxQuantizeLinear",
+    "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax",
     "OnnxSpaceToDepth",
     "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView",
     "OnnxWhere", "OnnxWindowed", "type_name",
@@ -146,6 +146,10 @@ class OnnxReduction(OnnxOperator):
     keepdims = Attribute(1)
 
 
+class OnnxReduceMax(OnnxReduction):
+    """Maximum along some axes."""
+
+
 class OnnxReduceMean(OnnxReduction):
     """Mean along some axes."""
 
@@ -191,6 +195,14 @@ class OnnxQuickGelu(OnnxUnary):
 
 class OnnxBinary(OnnxOperator):
     """Computes each pair of elements by itself."""
+
+
+class OnnxMax(OnnxBinary):
+    """The largest of each two elements, or more."""
+
+
+class OnnxPRelu(OnnxBinary):
+    """x, or slope · x below 0; the slope is the second input."""
 
 
 class OnnxArithmetic(OnnxBinary):

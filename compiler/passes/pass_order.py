@@ -30,6 +30,7 @@ from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
 from tilewright.compiler.passes.lower.fuse_levels import FuseLevels
 from tilewright.compiler.passes.lower.recognise_unit import RecogniseUnit
+from tilewright.compiler.passes.recognise.equivalents.use_equivalents import UseEquivalents
 from tilewright.compiler.passes.recognise.expand_qlinear import ExpandQLinear
 from tilewright.compiler.passes.recognise.fold_affine import FoldAffine
 from tilewright.compiler.passes.recognise.fold_quantize import FoldQuantize
@@ -54,8 +55,8 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    AsImages(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(), ExpandQLinear(),
-    DequantiseImages(), QuantiseInputs(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), TurnImages(),
+    AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(),
+    ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), TurnImages(),
     QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 

@@ -15,7 +15,7 @@ FLOORS = (
     "compiler/errors", "compiler/kernels/language", "compiler/kernels/operators",
     "compiler/kernels/levels", "compiler/kernels",
     "compiler/network", "compiler/graph", "compiler/onnx", "compiler/passes/images",
-    "compiler/passes/recognise", "compiler/passes/recognise/moves", "compiler/passes/recognise/qdq",
+    "compiler/passes/recognise", "compiler/passes/recognise/equivalents", "compiler/passes/recognise/moves", "compiler/passes/recognise/qdq",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
     "compiler/plan", "compiler/schedule", "compiler/batch", "compiler/emit", "compiler",
     "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",

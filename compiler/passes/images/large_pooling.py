@@ -74,6 +74,8 @@ def _steps(operator: OnnxGlobalMaxPool | OnnxMaxPool, shape: tuple[int, ...]) ->
     """
     if isinstance(operator, OnnxGlobalMaxPool):
         axes = [_covering(extent) for extent in shape[2:]]
+    elif _covers(operator, shape):
+        axes = [_covering(extent) for extent in operator.kernel_shape or ()]
     else:
         kernel, strides = operator.kernel_shape or (), tuple(operator.strides)
         if max(kernel, default=0) <= MAX_WINDOW and max(strides) <= MAX_WINDOW_STRIDE:
@@ -87,6 +89,14 @@ def _steps(operator: OnnxGlobalMaxPool | OnnxMaxPool, shape: tuple[int, ...]) ->
     count = max(map(len, axes))
     rows, columns = ([*each, *[1] * (count - len(each))] for each in axes)
     return list(zip(rows, columns, strict=True))
+
+
+def _covers(operator: OnnxMaxPool, shape: tuple[int, ...]) -> bool:
+    """Tell whether one window is all rows, or all columns, or both, and the next begins where it ends."""
+    kernel = tuple(operator.kernel_shape or ())
+    return kernel == tuple(operator.strides) and max(kernel) > MAX_WINDOW and not any(operator.pads) \
+        and operator.auto_pad in ("NOTSET", "VALID") and all(
+            each in (1, extent) for each, extent in zip(kernel, shape[2:], strict=True))
 
 
 def _covering(extent: int) -> list[int]:
@@ -111,7 +121,8 @@ def _factors(extent: int) -> list[int]:
 
 
 def _in_steps(graph: Graph, node: Node, shape: tuple[int, ...], steps: list[tuple[int, int]]) -> Graph:
-    cut = int(isinstance(node.operator, OnnxGlobalMaxPool))
+    assert isinstance(node.operator, OnnxGlobalMaxPool | OnnxMaxPool)
+    cut = int(isinstance(node.operator, OnnxGlobalMaxPool) or _covers(node.operator, shape))
     nodes, x, size = [], node.inputs[0], shape[2:]
     for index, window in enumerate(steps):
         last = index == len(steps) - 1

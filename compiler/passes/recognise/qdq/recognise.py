@@ -27,6 +27,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMatMul,
     OnnxMul,
     OnnxOperator,
+    OnnxPRelu,
     OnnxQuantizeLinear,
     OnnxReduceMean,
     OnnxReduceSum,
@@ -40,6 +41,7 @@ from tilewright.compiler.passes.recognise.qdq.broadcasts import by_tensor
 from tilewright.compiler.passes.recognise.qdq.full_constants import scaled_by_elements
 from tilewright.compiler.passes.recognise.qdq.group import Alone, QdqGroup, dequantise_before, type_behind
 from tilewright.compiler.passes.recognise.qdq.moves import Shuffle, clamped_behind, moved, multiplied, shuffled
+from tilewright.compiler.passes.recognise.qdq.rectifiers import rectified
 from tilewright.compiler.passes.recognise.qdq.sums import summed
 from tilewright.compiler.passes.recognise.qdq.sums_of_two import summed_up
 from tilewright.compiler.passes.recognise.qdq.weights import scaled, transposed, weighted
@@ -49,7 +51,8 @@ __all__ = ["RecogniseQdq"]
 _Average = OnnxAveragePool | OnnxGlobalAveragePool
 _Affine = OnnxBatchNormalization | OnnxArithmetic
 _Sum = OnnxReduceMean | OnnxReduceSum
-_Float = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxConvTranspose | _Average | _Sum | Alone | OnnxMove | Shuffle | _Affine)
+_Float = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxConvTranspose | _Average | _Sum | Alone | OnnxMove | Shuffle | _Affine
+          | OnnxPRelu)
 
 
 class RecogniseQdq(Pass):
@@ -137,6 +140,8 @@ def _recognised(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
             return found
         if group.clip is None:
             return multiplied(group)
+    if isinstance(operator, OnnxPRelu):
+        return rectified(group)
     if isinstance(operator, OnnxAdd | OnnxSub) and (found := summed_up(group)) is not None:
         return found
     graph, node = _integer(group)

@@ -1,0 +1,1 @@
+"""Operators that the datapath lacks, in terms of those that it has."""

@@ -1,0 +1,108 @@
+"""Maxima of several tensors, and along axes of one, as max pooling: of two rows of an image, of all its pixels.
+
+Quantisation keeps the order of numbers, so that the levels of a maximum are the largest of the levels.
+"""
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxConcat,
+    OnnxMaxPool,
+    OnnxQuantizeLinear,
+    OnnxReduceMax,
+)
+from tilewright.compiler.passes.recognise.equivalents.axes import reduced_axes, restored
+from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, image_shape, levels_of
+from tilewright.compiler.passes.recognise.function_tables import same_parameters
+
+__all__ = ["largest_along", "largest_of"]
+
+_IMAGE_RANK = 4
+_WIDTH = 1024
+_PAIR = {"kernel_shape": (2, 1), "strides": (2, 1)}
+
+
+def largest_of(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph with a Max of quantised tensors of one shape as max pooling; None where it is not such.
+
+    Where their scales differ, they must be quantised at once behind it: all are brought to that scale first.
+    """
+    shape = graph.tensors[node.output].shape
+    sources = [levels_of(graph, name) for name in node.inputs]
+    if len(node.inputs) < 2 or not shape or any(graph.tensors[name].shape != shape for name in node.inputs
+                                                if name in graph.tensors) \
+            or any(source is None for source in sources) or (len(shape) == _IMAGE_RANK and shape[0] != 1):
+        return None
+    levels = [source for source in sources if source is not None]
+    behind = graph.only_reader(node.output)
+    parts = Replacement(graph, node)
+    names = list(node.inputs)
+    if any(not same_parameters(graph, each.inputs[1:], levels[0].inputs[1:]) for each in levels):
+        if behind is None or not isinstance(behind.operator, OnnxQuantizeLinear):
+            return None
+        names = [parts.rounded(name, behind.inputs[1:], behind.output) for name in names]
+    largest = names[0]
+    for other in names[1:]:
+        found = _larger(parts, largest, other, shape)
+        if found is None:
+            return None
+        largest = found
+    return parts.finished()
+
+
+def _larger(parts: Replacement, first: str, second: str, shape: tuple[int, ...]) -> str | None:
+    """Add the maximum of two tensors: rows of an image, one of the first and one of the second in turns."""
+    if len(shape) == _IMAGE_RANK:
+        _, channels, height, width = shape
+        if height * width <= _WIDTH:
+            height, width = 1, height * width
+        rows = [parts.reshaped(name, (1, channels, height, 1, width)) if height > 1 else
+                parts.reshaped(name, (1, channels, 1, width)) for name in (first, second)]
+    else:
+        found = image_shape(shape)
+        if found is None or found[0] > 1:
+            return None
+        height, width, channels = found
+        rows = [parts.transposed(parts.reshaped(name, (1, height, width, channels)), (0, 3, 1, 2))
+                for name in (first, second)]
+    axis = 3 if height > 1 else 2
+    joined_shape = (1, channels, height, 2, width) if height > 1 else (1, channels, 2, width)
+    joined = parts.add(OnnxConcat({"axis": axis}), tuple(rows), joined_shape)
+    joined = parts.reshaped(joined, (1, channels, 2 * height, width))
+    pooled = parts.add(OnnxMaxPool(_PAIR), (joined,), (1, channels, height, width))
+    if len(shape) != _IMAGE_RANK:
+        pooled = parts.transposed(pooled, (0, 2, 3, 1))
+    return parts.reshaped(pooled, shape)
+
+
+def largest_along(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph with a ReduceMax of a quantised image, or of rows, as max pooling; None where it is not such."""
+    assert isinstance(node.operator, OnnxReduceMax)
+    shape, axes = graph.tensors[node.inputs[0]].shape, reduced_axes(graph, node, node.operator)
+    source = levels_of(graph, node.inputs[0])
+    if not shape or axes is None or shape[0] != 1 or 0 in axes or source is None:
+        return None
+    parts = Replacement(graph, node)
+    x = node.inputs[0]
+    if len(shape) == 3 and axes in ({1}, {2}):
+        # (1, rows, channels), or (1, channels, length)
+        x = parts.reshaped(x, (1, 1, *shape[1:])) if axes == {1} else parts.reshaped(x, (1, shape[1], 1, shape[2]))
+        kernel = (1, shape[1]) if axes == {1} else (1, shape[2])
+        if axes == {1}:
+            x = parts.transposed(x, (0, 3, 1, 2))
+    elif len(shape) == _IMAGE_RANK and axes == {1}:
+        # The channels of a pixel are the pixels of a row.
+        x = parts.reshaped(parts.transposed(x, (0, 2, 3, 1)), (1, 1, shape[2] * shape[3], shape[1]))
+        kernel = (1, shape[1])
+    elif len(shape) == _IMAGE_RANK and axes <= {2, 3}:
+        kernel = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
+    else:
+        return None
+    size = parts.graph.tensors[x].shape or ()
+    pooled_shape = (*size[:2], *(extent // each for extent, each in zip(size[2:], kernel, strict=True)))
+    pooled = parts.add(OnnxMaxPool({"kernel_shape": kernel, "strides": kernel}), (x,), pooled_shape)
+    pooled = parts.rounded(pooled, source.inputs[1:], source.inputs[0])
+    restored(parts, pooled, graph.tensors[node.output].shape, shape, axes, keep=bool(node.operator.keepdims))
+    return parts.finished()
+
+

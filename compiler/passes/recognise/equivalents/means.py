@@ -1,0 +1,83 @@
+"""Means along axes of anything but an image as means of an image, and one mean behind another as one of both."""
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxDequantizeLinear,
+    OnnxGlobalAveragePool,
+    OnnxQuantizeLinear,
+    OnnxReduceMean,
+    OnnxReduceSum,
+    OnnxReshape,
+)
+from tilewright.compiler.passes.recognise.equivalents.axes import reduced_axes, restored
+from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, levels_of
+from tilewright.compiler.passes.recognise.function_tables import same_parameters
+from tilewright.isa.limits import MAX_KERNEL
+
+__all__ = ["mean_of_image", "mean_of_mean"]
+
+_IMAGE_RANK = 4
+
+
+def mean_of_mean(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph with a ReduceMean of what another one alone has made as one along all their axes."""
+    assert isinstance(node.operator, OnnxReduceMean)
+    first = graph.producer(node.inputs[0])
+    if first is None or not isinstance(first.operator, OnnxReduceMean) or graph.only_reader(first.output) is None \
+            or not first.operator.keepdims:
+        return None
+    axes, others = reduced_axes(graph, node, node.operator), reduced_axes(graph, first, first.operator)
+    if axes is None or others is None or levels_of(graph, first.inputs[0]) is None:
+        return None
+    operator = OnnxReduceMean({"axes": tuple(sorted(axes | others)), "keepdims": node.operator.keepdims})
+    both = Node(operator, first.inputs[:1], node.output, (*first.onnx_nodes, *node.onnx_nodes))
+    return graph.replaced((first, node), both)
+
+
+def mean_of_image(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph with a mean or sum of three dimensions as one over an image; None where it is not such.
+
+    The elements of (1, rows, channels) are an image as they lie, and so are those of (1, channels, length) that were
+    one before a Reshape. A mean over all of an image that is large becomes a GlobalAveragePool, which is done in steps.
+    """
+    assert isinstance(node.operator, OnnxReduceMean | OnnxReduceSum)
+    x, behind = node.inputs[0], graph.only_reader(node.output)
+    shape, axes, source = graph.tensors[x].shape, reduced_axes(graph, node, node.operator), levels_of(graph, x)
+    if shape is None or shape[0] != 1 or source is None or axes is None or behind is None \
+            or not isinstance(behind.operator, OnnxQuantizeLinear):
+        return None
+    parts = Replacement(graph, node)
+    mean = isinstance(node.operator, OnnxReduceMean)
+    if len(shape) == _IMAGE_RANK and axes == {2, 3} and mean and max(shape[2:]) > MAX_KERNEL:
+        image = x
+    elif len(shape) == 3 and axes == {1}:
+        image = parts.transposed(parts.reshaped(x, (1, 1, *shape[1:])), (0, 3, 1, 2))
+    elif len(shape) == 3 and axes == {2}:
+        image = _before_reshape(parts, source, shape) or parts.reshaped(x, (1, shape[1], 1, shape[2]))
+    else:
+        return None
+    before = parts.graph.tensors[image].shape or ()
+    operator = OnnxGlobalAveragePool(rounded=True) if mean and max(before[2:]) > MAX_KERNEL else \
+        type(node.operator)({"axes": (2, 3), "keepdims": 1})
+    result = parts.rounded(parts.add(operator, (image,), (*before[:2], 1, 1)), behind.inputs[1:], behind.output)
+    restored(parts, result, graph.tensors[node.output].shape, shape, axes, keep=bool(node.operator.keepdims))
+    return parts.finished()
+
+
+def _before_reshape(parts: Replacement, source: Node, shape: tuple[int, ...]) -> str | None:
+    """Return the floats of the image that integers of ``shape`` were before they were reshaped; None for others."""
+    made = parts.graph.producer(source.inputs[0])
+    if made is not None and isinstance(made.operator, OnnxQuantizeLinear) \
+            and same_parameters(parts.graph, made.inputs[1:], source.inputs[1:]):
+        made = parts.graph.producer(made.inputs[0])
+    if made is None or not isinstance(made.operator, OnnxReshape):
+        return None
+    before = parts.graph.tensors[made.inputs[0]].shape
+    if before is None or len(before) != _IMAGE_RANK or before[:2] != shape[:2]:
+        return None
+    if parts.graph.tensors[made.inputs[0]].dtype != "float32":
+        return parts.add(OnnxDequantizeLinear(), (made.inputs[0], *source.inputs[1:]), before)
+    floats = levels_of(parts.graph, made.inputs[0])
+    same = floats is not None and same_parameters(parts.graph, floats.inputs[1:], source.inputs[1:])
+    return made.inputs[0] if same else None

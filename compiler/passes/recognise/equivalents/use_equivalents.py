@@ -1,0 +1,42 @@
+"""Operators between quantised tensors that the datapath lacks become those that it has, with the same result.
+
+Maxima of tensors, and along axes, are max pooling; mirrored and repeated pads are Gathers; means of rows are means of
+images. What they move on the way, later passes make a matter of addresses.
+"""
+
+from collections.abc import Callable
+
+from tilewright.compiler.graph.graph import Graph
+from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxMax,
+    OnnxOperator,
+    OnnxPad,
+    OnnxReduceMax,
+    OnnxReduceMean,
+    OnnxReduceSum,
+)
+from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
+from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
+from tilewright.compiler.passes.recognise.equivalents.padding import padded_by_gathers
+
+__all__ = ["UseEquivalents"]
+
+_Rule = Callable[[Graph, Node], Graph | None]
+
+_RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
+    (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers),
+    (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image))
+
+
+class UseEquivalents(Pass):
+    """Apply each rule of an operator once to every node of it."""
+
+    def apply(self, graph: Graph) -> Graph:
+        for kind, rule in _RULES:
+            for output in [node.output for node in graph.nodes if isinstance(node.operator, kind)]:
+                node = graph.producer(output)
+                if node is not None and node.inputs[0] in graph.tensors:
+                    graph = rule(graph, node) or graph
+        return graph
