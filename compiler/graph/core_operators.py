@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewright.compiler.graph.onnx_operators import OnnxOperator
 
-__all__ = ["CoreLogSoftmax", "CoreLookUp", "CoreOperator", "CoreResponse", "CoreSoftmax"]
+__all__ = ["CoreLogSoftmax", "CoreLookUp", "CoreNormalisation", "CoreOperator", "CoreResponse", "CoreSoftmax"]
 
 
 @dataclass(frozen=True)
@@ -40,3 +40,10 @@ class CoreResponse(CoreOperator):
     """LRN between DequantizeLinear and QuantizeLinear."""
 
     op_type: str = "ResponseOfLevels"
+
+
+@dataclass(frozen=True)
+class CoreNormalisation(CoreOperator):
+    """InstanceNormalization, LayerNormalization or GroupNormalization between the two, perhaps with a Relu behind."""
+
+    op_type: str = "NormalisationOfLevels"

@@ -91,10 +91,10 @@ _CLASSES: dict[str, type[OnnxOperator]] = {
     **_UNARY, **_BINARY, "ReduceMin": OnnxReduction,
     **_by_name(
         OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMax,
-        OnnxReduceMean, OnnxReduceSum, OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten, OnnxReshape, OnnxSqueeze,
-        OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax, OnnxConcat, OnnxSlice,
-        OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth, OnnxGather,
-        OnnxExpand, OnnxTile, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxQLinearConv, OnnxQLinearMatMul,
+        OnnxReduceMean, OnnxReduceSum, OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten,
+        OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, OnnxIdentity, OnnxDropout, OnnxCast, OnnxWhere, OnnxSoftmax,
+        OnnxConcat, OnnxSlice, OnnxResize, OnnxUpsample, OnnxPad, OnnxTranspose, OnnxDepthToSpace, OnnxSpaceToDepth,
+        OnnxGather, OnnxExpand, OnnxTile, OnnxQuantizeLinear, OnnxDequantizeLinear, OnnxQLinearConv, OnnxQLinearMatMul,
         OnnxQGemm, OnnxQLinearAdd, OnnxQLinearMul, OnnxQLinearAveragePool, OnnxQLinearGlobalAveragePool,
         OnnxQLinearConcat, OnnxQLinearSigmoid, OnnxQLinearLeakyRelu, OnnxQLinearSoftmax)}
 

@@ -6,6 +6,7 @@ _CALIBRATE = "quantise its input, its constants and its output; of a float model
 _MOVE = "use one quantisation before and behind, and constant parameters"
 _TABLE = "quantise its one input and its output, so that it becomes a table of 256 values"
 _MEAN = "use GlobalAveragePool, or ReduceMean over height and width, between quantised tensors"
+_NORMALISED = "train with BatchNormalization, which folds into convolutions"
 _LOGIC = "compute it outside of the model, on its outputs"
 
 _WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split()), text) for names, text in (
@@ -20,7 +21,8 @@ _WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split
     ("Softmax LogSoftmax Hardmax SoftmaxOfLevels LogSoftmaxOfLevels",
      "take the output of the model before it: the largest value stays the largest"),
     ("LRN ResponseOfLevels InstanceNormalization LayerNormalization GroupNormalization LpNormalization",
-     "train with BatchNormalization, which folds into convolutions"),
+     _NORMALISED),
+    ("NormalisationOfLevels", _NORMALISED),
     ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _MOVE),
     ("Transpose Unsqueeze", _MOVE),
     ("MaxPool GlobalMaxPool LpPool", "use smaller windows without dilations, quantised alike before and behind"),

@@ -135,7 +135,7 @@ def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
         If the model is none that can be read.
     """
     try:
-        return ir.to_proto(_cleaned(ir.from_proto(proto)))
+        return _with_gathers(ir.to_proto(_cleaned(ir.from_proto(proto))))
     except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError,
             RuntimeError) as error:
         # The last ones are of NumPy, on what the folded nodes make of broken constants.
@@ -150,6 +150,22 @@ def _cleaned(model: ir.Model) -> ir.Model:
     for cleanup in (lift, IdentityEliminationPass(), RemoveUnusedNodesPass()):
         cleanup(model)
     return model
+
+
+def _with_gathers(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Make each GatherND along the first axis alone, by constants, a Gather, in place: x[:, [2, 1, 0]] becomes it."""
+    constants = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        indices = constants.get(node.input[1]) if node.op_type == "GatherND" and len(node.input) == 2 else None
+        if indices is None or not indices.dims or indices.dims[-1] != 1 or any(each.i for each in node.attribute):
+            continue
+        values = onnx.numpy_helper.to_array(indices)
+        name = f"{node.output[0]}:indices"
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(values.reshape(values.shape[:-1]), name))
+        node.op_type = "Gather"
+        node.ClearField("attribute")
+        node.input[1] = name
+    return proto
 
 
 def _should_fold(node: ir.Node) -> bool | None:

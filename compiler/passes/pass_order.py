@@ -56,8 +56,9 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
     AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(),
-    ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(), TurnImages(),
-    QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
+    TurnImages(), QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(),
+    SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

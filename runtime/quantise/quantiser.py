@@ -31,7 +31,8 @@ __all__ = ["quantise"]
 
 _OPERATORS = (
     "Add", "AveragePool", "Clip", "Concat", "Conv", "ConvTranspose", "Flatten", "Gemm", "GlobalAveragePool",
-    "LeakyRelu", "MatMul", "MaxPool", "Mul", "Pad", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Split", "Squeeze",
+    "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LeakyRelu", "MatMul", "Max", "MaxPool", "Mul",
+    "Pad", "ReduceMax", "ReduceMean", "Relu", "Reshape", "Resize", "Sigmoid", "Slice", "Split", "Squeeze", "Sub",
     "Transpose", "Unsqueeze",
 )
 """Operators to quantise. Softmax is not one: of its values between 0 and 1 an int8 scale leaves 127. Other operators

@@ -61,7 +61,7 @@ class RowNormalisation(CheckedKernel):
         at_most(call, 3)
         source = required(call, 0, FLOAT)
         dims = source.dims
-        rows, axes = self._rows(call)
+        rows, axes = self.rows_of(call)
         expected = tuple(rows.dims[axis] for axis in axes)
         for position in (1, 2):
             vector = required(call, position, FLOAT) if position == 1 or self.op != "LayerNormalization" else \
@@ -74,7 +74,7 @@ class RowNormalisation(CheckedKernel):
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         array = arrays[0]
         assert array is not None
-        rows, axes = self._rows(call)
+        rows, axes = self.rows_of(call)
         split = rows.split(array.reshape(rows.dims))
         count = np.float32(rows.length)
         total = np.zeros(rows.count, np.float32)
@@ -94,16 +94,11 @@ class RowNormalisation(CheckedKernel):
         return np.ascontiguousarray(rows.joined(result)).reshape(call.output.dims)
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        rows, axes = self._rows(call)
-        source, out = (self._strides(call, each.strides, rows) for each in (call.inputs[0], call.output))
-        order = (*rows.kept, *rows.along)
-
-        def offset(strides: Dims, indices: list[str]) -> str:
-            return offset_text(0, [strides[axis] for axis in order], indices)
-
+        rows, axes = self.rows_of(call)
+        source, out = (self.strides_of(each.strides, rows) for each in (call.inputs[0], call.output))
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
-                return f"const float x = in0[{offset(source, [*indices, *inner])}];"
+                return f"const float x = in0[{rows.offset(source, [*indices, *inner])}];"
 
             def adds(inner: list[str]) -> list[str]:
                 return [load(inner), f"total = {c_lines(_SUM)[1]};"]
@@ -118,10 +113,10 @@ class RowNormalisation(CheckedKernel):
                 for axis in reversed(axes):
                     steps[axis] = step
                     step *= rows.dims[axis]
-                vectors = [f"const float {name} = in{position}[{offset(tuple(steps), [*indices, *inner])}];"
+                vectors = [f"const float {name} = in{position}[{rows.offset(tuple(steps), [*indices, *inner])}];"
                            for name, position in (("scale", 1), ("bias", 2)) if self._given(call, position)]
                 lines, text = c_lines(self._last(call))
-                return [load(inner), *vectors, *lines, f"out[{offset(out, [*indices, *inner])}] = {text};"]
+                return [load(inner), *vectors, *lines, f"out[{rows.offset(out, [*indices, *inner])}] = {text};"]
 
             deviation = c_lines(self._deviation(call, rows))[1]
             return ["float total = 0.0f;", *rows.each_element(adds), f"const float mean = total / {rows.length}.0f;",
@@ -131,10 +126,10 @@ class RowNormalisation(CheckedKernel):
         return rows.each_row(row)
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return helper_names(self._deviation(call, self._rows(call)[0]), self._last(call))
+        return helper_names(self._deviation(call, self.rows_of(call)[0]), self._last(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        rows, _ = self._rows(call)
+        rows, _ = self.rows_of(call)
         work = sum(map(expression_cycles, (_SUM, _SUM_OF_SQUARES, self._last(call))))
         accesses = 2 * access_cycles(memory) + access_cycles(memory, 2, 1)
         row = ROW + expression_cycles(self._deviation(call, rows)) + SINGLE["divide"]
@@ -151,7 +146,7 @@ class RowNormalisation(CheckedKernel):
     def _given(call: Call, position: int) -> bool:
         return position < len(call.inputs) and bool(call.inputs[position].dtype)
 
-    def _rows(self, call: Call) -> tuple[Rows, tuple[int, ...]]:
+    def rows_of(self, call: Call) -> tuple[Rows, tuple[int, ...]]:
         """Return the rows, and the axes along which scale and bias lie; of groups the channels are two axes."""
         dims = call.inputs[0].dims
         match self.op:
@@ -168,7 +163,9 @@ class RowNormalisation(CheckedKernel):
             raise Refused(f"{self.op} must have an input of rank 3 or more, not {dims!r}")
         return Rows(dims, tuple(range(2, len(dims)))), (1,)
 
-    def _strides(self, call: Call, strides: Dims, rows: Rows) -> Dims:
+    @staticmethod
+    def strides_of(strides: Dims, rows: Rows) -> Dims:
+        """Return the strides of a tensor over the dims of its rows."""
         if len(rows.dims) == len(strides):
             return strides
         return (strides[0], strides[1] * rows.dims[2], *strides[1:])
@@ -259,13 +256,13 @@ class LpNormalization(CheckedKernel):
         source = required(call, 0, FLOAT)
         if attribute(call, "p", 2) not in (1, 2):
             raise Refused(f"LpNormalization must have p 1 or 2, not {call.attrs['p']!r}")
-        self._rows(call)
+        self.rows_of(call)
         return source.dtype, source.dims
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
         array = arrays[0]
         assert array is not None
-        rows = self._rows(call)
+        rows = self.rows_of(call)
         split = rows.split(array)
         total = np.zeros(rows.count, np.float32)
         for x in split:
@@ -274,7 +271,7 @@ class LpNormalization(CheckedKernel):
         return np.ascontiguousarray(rows.joined(result))
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        rows, source = self._rows(call), call.inputs[0]
+        rows, source = self.rows_of(call), call.inputs[0]
 
         def row(indices: list[str]) -> list[str]:
             def load(inner: list[str]) -> str:
@@ -304,7 +301,7 @@ class LpNormalization(CheckedKernel):
         norm = _TOTAL if attribute(call, "p", 2) == 1 else sqrt(_TOTAL)
         return where(equal(_TOTAL, 0), constant(0, "float32"), _X / norm)
 
-    def _rows(self, call: Call) -> Rows:
+    def rows_of(self, call: Call) -> Rows:
         dims = call.inputs[0].dims
         return Rows(dims, (axis_of(attribute(call, "axis", -1), len(dims)),))
 

@@ -57,6 +57,10 @@ class Rows:
         lines = loops(tuple(self.dims[axis] for axis in self.along), body, prefix="k")
         return lines if self.length > 1 else ["{", *(INDENT + line for line in lines), "}"]
 
+    def offset(self, strides: Dims, indices: Sequence[str]) -> str:
+        """Return the C text of an element's place, by an index per kept axis, then one per axis along the row."""
+        return offset_text(0, [strides[axis] for axis in (*self.kept, *self.along)], indices)
+
     def element(self, pointer: str, operand: Operand, row: Sequence[str], element: Sequence[str]) -> str:
         """Return the C text of an element of an operand with these dims."""
         strides = [operand.strides[axis] for axis in (*self.kept, *self.along)]

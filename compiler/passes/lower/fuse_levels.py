@@ -1,26 +1,37 @@
-"""Softmax and LRN of quantised tensors become operators of the host core that compute with the levels themselves.
+"""Softmax and normalisations of quantised tensors become operators of the host core that compute with the levels.
 
-``Softmax(DequantizeLinear(x))``, with a QuantizeLinear behind it or without one, and ``LRN`` between the two; what
-their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
+``Softmax(DequantizeLinear(x))``, with a QuantizeLinear behind it or without one, ``LRN`` between the two, and
+InstanceNormalization, LayerNormalization and GroupNormalization, with constant parameters and perhaps a Relu behind
+them; what their kernels refuse stays float. ArgMax and ArgMin of levels are those of what the levels stand for.
 """
 
 from dataclasses import replace
 from typing import Any
 
-from tilewright.compiler.graph.core_operators import CoreLogSoftmax, CoreOperator, CoreResponse, CoreSoftmax
+import numpy as np
+
+from tilewright.compiler.graph.core_operators import (
+    CoreLogSoftmax,
+    CoreNormalisation,
+    CoreOperator,
+    CoreResponse,
+    CoreSoftmax,
+)
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxOperator, OnnxQuantizeLinear
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxOperator, OnnxQuantizeLinear, OnnxRelu
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.kernels.refusal import refusal_of
 from tilewright.compiler.network.core_call import core_call
 from tilewright.compiler.passes.lower.build_core import core_info, core_layer, is_core
+from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 
 __all__ = ["FuseLevels"]
 
 _BYTES = ("int8", "uint8")
 _OF_LEVELS: dict[str, type[CoreOperator]] = {
     "Softmax": CoreSoftmax, "LogSoftmax": CoreLogSoftmax, "LRN": CoreResponse}
+_NORMALISATIONS = ("InstanceNormalization", "LayerNormalization", "GroupNormalization")
 """By ONNX's name; none of them has a class of its own but Softmax."""
 
 _POSITIONS = ("ArgMax", "ArgMin")
@@ -36,6 +47,8 @@ class FuseLevels(Pass):
                 continue
             if node.op in _OF_LEVELS:
                 graph = _fused(graph, node, _OF_LEVELS[node.op])
+            elif node.op in _NORMALISATIONS:
+                graph = _normalised(graph, node)
             elif node.op in _POSITIONS and (source := _levels(graph, node)) is not None:
                 graph = graph.replaced((node,), node.with_(inputs=(source.inputs[0], *node.inputs[1:])))
         return graph if graph is before else graph.without_unread(lambda node: not is_core(node))
@@ -57,6 +70,36 @@ def _fused(graph: Graph, node: Node, operator: type[CoreOperator]) -> Graph:
     half = Node(operator(attributes=attributes, exact=False), source.inputs[:1], node.output, node.onnx_nodes,
                 node.reason)
     return graph.replaced((node,), half) if _is_computed(graph, half) else graph
+
+
+def _normalised(graph: Graph, node: Node) -> Graph:
+    """Return the graph with a normalisation, and the Relu behind it, from levels to levels; or as it was."""
+    source, behind = _levels(graph, node), graph.only_reader(node.output)
+    relu = behind if behind is not None and isinstance(behind.operator, OnnxRelu) else None
+    quantise = graph.only_reader(relu.output) if relu is not None else behind
+    parameters = [_fixed(graph, name) for name in node.inputs[1:3] if name]
+    if source is None or quantise is None or not isinstance(quantise.operator, OnnxQuantizeLinear) or not parameters \
+            or not _is_per_tensor(graph, quantise) or any(each is None for each in parameters):
+        return graph
+    assert isinstance(node.operator, OnnxOperator)
+    gains, *shifts = (np.asarray(each, np.float64).ravel() for each in parameters)
+    attributes = {**node.operator.attributes, **_quantisation(graph, source, "scale_value", "zero_point_value"),
+                  **_quantisation(graph, quantise, "y_scale", "y_zero_point"), "kind": node.op,
+                  "gains": gains.tolist(), "shifts": (shifts or [np.zeros_like(gains)])[0].tolist()}
+    nodes = [each for each in (node, relu, quantise) if each is not None]
+    if relu is not None:
+        attributes["low"] = attributes["y_zero_point"]
+    whole = Node(CoreNormalisation(attributes=attributes, exact=False), source.inputs[:1], quantise.output,
+                 tuple(name for each in nodes[:-1] for name in each.onnx_nodes), node.reason)
+    return graph.replaced(nodes, whole) if _is_computed(graph, whole) else graph
+
+
+def _fixed(graph: Graph, name: str) -> np.ndarray | None:
+    """Return a constant, or one that is dequantised; None for what is computed."""
+    source = graph.producer(name)
+    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(source.inputs):
+        return dequantised(source, source.operator, graph.constants)
+    return graph.constants.get(name)
 
 
 def _levels(graph: Graph, node: Node) -> Node | None:

@@ -95,7 +95,7 @@ def largest_along(graph: Graph, node: Node) -> Graph | None:
         x = parts.reshaped(parts.transposed(x, (0, 2, 3, 1)), (1, 1, shape[2] * shape[3], shape[1]))
         kernel = (1, shape[1])
     elif len(shape) == _IMAGE_RANK and axes <= {2, 3}:
-        kernel = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
+        kernel = (shape[2] if 2 in axes else 1, shape[3] if 3 in axes else 1)
     else:
         return None
     size = parts.graph.tensors[x].shape or ()

@@ -65,10 +65,10 @@ def rectified(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     slopes = np.broadcast_to(slope.reshape(-1), shape[1]).astype(np.float64)
     graph, product = affine_node(group, graph, (low, below), (slopes, np.zeros(shape[1])))
     add = standing_for(node, QAdd(exact=False).of_type(group.kind.dtype or "int8"), below.name, above.name)
-    nodes = (table, clamped, product, add.with_(output=result.name))
+    nodes = [table, clamped, product, add.with_(output=result.name)]
     if len(shape) == 2:
-        nodes = (Node(QAlias(), (x.name,), source.name), *nodes, Node(QAlias(), (result.name,), name))
-    return graph, nodes
+        nodes = [Node(QAlias(), (x.name,), source.name), *nodes, Node(QAlias(), (result.name,), name)]
+    return graph, tuple(nodes)
 
 
 def _slope(group: QdqGroup, name: str) -> np.ndarray | None:

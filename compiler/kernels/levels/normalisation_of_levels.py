@@ -1,0 +1,166 @@
+"""Normalisation of quantised values by a row's own mean and variance in integers, between the two quantisations.
+
+A row's sum and its sum of squares are integers, and so is n² times its variance. One square root and one quotient in
+float32 a row; an element takes two integer products: by the row's factor, which makes a number of mean 0 and variance 1
+with 16 fractional bits, and by its gain in levels of the result, with 14.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.compiler.kernels.language.c_expression import c_array, c_lines
+from tilewright.compiler.kernels.language.c_helpers import helper_names
+from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
+from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, START, access_cycles, expression_cycles
+from tilewright.compiler.kernels.language.expression import Expression, evaluate, sqrt, variable
+from tilewright.compiler.kernels.operators.normalisation import RowNormalisation
+from tilewright.compiler.kernels.operators.rows import Rows
+from tilewright.isa.machine import MemoryTiming
+from tilewright.isa.program import Call
+
+__all__ = ["NORMALISATION_OF_LEVELS", "NormalisationOfLevels"]
+
+_BYTES = ("int8", "uint8")
+_KINDS = {kind: RowNormalisation(kind) for kind in (
+    "InstanceNormalization", "LayerNormalization", "GroupNormalization")}
+
+_LONGEST = 1 << 16
+"""Elements of a row, so that its sum of squares has 32 bits."""
+
+_NORMAL_BITS, _LEVEL_BITS = 16, 14
+"""Fractional bits of a normalised number, and of a level before it is rounded."""
+
+_MANTISSA, _EXPONENT = 23, 150
+"""Bits of a float32's fraction; its value is its 24 bits times two to the power of its exponent less this."""
+
+_SMALLEST, _MOST = 2.0**-6, 2.0**30
+"""Of a row's deviation times its length, so that shifts go to the right; of levels with their fractional bits."""
+
+_SPREAD = variable("spread", "float32")
+
+_SUMS, _LEVEL, _SPREADING = 4, 34, 90
+"""Cycles besides accesses and loops: of an element in the sums, in its level; of a row's spread as a float."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """Rows, the axes that count gains, the factor of a row by its spread, gains and offsets in integers."""
+
+    rows: Rows
+    axes: tuple[int, ...]
+    factor: Expression
+    gains: np.ndarray
+    offsets: np.ndarray
+
+
+class NormalisationOfLevels(CheckedKernel):
+    """The normalisation ``kind`` of ``scale_value`` · x, quantised by ``y_scale`` and ``y_zero_point``.
+
+    ``gains`` and ``shifts`` are its scale and bias, ``low`` is the least level of the result.
+    """
+
+    op = "NormalisationOfLevels"
+    limits = "int8 uint8, constant scale and bias, rows of up to 65536 elements"
+    exactness = "within one level"
+
+    def result(self, call: Call) -> tuple[str, Dims]:
+        at_most(call, 1)
+        source = required(call, 0, _BYTES)
+        if call.output.dtype not in _BYTES:
+            raise Refused(f"{self.op} gives {' '.join(_BYTES)}, not {call.output.dtype}")
+        self._numbers(call)
+        return call.output.dtype, source.dims
+
+    def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:
+        array, numbers = arrays[0], self._numbers(call)
+        assert array is not None
+        rows = numbers.rows
+        x = rows.split(array.reshape(rows.dims)).astype(np.int64)
+        sums, squares = x.sum(axis=0), (x * x).sum(axis=0)
+        spread = (squares * rows.length - sums * sums).astype(np.uint64).astype(np.float32)
+        bits = np.asarray(evaluate(numbers.factor, {"spread": spread}), np.float32).view(np.uint32).astype(np.int64)
+        mantissa = bits & (1 << _MANTISSA) - 1 | 1 << _MANTISSA
+        normal = (x * rows.length - sums) * mantissa >> _EXPONENT - _NORMAL_BITS - (bits >> _MANTISSA)
+        shape = tuple(extent if axis in numbers.axes else 1 for axis, extent in enumerate(rows.dims))
+        gains, offsets = (rows.split(np.broadcast_to(each.astype(np.int64).reshape(shape), rows.dims))
+                          for each in (numbers.gains, numbers.offsets))
+        level = (normal * gains >> _NORMAL_BITS) + offsets >> _LEVEL_BITS
+        low, high = self._bounds(call)
+        result = rows.joined(np.clip(level, low, high)).astype(call.output.dtype)
+        return np.ascontiguousarray(result).reshape(call.output.dims)
+
+    def c_body(self, call: Call, function: str) -> list[str]:
+        numbers = self._numbers(call)
+        rows, n, (low, high) = numbers.rows, numbers.rows.length, self._bounds(call)
+        kernel = _KINDS[call.attrs["kind"]]
+        source, out = (kernel.strides_of(each.strides, rows) for each in (call.inputs[0], call.output))
+        steps, step = [0] * len(rows.dims), 1
+        for axis in reversed(numbers.axes):
+            steps[axis] = step
+            step *= rows.dims[axis]
+
+        def row(indices: list[str]) -> list[str]:
+            def load(inner: list[str]) -> str:
+                return f"const int32_t x = in0[{rows.offset(source, [*indices, *inner])}];"
+
+            def last(inner: list[str]) -> list[str]:
+                k = rows.offset(tuple(steps), [*indices, *inner])
+                return [load(inner), f"const int32_t normal = (int32_t)((int64_t)(x * {n} - sum) * mantissa >> shift);",
+                        f"const int32_t scaled = (int32_t)((int64_t)normal * gains[{k}] >> {_NORMAL_BITS});",
+                        f"const int32_t level = (scaled + offsets[{k}]) >> {_LEVEL_BITS};",
+                        f"const int32_t capped = level < {high} ? level : {high};",
+                        f"out[{rows.offset(out, [*indices, *inner])}] = capped > {low} ? capped : {low};"]
+
+            lines, text = c_lines(numbers.factor)
+            return ["int32_t sum = 0;", "uint32_t squares = 0;",
+                    *rows.each_element(lambda inner: [load(inner), "sum += x;", "squares += (uint32_t)(x * x);"]),
+                    f"const float spread = (float)(uint64_t)((int64_t)squares * {n} - (int64_t)sum * sum);",
+                    *lines, f"const union {{ float value; uint32_t bits; }} factor = {{ {text} }};",
+                    f"const int32_t mantissa = (int32_t)(factor.bits & {(1 << _MANTISSA) - 1}) | {1 << _MANTISSA};",
+                    f"const int32_t shift = {_EXPONENT - _NORMAL_BITS} - (int32_t)(factor.bits >> {_MANTISSA});",
+                    *rows.each_element(last)]
+
+        return [*c_array("gains", numbers.gains), *c_array("offsets", numbers.offsets), *rows.each_row(row)]
+
+    def helpers(self, call: Call) -> tuple[str, ...]:
+        return helper_names(self._numbers(call).factor)
+
+    def cycles(self, call: Call, memory: MemoryTiming) -> int:
+        numbers = self._numbers(call)
+        element = 2 * (access_cycles(memory) + LOOP) + access_cycles(memory, 0, 1) + _SUMS + _LEVEL
+        row = ROW + _SPREADING + expression_cycles(numbers.factor)
+        return START + int(numbers.rows.count * (numbers.rows.length * element + row))
+
+    @staticmethod
+    def _bounds(call: Call) -> tuple[int, int]:
+        bounds = np.iinfo(call.output.dtype)
+        return max(int(bounds.min), int(attribute(call, "low", bounds.min))), int(bounds.max)
+
+    def _numbers(self, call: Call) -> _Numbers:
+        kind = call.attrs.get("kind")
+        if kind not in _KINDS:
+            raise Refused(f"{self.op} must be of {' '.join(_KINDS)}, not {kind!r}")
+        rows, axes = _KINDS[kind].rows_of(call)
+        scale, y_scale, zero = (float(call.attrs[name]) for name in ("scale_value", "y_scale", "y_zero_point"))
+        gains, shifts = (np.array(call.attrs[name], np.float64) for name in ("gains", "shifts"))
+        count = math.prod(rows.dims[axis] for axis in axes)
+        epsilon = float(attribute(call, "epsilon", 1e-5))
+        if gains.shape != (count,) or shifts.shape != (count,) or not 0 < rows.length <= _LONGEST:
+            raise Refused(f"{self.op} must have {count} gains and shifts and rows of up to {_LONGEST} elements, not "
+                          f"{gains.size}, {shifts.size} and {rows.length}")
+        if not (scale > 0 and y_scale > 0 and epsilon > 0):
+            raise Refused(f"{self.op} must have positive scales and epsilon, not {scale}, {y_scale} and {epsilon}")
+        extra = epsilon / scale**2 * rows.length**2
+        gain, offset = gains / y_scale * 2.0**_LEVEL_BITS, (shifts / y_scale + zero + 0.5) * 2.0**_LEVEL_BITS
+        # No normalised number is above the root of the row's length.
+        if not (extra >= _SMALLEST**2 and np.isfinite(gain).all() and np.isfinite(offset).all()
+                and (np.abs(gain) * math.sqrt(rows.length) + np.abs(offset)).max() < _MOST and extra < _MOST**2):
+            raise Refused(f"{self.op} must have scales, gains and shifts of some 16 bits")
+        return _Numbers(rows, axes, 1.0 / sqrt(_SPREAD + float(np.float32(extra))), np.rint(gain).astype(np.int32),
+                        np.rint(offset).astype(np.int32))
+
+
+NORMALISATION_OF_LEVELS = NormalisationOfLevels()
