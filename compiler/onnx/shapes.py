@@ -126,11 +126,16 @@ def _infer(proto: onnx.ModelProto, *, check_type: bool, strict: bool) -> onnx.Mo
 
 
 def _merged(value: onnx.ValueInfoProto, other: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
-    """Return ``value`` with the other's shape, where that is the one that is known."""
+    """Return ``value`` with the other's shape, or some of its extents, where those are the ones that are known."""
     merged = onnx.ValueInfoProto()
     merged.CopyFrom(value)
+    mine, others = merged.type.tensor_type.shape, other.type.tensor_type.shape
     if not value.type.tensor_type.HasField("shape") and other.type.tensor_type.HasField("shape"):
-        merged.type.tensor_type.shape.CopyFrom(other.type.tensor_type.shape)
+        mine.CopyFrom(others)
+    elif len(mine.dim) == len(others.dim):
+        for extent, known in zip(mine.dim, others.dim, strict=True):
+            if not extent.HasField("dim_value") and known.HasField("dim_value"):
+                extent.dim_value = known.dim_value
     return merged
 
 

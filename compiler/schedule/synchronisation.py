@@ -20,6 +20,7 @@ signal. Two units signal ``act_ready``: what the store hands over comes behind a
 and no load behind it is let go before the array has taken it.
 """
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -51,6 +52,10 @@ _LATEST_FIRST = (_ACKNOWLEDGED, _STORE, _POST, _MAC, _COPIED, _LDA, _LDW, _RESID
 _MEM_READY_WAITS = 3
 """Stores of a tensor that are waited for one by one, before one wait for all that are left."""
 
+_MOST_UNDER_WAY = 32
+"""Signals of ``mem_ready`` that may be given before any of them is taken; from there on all stores are waited for at
+once. The semaphore counts to 63."""
+
 _Clock = list[int]
 """Per queue the index of the latest command known to be complete, -1 for none."""
 
@@ -77,7 +82,8 @@ class Synchroniser:
     """Adds flags to drafts, one after the other.
 
     ``copies`` are the stores to the activation buffer. ``fetched`` is the latest load and ``handed`` the latest store
-    that has signalled ``act_ready``, ``taken_over`` the mac command that waits for the latter.
+    that has signalled ``act_ready``, ``taken_over`` the mac command that waits for the latter. ``under_way`` are the
+    queues and commands that wait for ``mem_ready``, of which no store is known to come behind them.
     """
 
     issues: list[Issue | Call] = field(default_factory=list)
@@ -92,6 +98,7 @@ class Synchroniser:
     last_store: int = -1
     layer_ends: list[int] = field(default_factory=list)
     one_by_one: int = 0
+    under_way: deque[tuple[int, int]] = field(default_factory=deque)
     copies: list[int] = field(default_factory=list)
     fetched: int = -1
     handed: int = -1
@@ -186,6 +193,7 @@ class Synchroniser:
             merge(clock, self.ends[signaller])
             clock[source] = signaller
             if source == _ACKNOWLEDGED:
+                self.under_way.append((queue, index))
                 # A store that signals mem_ready has waited for all before it, copies too.
                 clock[_COPIED] = max(clock[_COPIED], signaller)
 
@@ -213,10 +221,19 @@ class Synchroniser:
     def _for_memory(self, store: int) -> int:
         """Return ``store`` or its layer's last one, so that not too many signals are under way at a time."""
         self.one_by_one += 1
+        if self._crowded(store):
+            return self.last_store
         if self.one_by_one < _MEM_READY_WAITS:
             return store
         self.one_by_one = 0
         return next((end for end in self.layer_ends if end >= store), self.last_store)
+
+    def _crowded(self, store: int) -> bool:
+        """Tell whether, when ``store`` signals ``mem_ready``, as many signals as may be are not taken yet."""
+        known = self.ends[store]
+        while self.under_way and self.under_way[0][1] <= known[self.under_way[0][0]]:
+            self.under_way.popleft()
+        return len(self.under_way) >= _MOST_UNDER_WAY
 
     def _remember(self, access: Access, queue: int, index: int) -> None:
         if queue == _STORE and access.write:

@@ -17,7 +17,9 @@ from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
 from tests.fuzz.levels import random_levels, random_tail
 from tests.fuzz.movements import MovementChain
+from tests.fuzz.normalisations import random_normalisation
 from tests.fuzz.prepared_inputs import prepared_input
+from tests.fuzz.reductions import random_reduction
 from tests.fuzz.resizes import random_resize
 from tests.support.onnx_models import ModelBuilder, Value
 
@@ -241,8 +243,10 @@ class _Growth:
         else:
             shape = choices.pick(((), (1, x.shape[1], 1, 1) if len(x.shape) == 4 else (x.shape[1],)))
             second = model.constant(model.rng.uniform(-1.5, 1.5, shape).astype(np.float32))
-        first = model.dequantised(x)
-        model.quantised(model.node(op, [first, second], f"float{len(model.nodes)}"), out)
+        operands = [model.dequantised(x), second]
+        if op in ("Max", "Min") and choices.chance(30):
+            operands.append(model.dequantised(self._like(x)))
+        model.quantised(model.node(op, operands, f"float{len(model.nodes)}"), out)
         return out
 
     def gate(self, x: Value) -> Value | None:
@@ -382,37 +386,12 @@ class _Growth:
         return self._moved_float("Transpose", x, tuple(x.shape[axis] for axis in perm), perm=perm)
 
     def mean(self, x: Value) -> Value | None:
-        """Average over height and width, or over channels, kept as dimensions."""
-        if self.form == "qoperator":
-            return None
-        model, axes = self.model, self.choices.pick(((2, 3), (1,), (3,)))
-        op = self.choices.pick(("ReduceMean", "ReduceMax", "ReduceMean"))
-        shape = tuple(1 if axis in axes else n for axis, n in enumerate(x.shape))
-        out = model.value(shape, np.float32(x.scale * 0.6))
-        model.quantised(model.node(op, [model.dequantised(x)], f"float{len(model.nodes)}", axes=axes, keepdims=1), out)
-        return out
+        """Take the average or maximum along axes."""
+        return None if self.form == "qoperator" else random_reduction(self.choices, self.model, x)
 
     def normalise(self, x: Value) -> Value | None:
-        """Add a normalisation, which is the host core's."""
-        if self.form == "qoperator":
-            return None
-        model, channels = self.model, x.shape[1]
-        op = self.choices.pick(("BatchNormalization", "InstanceNormalization", "LRN", "PRelu"))
-        drawn = [model.rng.uniform(0.5, 1.5, channels).astype(np.float32) for _ in range(4)]
-        extra: list[str] = []
-        attrs: dict[str, object] = {}
-        if op == "PRelu":
-            extra = [model.constant(drawn[0].reshape(channels, 1, 1))]
-        elif op == "LRN":
-            attrs = {"size": self.choices.pick((3, 5)), "alpha": 0.01}
-        else:
-            # A channel of one value has no variance: then rounding errors over the root of epsilon are the result.
-            attrs = {"epsilon": 0.01} if op == "InstanceNormalization" else {}
-            extra = list(map(model.constant, drawn[:4 if op == "BatchNormalization" else 2]))
-        out = model.value(x.shape, np.float32(1 / 40))
-        result = model.node(op, [model.dequantised(x), *extra], f"float{len(model.nodes)}", **attrs)
-        model.quantised(result, out)
-        return out
+        """Add a normalisation, or a PRelu."""
+        return None if self.form == "qoperator" else random_normalisation(self.choices, self.model, x)
 
     # ---- vectors
 

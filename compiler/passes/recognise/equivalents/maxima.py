@@ -36,22 +36,24 @@ def largest_of(graph: Graph, node: Node) -> Graph | None:
     levels = [source for source in sources if source is not None]
     behind = graph.only_reader(node.output)
     parts = Replacement(graph, node)
-    names = list(node.inputs)
+    names, quantise, like = list(node.inputs), levels[0], levels[0].inputs[0]
     if any(not same_parameters(graph, each.inputs[1:], levels[0].inputs[1:]) for each in levels):
         if behind is None or not isinstance(behind.operator, OnnxQuantizeLinear):
             return None
-        names = [parts.rounded(name, behind.inputs[1:], behind.output) for name in names]
+        quantise, like = behind, behind.output
+        names = [parts.rounded(name, quantise.inputs[1:], like) for name in names]
     largest = names[0]
     for other in names[1:]:
-        found = _larger(parts, largest, other, shape)
+        found = _pooled(parts, largest, other, shape)
         if found is None:
             return None
-        largest = found
+        # What is moved, or pooled again, must be of integers.
+        largest = _restored(parts, parts.rounded(found, quantise.inputs[1:], like), shape)
     return parts.finished()
 
 
-def _larger(parts: Replacement, first: str, second: str, shape: tuple[int, ...]) -> str | None:
-    """Add the maximum of two tensors: rows of an image, one of the first and one of the second in turns."""
+def _pooled(parts: Replacement, first: str, second: str, shape: tuple[int, ...]) -> str | None:
+    """Add the maximum of two tensors as an image, whose rows are one of the first and one of the second in turns."""
     if len(shape) == _IMAGE_RANK:
         _, channels, height, width = shape
         if height * width <= _WIDTH:
@@ -69,10 +71,12 @@ def _larger(parts: Replacement, first: str, second: str, shape: tuple[int, ...])
     joined_shape = (1, channels, height, 2, width) if height > 1 else (1, channels, 2, width)
     joined = parts.add(OnnxConcat({"axis": axis}), tuple(rows), joined_shape)
     joined = parts.reshaped(joined, (1, channels, 2 * height, width))
-    pooled = parts.add(OnnxMaxPool(_PAIR), (joined,), (1, channels, height, width))
-    if len(shape) != _IMAGE_RANK:
-        pooled = parts.transposed(pooled, (0, 2, 3, 1))
-    return parts.reshaped(pooled, shape)
+    return parts.add(OnnxMaxPool(_PAIR), (joined,), (1, channels, height, width))
+
+
+def _restored(parts: Replacement, image: str, shape: tuple[int, ...]) -> str:
+    """Add what makes an image a tensor of ``shape`` again."""
+    return parts.reshaped(image if len(shape) == _IMAGE_RANK else parts.transposed(image, (0, 2, 3, 1)), shape)
 
 
 def largest_along(graph: Graph, node: Node) -> Graph | None:

@@ -17,6 +17,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMatMul,
     OnnxQuantizeLinear,
     OnnxRelu,
+    OnnxUnary,
     OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass
@@ -75,10 +76,10 @@ def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
         return one_scale(graph, source) and source.inputs[0] not in graph.constants
     if is_movement(graph, source):
         return all(_is_source(graph, each, max(size, elements(graph, name)), view) for each in moved_inputs(source))
-    # Views behind what computes are another pass's: QuantiseBetween.
+    # Views behind what computes are another pass's, QuantiseBetween's; but a function is a table.
     alone = all(isinstance(reader.operator, OnnxQuantizeLinear) or is_movement(graph, reader)
                 for reader in graph.readers(name))
-    return not view and alone and name not in graph.outputs and elements(graph, name) <= size
+    return (not view or isinstance(source.operator, OnnxUnary)) and alone and name not in graph.outputs and elements(graph, name) <= size
 
 
 def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -> tuple[Graph, list[str]]:

@@ -1,0 +1,21 @@
+"""Pads that mirror or repeat what is there are a matter of addresses, equal to ONNX Runtime's."""
+
+import numpy as np
+import pytest
+
+from tests.support.exactness import assert_layers
+from tests.support.onnx_models import ModelBuilder
+from tilewright.compiler.network.layers import CoreLayer
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+@pytest.mark.parametrize("pads", [(1, 1, 1, 1), (4, 4, 4, 4), (0, 2, 3, 0)])
+def test_mirrored_pads_are_no_work_of_the_core(mode, pads):
+    model = ModelBuilder("qdq", seed=1, zero_point=None)
+    x = model.conv(model.input((1, 3, 8, 9)), 4, kernel=1)
+    top, left, bottom, right = pads
+    constant = model.constant(np.array([0, 0, top, left, 0, 0, bottom, right]))
+    y = model.moved("Pad", x, (1, 4, 8 + top + bottom, 9 + left + right), (constant,), mode=mode)
+    network = assert_layers(model.finish(model.conv(y, 5, kernel=3)))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+    assert all(layer.exact for layer in network.layers)
