@@ -181,8 +181,8 @@ def _dequantised(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]
     levels, scale, *zero = (onnx.numpy_helper.to_array(constants[name]) for name in node.input if name)
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     axis = int(attributes.get("axis", 1))
-    if scale.dtype != np.float32 or attributes.get("block_size") or scale.size > 1 and not (
-            -levels.ndim <= axis < levels.ndim and scale.shape == levels.shape[axis:][:1]):
+    if scale.dtype != np.float32 or attributes.get("block_size") or (scale.size > 1 and not (
+            -levels.ndim <= axis < levels.ndim and scale.shape == levels.shape[axis:][:1])):
         return None
     shape = [1] * levels.ndim
     if scale.size > 1:

@@ -124,13 +124,22 @@ class _Functions:
             if each.output in found or each.output in self._known:
                 continue
             found[each.output] = each
-            waiting += [producer for name in each.inputs if name in self.roots
-                        and (producer := self.graph.producer(name)) is not None]
+            waiting += [producer for name in self._functions_before(each)
+                        if (producer := self.graph.producer(name)) is not None]
         return list(self.graph.in_order(found))
+
+    def _functions_before(self, node: Node) -> tuple[str, ...]:
+        """Return the inputs of ``node`` that are functions of its root: none of what dequantises the root itself.
+
+        The root may be a function too, of another tensor.
+        """
+        if isinstance(node.operator, OnnxDequantizeLinear):
+            return ()
+        return tuple(name for name in node.inputs if name in self.roots)
 
     def _computed(self, node: Node) -> _Values | None:
         root = self.roots[node.output]
-        before = {name: self._known[name] for name in node.inputs if name in self.roots}
+        before = {name: self._known[name] for name in self._functions_before(node)}
         arrays: dict[str, np.ndarray] = {}
         if isinstance(node.operator, OnnxDequantizeLinear):
             bounds = np.iinfo(self.graph.tensors[root].dtype)

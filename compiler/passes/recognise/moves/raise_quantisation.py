@@ -79,7 +79,8 @@ def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
     # Views behind what computes are another pass's, QuantiseBetween's; but a function is a table.
     alone = all(isinstance(reader.operator, OnnxQuantizeLinear) or is_movement(graph, reader)
                 for reader in graph.readers(name))
-    return (not view or isinstance(source.operator, OnnxUnary)) and alone and name not in graph.outputs and elements(graph, name) <= size
+    wanted = not view or isinstance(source.operator, OnnxUnary)
+    return wanted and alone and name not in graph.outputs and elements(graph, name) <= size
 
 
 def _raised(graph: Graph, quantise: Node, move: Node, made: dict[object, str]) -> tuple[Graph, list[str]]:
