@@ -7,6 +7,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.onnx.reader import DYNAMIC_NOTE
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
@@ -113,7 +114,10 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         if keep_float and precision is not Precision.QUANTISED:
             return source
         # What had to be changed to be read runs nowhere else as it is: there its floats are quantised unasked.
-        asked = calibrate is not None or bool(source.reading)
+        asked = calibrate is not None or any(note != DYNAMIC_NOTE for note in source.reading)
+        if calibrate is not None and DYNAMIC_NOTE in source.reading:
+            raise InputError(f"Option --calibrate needs a float model, and {source.path.name} is quantised dynamically; "
+                             f"give the float model that it was made of")
         if precision is Precision.FLOAT or (precision is Precision.MIXED and asked):
             return _quantised(source.path, calibrate, steps)
     if calibrate is not None or keep_float:

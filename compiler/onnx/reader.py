@@ -35,7 +35,7 @@ from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
 from tilewright.compiler.onnx.reading_notes import add_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
-__all__ = ["MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model"]
+__all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model"]
 
 MAX_MODEL_BYTES = 2**31 - 1
 """Limit of a model, external data included; protobuf itself takes no more."""
@@ -102,9 +102,10 @@ def load(model: str | Path | bytes) -> Graph:
     return _build(cleaned)
 
 
-_DYNAMIC = ("quantised dynamically: ranges are taken while it runs, so the host core computes in float around the "
+DYNAMIC_NOTE = ("quantised dynamically: ranges are taken while it runs, so the host core computes in float around the "
             "integer products; to have it on the datapath, give the float model with --calibrate, or use "
             "quantize_static")
+"""Of a model in which nothing was changed."""
 
 
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
@@ -125,7 +126,7 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     if halves := widen(proto):
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
     if any(node.op_type == "DynamicQuantizeLinear" for node in proto.graph.node):
-        add_note(proto, _DYNAMIC)
+        add_note(proto, DYNAMIC_NOTE)
     return proto
 
 

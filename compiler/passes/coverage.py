@@ -90,13 +90,20 @@ DATAPATH: tuple[Coverage, ...] = (
              exactness=f"exact where the scales prove it; else {_FLOAT}"),
     Coverage(operators=("ReduceMean",), runs_on=("pool", "conv"),
              limits="one image: over height and width, or, with weights of 1, over any of channels, height and width, "
-                    f"each at most {MAX_KERNEL}", exactness=_FLOAT),
+                    f"each at most {MAX_KERNEL}; (1, rows, channels) or (1, channels, length) along one axis; several in "
+                    "a row become one", exactness=_FLOAT),
     Coverage(operators=("ReduceSum",), runs_on=("conv",),
              limits=f"one image, with weights of 1: over any of channels, height and width, each at most {MAX_KERNEL}",
              exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
              limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or "
                     "a sequence of such steps; no dilations, no indices; the same quantisation before and after"),
+    Coverage(operators=("Max", "ReduceMax"), runs_on=("placement", "act"),
+             limits="computed tensors of the same shape; or one image along height, width or both, or along its "
+                    "channels; or (1, rows, channels) along one axis: as max pooling"),
+    Coverage(operators=("PRelu",), runs_on=("table", "conv"),
+             limits="a constant slope per channel of an image or vector; one slope for all is a table",
+             exactness=f"{_FLOAT}; exact as a table"),
     Coverage(operators=("Relu", "Clip"), runs_on=("act",),
              limits="constant bounds; the same quantisation before and after, else a table"),
     Coverage(operators=(*sorted(UNARY - {"Relu", "Clip"}), "QLinearSigmoid", "QLinearLeakyRelu"),
@@ -111,7 +118,7 @@ DATAPATH: tuple[Coverage, ...] = (
                     "steps; what addresses cannot express is copied in at most 96 boxes; another order of channels is "
                     "a 1x1 convolution; inputs of another scale pass through a table first"),
     Coverage(operators=("Pad",), runs_on=("placement",),
-             limits="batch 1; pads rows and columns with a constant"),
+             limits="batch 1; pads rows and columns with a constant, or any axes in mode edge, reflect or wrap"),
     Coverage(operators=("Resize",), runs_on=("placement",),
              limits="mode nearest, with each pixel repeated equally often"),
     Coverage(operators=("Resize",), runs_on=("conv",),

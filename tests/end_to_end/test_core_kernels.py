@@ -74,6 +74,9 @@ def kernels_side_by_side():
          (1, 4, 4, 3), "int8"),
         ("BatchNormalization", ("x", *vectors), image), ("InstanceNormalization", ("x", *vectors[:2]), image),
         ("LRN", ("x",), image, "float32", {"size": 5}),
+        ("NormalisationOfLevels", ("q",), image, "int8", {
+            "kind": "InstanceNormalization", "scale_value": 0.05, "y_scale": 0.03, "y_zero_point": -3,
+            "gains": rng.uniform(0.5, 1.5, 8).tolist(), "shifts": rng.normal(size=8).tolist()}),
     ]
     for op, inputs, dims, *rest in layers:
         stack.core(op, inputs, dims, *rest)

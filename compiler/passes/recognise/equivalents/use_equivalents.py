@@ -12,6 +12,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMax,
     OnnxOperator,
     OnnxPad,
+    OnnxPRelu,
     OnnxReduceMax,
     OnnxReduceMean,
     OnnxReduceSum,
@@ -20,6 +21,7 @@ from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
 from tilewright.compiler.passes.recognise.equivalents.padding import padded_by_gathers
+from tilewright.compiler.passes.recognise.equivalents.slopes import with_one_slope
 
 __all__ = ["UseEquivalents"]
 
@@ -27,7 +29,7 @@ _Rule = Callable[[Graph, Node], Graph | None]
 
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers),
-    (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image))
+    (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image))
 
 
 class UseEquivalents(Pass):

@@ -79,7 +79,8 @@ def _is_source(graph: Graph, name: str, size: int, view: bool) -> bool:
     # Views behind what computes are another pass's, QuantiseBetween's; but a function is a table.
     alone = all(isinstance(reader.operator, OnnxQuantizeLinear) or is_movement(graph, reader)
                 for reader in graph.readers(name))
-    wanted = not view or isinstance(source.operator, OnnxUnary)
+    function = isinstance(source.operator, OnnxUnary) and not isinstance(source.operator, OnnxRelu | OnnxClip)
+    wanted = not view or function
     return wanted and alone and name not in graph.outputs and elements(graph, name) <= size
 
 

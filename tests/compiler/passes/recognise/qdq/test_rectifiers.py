@@ -22,7 +22,9 @@ def test_slopes_of_channels(slopes, dtype, zero_point):
     out = model.value(x.shape, np.float32(x.scale * 0.9))
     slope = model.constant(np.array(slopes, np.float32).reshape(4, 1, 1))
     model.quantised(model.node("PRelu", [model.dequantised(x), slope], "rectified"), out)
-    assert on_core(assert_layers(model.finish(out))) == []
+    network = assert_layers(model.finish(out))
+    assert on_core(network) == []
+    assert all(layer.exact for layer in network.layers) == (len(set(slopes)) == 1)
 
 
 def test_slopes_of_a_vector():
