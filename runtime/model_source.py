@@ -116,8 +116,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         # What had to be changed to be read runs nowhere else as it is: there its floats are quantised unasked.
         asked = calibrate is not None or any(note != DYNAMIC_NOTE for note in source.reading)
         if calibrate is not None and DYNAMIC_NOTE in source.reading:
-            raise InputError(f"Option --calibrate needs a float model, and {source.path.name} is quantised dynamically; "
-                             f"give the float model that it was made of")
+            raise InputError(f"Option --calibrate needs a float model, and {source.path.name} is quantised "
+                             f"dynamically; give the float model that it was made from")
         if precision is Precision.FLOAT or (precision is Precision.MIXED and asked):
             return _quantised(source.path, calibrate, steps)
     if calibrate is not None or keep_float:

@@ -90,8 +90,8 @@ DATAPATH: tuple[Coverage, ...] = (
              exactness=f"exact where the scales prove it; else {_FLOAT}"),
     Coverage(operators=("ReduceMean",), runs_on=("pool", "conv"),
              limits="one image: over height and width, or, with weights of 1, over any of channels, height and width, "
-                    f"each at most {MAX_KERNEL}; (1, rows, channels) or (1, channels, length) along one axis; several in "
-                    "a row become one", exactness=_FLOAT),
+                    f"each at most {MAX_KERNEL}; (1, rows, channels) or (1, channels, length) along one axis; several "
+                    "in a row become one", exactness=_FLOAT),
     Coverage(operators=("ReduceSum",), runs_on=("conv",),
              limits=f"one image, with weights of 1: over any of channels, height and width, each at most {MAX_KERNEL}",
              exactness=_FLOAT),

@@ -29,7 +29,8 @@ _Rule = Callable[[Graph, Node], Graph | None]
 
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers),
-    (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image))
+    (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image),
+    (OnnxReduceSum, mean_of_image))
 
 
 class UseEquivalents(Pass):
