@@ -1,0 +1,54 @@
+"""Constants that are shared, gathers that exporters write in another way, and extents that are found late."""
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.support.exactness import assert_layers
+from tests.support.onnx_models import ModelBuilder, Value
+from tilewright.compiler.onnx.cleaning import clean
+from tilewright.compiler.onnx.shapes import infer_shapes
+
+
+def test_the_bias_of_a_second_convolution_behind_an_identity_has_its_own_scale():
+    model = ModelBuilder("qdq", seed=4)
+    x = model.input((1, 3, 6, 6))
+    scales = np.float32(0.005), np.float32(0.02)
+    levels, step = model.constant(np.array([900, -2000], np.int32)), model.constant(np.float32(x.scale * scales[0]))
+    bias = model.node("DequantizeLinear", [levels, step], "bias")
+    results: list[Value] = []
+    for index, scale in enumerate(scales):
+        weights = model.constant(model.rng.integers(-127, 128, (2, 3, 1, 1)).astype(np.int8))
+        parameters = [weights, model.constant(scale), model.constant(np.int8(0))]
+        name = bias if index == 0 else model.node("Identity", [bias], "shared")
+        inputs = [model.dequantised(x), model.node("DequantizeLinear", parameters, f"weights {index}"), name]
+        results.append(model.value((1, 2, 6, 6), np.float32(x.scale * scale * 300)))
+        model.quantised(model.node("Conv", inputs, f"conv {index}"), results[-1])
+    network = assert_layers(model.finish(*results))
+    assert all(layer.exact for layer in network.layers)
+
+
+def test_a_gather_nd_along_the_first_axis_is_a_gather():
+    indices = numpy_helper.from_array(np.array([[2], [0], [2]]), "indices")
+    graph = helper.make_graph(
+        [helper.make_node("GatherND", ["x", "indices"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 2))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 2))], [indices])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    cleaned = clean(proto)
+    assert [node.op_type for node in cleaned.graph.node] == ["Gather"]
+    x = {"x": np.arange(6, dtype=np.float32).reshape(3, 2)}
+    np.testing.assert_array_equal(*(onnxruntime.InferenceSession(each.SerializeToString()).run(None, x)[0]
+                                    for each in (proto, cleaned)))
+
+
+def test_extents_that_a_symbol_stood_for_are_found_behind_operators_of_com_microsoft():
+    model = ModelBuilder("qoperator", seed=1)
+    x = model.conv(model.input((1, 3, 6, 6)), 4, kernel=1)
+    joined = model.concat([x, x], x.scale)
+    proto = onnx.load_model_from_string(model.finish(model.conv(joined, 2, kernel=1)))
+    proto.graph.value_info.append(helper.make_tensor_value_info(joined.name, TensorProto.INT8, (1, "c", "h", "w")))
+    known = {value.name: [extent.dim_value for extent in value.type.tensor_type.shape.dim]
+             for value in infer_shapes(proto).graph.value_info}
+    assert known[joined.name] == [1, 8, 6, 6]
