@@ -32,6 +32,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMul,
     OnnxOperator,
     OnnxPad,
+    OnnxPosition,
     OnnxPRelu,
     OnnxQuantizeLinear,
     OnnxQuickGelu,
@@ -88,7 +89,7 @@ _BINARY: dict[str, type[OnnxOperator]] = {
     **_by_name(OnnxMax, OnnxPRelu, OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
 
 _CLASSES: dict[str, type[OnnxOperator]] = {
-    **_UNARY, **_BINARY, "ReduceMin": OnnxReduction,
+    **_UNARY, **_BINARY, "ReduceMin": OnnxReduction, **dict.fromkeys(("ArgMax", "ArgMin"), OnnxPosition),
     **_by_name(
         OnnxConv, OnnxConvTranspose, OnnxGemm, OnnxMatMul, OnnxAveragePool, OnnxGlobalAveragePool, OnnxReduceMax,
         OnnxReduceMean, OnnxReduceSum, OnnxMaxPool, OnnxGlobalMaxPool, OnnxBatchNormalization, OnnxFlatten,

@@ -16,10 +16,11 @@ __all__ = [
     "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear", "OnnxDiv",
     "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm", "OnnxGemmLike",
     "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMax",
-    "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxQuantizeLinear",
-    "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction", "OnnxRelu", "OnnxReshape",
-    "OnnxResize", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose",
-    "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed", "type_name",
+    "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxPosition",
+    "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction",
+    "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub",
+    "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed",
+    "type_name",
 ]
 
 _T = TypeVar("_T")
@@ -155,6 +156,10 @@ class OnnxReduceMean(OnnxReduction):
 
 class OnnxReduceSum(OnnxReduction):
     """Sum along some axes."""
+
+
+class OnnxPosition(OnnxOperator):
+    """ArgMax or ArgMin: where the largest or least element is, the same for all values less 128."""
 
 
 class OnnxUnary(OnnxOperator):

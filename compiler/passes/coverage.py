@@ -98,10 +98,10 @@ DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
              limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or "
                     "a sequence of such steps; no dilations, no indices; the same quantisation before and after"),
-    Coverage(operators=("Max", "ReduceMax"), runs_on=("placement", "act"),
+    Coverage(operators=("Max", "ReduceMax"), runs_on=("act", "table"),
              limits="computed tensors of the same shape; or one image along height, width or both, or along its "
                     "channels; or (1, rows, channels) along one axis: as max pooling"),
-    Coverage(operators=("PRelu",), runs_on=("table", "conv"),
+    Coverage(operators=("PRelu",), runs_on=("conv", "act", "table"),
              limits="a constant slope per channel of an image or vector; one slope for all is a table",
              exactness=f"{_FLOAT}; exact as a table"),
     Coverage(operators=("Relu", "Clip"), runs_on=("act",),

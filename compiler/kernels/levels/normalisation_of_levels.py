@@ -46,7 +46,7 @@ _SUMS, _LEVEL, _SPREADING = 4, 34, 90
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
+class _NormalNumbers:
     """Rows, the axes that count gains, the factor of a row by its spread, gains and offsets in integers."""
 
     rows: Rows
@@ -139,7 +139,7 @@ class NormalisationOfLevels(CheckedKernel):
         bounds = np.iinfo(call.output.dtype)
         return max(int(bounds.min), int(attribute(call, "low", bounds.min))), int(bounds.max)
 
-    def _numbers(self, call: Call) -> _Numbers:
+    def _numbers(self, call: Call) -> _NormalNumbers:
         kind = call.attrs.get("kind")
         if kind not in _KINDS:
             raise Refused(f"{self.op} must be of {' '.join(_KINDS)}, not {kind!r}")
@@ -159,7 +159,7 @@ class NormalisationOfLevels(CheckedKernel):
         if not (extra >= _SMALLEST**2 and np.isfinite(gain).all() and np.isfinite(offset).all()
                 and (np.abs(gain) * math.sqrt(rows.length) + np.abs(offset)).max() < _MOST and extra < _MOST**2):
             raise Refused(f"{self.op} must have scales, gains and shifts of some 16 bits")
-        return _Numbers(rows, axes, 1.0 / sqrt(_SPREAD + float(np.float32(extra))), np.rint(gain).astype(np.int32),
+        return _NormalNumbers(rows, axes, 1.0 / sqrt(_SPREAD + float(np.float32(extra))), np.rint(gain).astype(np.int32),
                         np.rint(offset).astype(np.int32))
 
 

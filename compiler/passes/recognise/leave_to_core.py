@@ -13,7 +13,7 @@ from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import IntegerOperator
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxMoving, OnnxQuantizeLinear
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxMoving, OnnxPosition, OnnxQuantizeLinear
 from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.rewrite import Pass, PassError
 
@@ -107,7 +107,7 @@ def _bridged(graph: Graph) -> Graph:
                 Node(OnnxQuantizeLinear(), (real, "tilewright:one", zeros[1]), target, node.onnx_nodes, reason)]
 
     for node in graph.nodes:
-        if isinstance(node.operator, IntegerOperator | OnnxMoving | _Quantisation | OnnxQLinearMul):
+        if isinstance(node.operator, IntegerOperator | OnnxMoving | OnnxPosition | _Quantisation | OnnxQLinearMul):
             done.append(node)
             continue
         names = {name: f"{name}:uint8" for name in (*node.inputs, node.output) if _unsigned(graph, name)}

@@ -17,7 +17,7 @@ from tilewright.compiler.graph.onnx_operators import (
 
 
 @pytest.mark.parametrize(("name", "kind"), [
-    ("Conv", OnnxConv), ("Clip", OnnxClip), ("Sigmoid", OnnxUnary), ("Pow", OnnxBinary), ("ReduceMax", OnnxReduction),
+    ("Conv", OnnxConv), ("Clip", OnnxClip), ("Sigmoid", OnnxUnary), ("Pow", OnnxBinary), ("ReduceMin", OnnxReduction),
     ("Gather", OnnxGather), ("LSTM", OnnxOperator), ("Unary", OnnxOperator)])
 def test_every_operator_has_a_class_and_keeps_its_name(name, kind):
     operator = onnx_operator(name, {"a": 1})

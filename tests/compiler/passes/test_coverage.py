@@ -140,6 +140,11 @@ def example(op, line):
         y = model.matmul(model.input((1, 12)), 5)
     elif line.runs_on == ("act",) and name == "Add":
         y = model.add(model.input(SHAPE), model.input(SHAPE))
+    elif line.operators == ("Max", "ReduceMax"):
+        y = between(model, op, model.dequantised(model.input(SHAPE)), scale=0.03) if op == "Max" else \
+            between(model, op, shape=(1, 4, 1, 1), axes=(2, 3))
+    elif line.operators == ("PRelu",):
+        y = between(model, op, model.constant(model.rng.uniform(0.1, 0.9, (4, 1, 1)).astype(np.float32)), scale=0.05)
     elif line.operators == ("Sub",):
         y = between(model, op, model.dequantised(model.input(SHAPE)), scale=0.1)
     elif "QLinearMul" in line.operators:

@@ -66,7 +66,7 @@ def test_functions_of_two_tensors_and_of_vectors_stay():
     model = ModelBuilder("qdq", seed=5)
     x, y = model.input((1, 4, 5, 3)), model.input((1, 4, 5, 3))
     model.node("Mul", [model.dequantised(x), model.dequantised(y)], "product")
-    channels = model.constant(np.ones((4, 1, 1), np.float32))
+    channels = model.constant(np.array([0.5, 1, 2, 1], np.float32).reshape(4, 1, 1))
     model.node("PRelu", [model.dequantised(x), channels], "slopes")
     fused, plain = networks(model, x.shape, "product", "slopes")
     assert "LookUp" not in core(fused)

@@ -46,3 +46,27 @@ def test_levels_stand_for_numbers(op, quantised, kernels, attrs, dtype, zero_poi
 def test_what_the_levels_cannot_is_left_in_float():
     assert core(built("LRN", np.int8, 0, quantised=True, size=5, bias=-1.0)) == [
         "DequantizeLinear", "LRN", "QuantizeLinear"]
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+def test_positions_of_integers_need_no_copy(dtype, zero_point):
+    model = ModelBuilder("qoperator", seed=7, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 3, 4, 5)), 6, kernel=1)
+    model.node("ArgMax", [x.name], "largest", axis=1)
+    model.outputs.append(helper.make_tensor_value_info("largest", TensorProto.INT64, (1, 1, 4, 5)))
+    network = assert_layers(model.proto().SerializeToString())
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["ArgMax"]
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("relu", [True, False])
+@pytest.mark.parametrize(("op", "count"), [("InstanceNormalization", 8), ("LayerNormalization", 3)])
+def test_normalisations_take_levels_to_levels(op, count, relu, dtype, zero_point):
+    model = ModelBuilder("qdq", seed=6, dtype=dtype, zero_point=zero_point)
+    x = model.input((1, 8, 4, 3))
+    parameters = [model.constant(np.linspace(low, 1.5, count).astype(np.float32)) for low in (0.5, -1.5)]
+    result = model.node(op, [model.dequantised(x), *parameters], "normal", epsilon=0.01)
+    y = model.value(x.shape, np.float32(1 / 30))
+    model.quantised(model.node("Relu", [result], "positive") if relu else result, y)
+    network = assert_layers(model.finish(y))
+    assert [layer.op for layer in network.layers if isinstance(layer, CoreLayer)] == ["NormalisationOfLevels"]
