@@ -60,7 +60,7 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
         raise InputError("Option --statistics goes without --outputs-only, which keeps no tensor between layers")
     if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
-    _require_times(files, energy, by_ranges=by_ranges)
+    _require_times(files, by_ranges=by_ranges)
     design = energy.priced(target.design())
     require_place(*files.written)
     power = energy.power()
@@ -105,7 +105,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     _require_rtl(engine, timing.host)
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
-    _require_times(files, energy, by_ranges=by_ranges)
+    _require_times(files, by_ranges=by_ranges)
     require_place(output, *files.written, waves.wave)
     wave = waves.chosen()
     from tilewright.compiler.emit.artefact import load_artefact
@@ -138,11 +138,11 @@ def _require_rtl(engine: Engine, host: HostName | None) -> None:
         raise InputError(f"Option --host {host} needs --engine rtl: the other engines know {HOST_CORE} alone")
 
 
-def _require_times(files: RunFileOptions, energy: EnergyOptions, *, by_ranges: bool) -> None:
-    """Refuse a trace of a run that leaves out the fast engine, which predicts the times of commands."""
-    if files.trace_file is not None and (energy.activity or by_ranges):
-        raise InputError("Option --trace goes without --activity, --layers and --jobs: the times of commands are the "
-                         "fast engine's, which does not run then")
+def _require_times(files: RunFileOptions, *, by_ranges: bool) -> None:
+    """Refuse a trace of a run in ranges, whose times belong to no run of the whole."""
+    if files.trace_file is not None and by_ranges:
+        raise InputError("Option --trace goes without --layers and --jobs: ranges that run apart have no times in "
+                         "common")
 
 
 def _show(compared: "ComparedRun", files: RunFileOptions, view: ViewOptions, power: "ImportedPower | None") -> None:

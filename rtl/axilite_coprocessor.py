@@ -13,6 +13,6 @@ class AxiLiteCoprocessor(PortedCoprocessor):
     Whoever waits for a full queue or a fence has a command before the coprocessor, which its watchdog counts.
     """
 
-    def __init__(self, machine: Machine) -> None:
-        super().__init__(machine, CommandRegisters(machine), asked={},
+    def __init__(self, machine: Machine, *, watched: bool = False) -> None:
+        super().__init__(machine, CommandRegisters(machine), asked={}, watched=watched,
                          told={name: name for name in ("idle", "fault", "fault_code", "fault_address")})

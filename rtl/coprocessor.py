@@ -24,6 +24,7 @@ from tilewright.rtl.buffers.activation_port import ActivationPort
 from tilewright.rtl.bus.axi import AxiMaster
 from tilewright.rtl.bus.axi_channels import axi4_signature
 from tilewright.rtl.load.load import LoadUnit
+from tilewright.rtl.port.command_watch import CommandEvents, CommandWatch
 from tilewright.rtl.port.dispatcher import QUEUED_UNITS, Dispatcher
 from tilewright.rtl.port.fault_control import FaultControl
 from tilewright.rtl.port.performance_counters import Counters
@@ -57,6 +58,8 @@ class Coprocessor(wiring.Component):
     Parameters
     ----------
     machine : Machine
+    watched : bool
+        Whether it has ``events``, as a simulator asks for; no hardware needs them.
 
     Members
     -------
@@ -81,13 +84,16 @@ class Coprocessor(wiring.Component):
     status : ``Out(Status)``
     progress : ``Out(1)``
         Some unit has worked in this cycle.
+    events : ``Out(CommandEvents)``
+        As of `CommandWatch`.
     """
 
     UNITS: ClassVar[Mapping[str, Callable[[Machine], wiring.Component]]] = {
         "load": LoadUnit, "mac": MacUnit, "post": PostUnit, "store": StoreUnit}
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, *, watched: bool = False) -> None:
         self.machine = machine
+        self.watched = watched
         super().__init__({
             "commands": In(stream.Signature(Command)),
             "windows": In(MemoryWindow).array(WINDOWS),
@@ -102,6 +108,7 @@ class Coprocessor(wiring.Component):
             "fault_address": Out(32),
             "status": Out(Status),
             "progress": Out(1),
+            **({"events": Out(CommandEvents)} if watched else {}),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -122,6 +129,9 @@ class Coprocessor(wiring.Component):
         self._connect_buffers(m)
         self._connect_memory(m)
         self._connect_counters(m)
+        if self.watched:
+            m.submodules.watch = watch = CommandWatch(self._dispatcher, load, mac, post, store)
+            m.d.comb += self.events.eq(watch.events)
         return m
 
     def _connect_commands(self, m: Module) -> None:

@@ -24,6 +24,8 @@ class PortedCoprocessor(wiring.Component):
         Inputs of the adapter, and the coprocessor's outputs that drive them.
     asked : dict of str to str
         Inputs of the coprocessor, and the adapter's outputs that drive them; those that no adapter drives are 0.
+    watched : bool
+        As of `Coprocessor`.
 
     Members
     -------
@@ -32,8 +34,8 @@ class PortedCoprocessor(wiring.Component):
     """
 
     def __init__(self, machine: Machine, adapter: wiring.Component, told: Mapping[str, str],
-                 asked: Mapping[str, str]) -> None:
-        self._adapter, self._coprocessor = adapter, Coprocessor(machine)
+                 asked: Mapping[str, str], *, watched: bool = False) -> None:
+        self._adapter, self._coprocessor = adapter, Coprocessor(machine, watched=watched)
         self._told, self._asked = told, asked
         inner = {"commands", "passes", "waits"}
         self._outside = [(part, {name: member for name, member in part.signature.members.items() if name not in hidden})

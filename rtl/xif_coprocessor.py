@@ -10,6 +10,6 @@ __all__ = ["XifCoprocessor"]
 class XifCoprocessor(PortedCoprocessor):
     """A `Coprocessor` whose commands come from an `XifAdapter`; members as `PortedCoprocessor` says."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, *, watched: bool = False) -> None:
         super().__init__(machine, XifAdapter(machine), told={"idle": "passes", "fault_code": "fault_code"},
-                         asked={"waits": "waits"})
+                         asked={"waits": "waits"}, watched=watched)

@@ -44,7 +44,7 @@ class ComparedRun:
     """A run's report, its comparison with the reference, its outputs by name, the values of its tensors, and a plan.
 
     The plan is there if the model was compiled now. ``job`` is what was run, if it was run as a whole, and ``times``
-    are those of its commands, if engine ``fast`` or ``cycles`` has predicted them.
+    are those of its commands then: measured on engine ``rtl``, else predicted.
     """
 
     report: Report

@@ -246,7 +246,7 @@ class InferenceSession:
 
     @property
     def times(self) -> CommandTimes | None:
-        """Times of the commands of the last run, as engine ``fast`` predicts them; None if it was not asked."""
+        """Times of the commands of the last run: measured on engine ``rtl``, else predicted; None if there was none."""
         return self._times
 
     @property

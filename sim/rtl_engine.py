@@ -4,9 +4,11 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tilewright.errors import SimulationError
 from tilewright.isa.core_names import HOST_CORE, CoreName, HostName
@@ -119,6 +121,8 @@ class Simulation:
         Stop at assertions (`build_simulator`), which takes a build of its own, as noise does.
     coverage
         File for the lines and toggles that Verilator counts in the coprocessor; takes a build of its own.
+    noted
+        Note when each command was at what, for `sim.measured_times`.
     """
 
     images: Iterable[tuple[int, bytes | Path]] = ()
@@ -133,6 +137,7 @@ class Simulation:
     disturbance: Disturbance = Disturbance()
     checked: bool = False
     coverage: Path | None = None
+    noted: bool = False
 
 
 _DEFAULT = Simulation()
@@ -218,6 +223,9 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
             command += ["--wave", str(simulation.wave)]
         if simulation.coverage is not None:
             command += ["--coverage", str(simulation.coverage)]
+        notes = folder / "notes" if simulation.noted else None
+        if notes is not None:
+            command += ["--notes", str(notes)]
         for cycles in simulation.wave_cycles:
             command += ["--wave-cycles", str(cycles.start), str(cycles.stop)]
         for index, (address, content) in enumerate(simulation.images):
@@ -231,7 +239,8 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
             command += ["--dump", str(address), str(size), str(dump_files[-1])]
         output = _execute(command, folder / "output", simulation.progress)
         shown = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        return _result(shown, tuple(path.read_bytes() for path in dump_files), output)
+        result = _result(shown, tuple(path.read_bytes() for path in dump_files), output)
+        return result if notes is None else replace(result, notes=np.fromfile(notes, "<u8"))
 
 
 def _execute(command: list[str], output: Path, progress: Progress | None) -> str:

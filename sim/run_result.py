@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilewright.errors import SimulationError
 from tilewright.isa.memory import Fault
 from tilewright.sim.timing.command_times import CommandTimes
@@ -65,7 +68,7 @@ class RunResult:
     operands : tuple of OperandToggles
         What the array's operands were like in each function of the program; sampled by the fast engine only.
     times : CommandTimes or None
-        When each command was sent, begun and ended; predicted, by the fast engine only.
+        When each command was sent, begun and ended, as the fast engine predicts; of RTL, `sim.measured_times` says it.
     activity : str
         What coprocessor, queues and semaphores were at in the last cycle; empty without a coprocessor.
     toggles : tuple of dict of str to int
@@ -76,6 +79,8 @@ class RunResult:
     sleeps : tuple of (first, end)
         Cycles in which the core slept, its clock not needed, from the first to the one behind the last; shown by the
         RTL engine only.
+    notes : ndarray or None
+        Of commands, for `sim.measured_times`, shape (n,), uint64; from the RTL engine, if they were asked for.
     output : str
         What the program printed.
     wall_seconds : float
@@ -103,6 +108,7 @@ class RunResult:
     toggles: tuple[Mapping[str, int], ...] = ()
     events: Events = Events()
     sleeps: tuple[tuple[int, int], ...] = ()
+    notes: NDArray[np.uint64] | None = None
     output: str = ""
 
     @property

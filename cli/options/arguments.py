@@ -177,7 +177,8 @@ HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", show_de
                                                help="Also write a page to look at: one file, works offline.")]
 TraceFile = Annotated[Path | None, typer.Option(
     "--trace", metavar="FILE", show_default=False,
-    help="Also write when each unit did what, as JSON that ui.perfetto.dev opens; predicted on every engine.")]
+    help="Also write when each unit did what, as JSON that ui.perfetto.dev opens: measured in RTL, predicted on the "
+         "other engines.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
 TechnologyName = Annotated[str | None, typer.Option(
     "--technology", metavar="NAME", show_default=f"the design's, or {TECHNOLOGY}",

@@ -118,6 +118,8 @@ class ExtensionUnit(Component):
             self.write.payload.data.eq(Cat(component.o.payload)),
             self.busy.eq((left != 0) | started),
         ]
+        self.observed = {"array_begins": self.commands.valid & self.commands.ready,
+                         "array_ends": written & (left == 1)}
         with m.If(written):
             m.d.sync += [target.eq(target + item_bytes), left.eq(left - 1)]
         return m

@@ -114,6 +114,7 @@ class MacUnit(Component):
         self.machine = machine
         self.sequencer = Sequencer(machine)
         self.unit = unit_of(machine)
+        self._own: ExtensionUnit | None = None
         self.latency = self.latency_of(machine)
         self.sums_latency = self.sums_latency_of(machine)
         own = {
@@ -147,7 +148,8 @@ class MacUnit(Component):
         if self.unit is None:
             connect(m, sequencer.request, buffer.i)
         else:
-            arrived = arrived & ~self._share_buffer(m, ExtensionUnit(self.machine, self.unit, buffer.latency), buffer)
+            self._own = ExtensionUnit(self.machine, self.unit, buffer.latency)
+            arrived = arrived & ~self._share_buffer(m, self._own, buffer)
         valid, data, slot, delay = arrived, patch.patch, patch.meta, buffer.latency
         if self.machine.winograd:
             m.d.comb += [
@@ -185,6 +187,14 @@ class MacUnit(Component):
         self._serve_sums(m, clusters, xi)
         self._report(m, sequencer)
         return m
+
+    @property
+    def observed(self) -> dict[str, Value]:
+        """Its members of `rtl.port.command_watch.CommandEvents`, once it has been elaborated."""
+        found = self.sequencer.observed
+        if self._own is not None:
+            found = {name: value | self._own.observed[name] for name, value in found.items()}
+        return found
 
     def _share_buffer(self, m: Module, unit: ExtensionUnit, buffer: ActivationBuffer) -> Value:
         """Let the unit of an extension read while the array is at rest; return whether what arrives is the unit's."""

@@ -136,6 +136,7 @@ class Sequencer(Component):
         pointer = self._pointer(m, pending, run, step, begin, pairs)
         self._issue(m, walker, run, step, offset, pointer, active | pending.valid, pairs)
         self._report(m, pending, active, step)
+        self.observed = {"array_begins": begin, "array_ends": step.ends_command}
         return m
 
     def _take_commands(self, m: Module, walker: TileWalker, begin: Value) -> tuple[PendingRun, MacSettings]:

@@ -129,6 +129,11 @@ class LoadUnit(wiring.Component):
         ]
         residuals_wait = self._residuals(m, until_halt) if self.machine.residual_adder else Const(0)
         signalled = self._deliver(m, writer.o)
+        self.observed = {
+            "segment_queued": front.segments.valid & front.segments.ready,
+            "segment_ends_command": front.is_end,
+            "segment_written": writer.o.valid & writer.o.ready & writer.o.payload.last,
+        }
         m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
         return m
 

@@ -188,6 +188,8 @@ class PostUnit(Component):
             buffer.post_read.payload.eq(pool.read.payload),
         ]
         self._write(m, walker, pool, added, finished)
+        self.observed = {"step_issued": issue, "step_ends_command": windows.o.payload.ends_run,
+                         "step_written": finished}
         m.d.comb += self.busy.eq(walking | in_flight.any() | self.out_ready_signal | self.par_free_signal)
         return m
 

@@ -188,6 +188,7 @@ class _LocalWriter(wiring.Component):
         ]
         connect(m, wiring.flipped(self.words), writer.words)
         m.d.sync += self.act_ready_signal.eq(self.o.valid & self.o.ready & write.last & write.tag)
+        self.observed = {"run_copied": self.o.valid & self.o.ready & write.last}
         return m
 
 
@@ -284,14 +285,14 @@ class StoreUnit(wiring.Component):
         bus = self.machine.bus_bytes
         until_halt = ResetInserter(self.halt)
         word = _word_layout(self.machine)
-        m.submodules.front = front = until_halt(StoreFront(self.machine))
+        m.submodules.front = self._front = front = until_halt(StoreFront(self.machine))
         m.submodules.record = record = until_halt(StatusRecord(bus))
         m.submodules.reader = reader = until_halt(_ResultReader(self.machine, self.WORDS))
         m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
         m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
-        writer = None
+        writer = self._writer = None
         if self.machine.chaining:
-            m.submodules.writer = writer = until_halt(_LocalWriter(self.machine, self.SEGMENTS))
+            m.submodules.writer = writer = self._writer = until_halt(_LocalWriter(self.machine, self.SEGMENTS))
 
         pass_until(m, self.halt, self.commands, front.commands)
         m.d.comb += [
@@ -339,6 +340,20 @@ class StoreUnit(wiring.Component):
                 Mux(self.activation_write.valid & self.activation_write.ready, writer.o.payload.count, 0)),
         ]
         return m
+
+    @property
+    def observed(self) -> dict[str, Value]:
+        """Its members of `rtl.port.command_watch.CommandEvents`, once it has been elaborated."""
+        runs, writer = self._front.runs, self._writer
+        return {
+            "run_queued": runs.valid & runs.ready,
+            "run_ends_command": self._front.is_end,
+            "run_to_memory": Const(1) if writer is None else runs.payload.to_memory,
+            "run_words": runs.payload.words,
+            "record_begins": self._front.record,
+            "word_sent": self.write_data.valid & self.write_data.ready,
+            **({} if writer is None else writer.observed),
+        }
 
     def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: _ResultReader, requests: SyncFIFO,
                writer: _LocalWriter | None, *, record_beats: int) -> None:

@@ -6,7 +6,7 @@ operands are like, from which the energy estimate predicts toggles.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,7 @@ from tilewright.isa.machine import MemoryTiming
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_record
 from tilewright.sim.fast_engine import run_fast
+from tilewright.sim.measured_times import measured_times
 from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
 from tilewright.sim.run_result import RunResult
 from tilewright.sim.timing.command_times import CommandTimes
@@ -56,7 +57,7 @@ class Execution:
     operands : tuple of OperandToggles
         What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
     times : CommandTimes or None
-        When each command was sent, begun and ended, as engine ``fast`` predicts; None if that has not run.
+        When each command was sent, begun and ended: as the hardware was, or as engine ``fast`` predicts.
     sleeps : tuple of (first, end)
         Cycles in which the host core slept, as `sim.run_result.RunResult` has them.
     predicted_cycles : int or None
@@ -115,7 +116,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
         records=tuple(map(read_record, records)), wall_seconds=result.wall_seconds,
         cycles_per_second=result.cycles_per_second,
         toggles=tuple(map(dict, result.toggles)), operands=predicted.operands if predicted else (),
-        times=predicted.times if predicted else None, predicted_cycles=predicted.cycles if predicted else None,
+        times=result.times, predicted_cycles=predicted.cycles if predicted else None,
         sleeps=result.sleeps)
 
 
@@ -133,10 +134,13 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
         simulation = Simulation(images=images, dumps=dumps, wave=wave.path if wave else None,
-                                wave_cycles=(wave.cycles,) if wave and wave.cycles else (), progress=progress)
+                                wave_cycles=(wave.cycles,) if wave and wave.cycles else (), progress=progress,
+                                noted=True)
         result = run_rtl(job.machine, job.elf, simulation, windows=job.windows, timing=timing,
                          count_toggles=count_toggles, host=job.host)
     result.require_exit()
+    assert result.notes is not None
+    result = replace(result, times=measured_times(job.program, result.notes))
     if wave is not None:
         wave.require_shown(result.cycles)
     return result

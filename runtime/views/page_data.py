@@ -143,7 +143,8 @@ def _timeline(job: Job, times: CommandTimes, report: Report) -> dict[str, Any]:
     held = occupancy(job, times)
     capacity = dict(zip(BUFFERS.values(), (job.machine.activation_bytes, job.machine.weight_bytes,
                                            job.machine.result_bytes), strict=True))
-    return {"names": names, "tracks": tracks, "exact": False, "joined": len(found) < len(times.ended) // 100,
+    return {"names": names, "tracks": tracks, "measured": times.measured,
+            "joined": len(found) < len(times.ended) // 100,
             "buffers": [{"name": name, "capacity": capacity[name],
                          "level": levels(changes, report.cycles, _STEPS)} for name, changes in held.items()]}
 

@@ -41,15 +41,14 @@ def perfetto_trace(run: ComparedRun) -> dict[str, Any]:
         If the times of its commands were not recorded.
     """
     if run.job is None or run.times is None:
-        raise InputError("A trace needs the times of all commands, which a run has without --layers, --jobs and "
-                         "--activity")
+        raise InputError("A trace needs the times of all commands, which a run has without --layers and --jobs")
     report = run.report
     whole = _Trace(run.job, run.times, report)
     return {
         "traceEvents": [*whole.heads(), *whole.layers(), *whole.tiles(), *whole.commands(), *whole.counters()],
         "displayTimeUnit": "ns",
         "otherData": {"model": report.model, "machine": report.machine, "engine": report.engine, "host": report.host,
-                      "cycles": report.cycles, "cycle": "1 ns", "times": "predicted by the cycle model"},
+                      "cycles": report.cycles, "cycle": "1 ns", "times": _origin(run.times)},
     }
 
 
@@ -63,7 +62,7 @@ class _Trace:
 
     def heads(self) -> Iterator[Event]:
         """Yield the names of the tracks."""
-        name = f"{self.report.model} on {self.report.machine}, predicted; 1 ns is a cycle"
+        name = f"{self.report.model} on {self.report.machine}, {_origin(self.times)}; 1 ns is a cycle"
         yield {"ph": "M", "pid": _PROCESS, "name": "process_name", "args": {"name": name}}
         for track, number in {"layers": _LAYERS, "tiles": _TILES, **_TRACKS}.items():
             of_track = {"ph": "M", "pid": _PROCESS, "tid": number}
@@ -121,10 +120,9 @@ class _Trace:
         """Yield bytes per cycle on the bus, bytes in the buffers, and commands in the queues."""
         cycles = max(1, self.report.cycles)
         steps = min(_POINTS, cycles)
-        moved = [each for each in slices(self.job, self.times) if each.number >= 0 and self.times.moved[each.number]]
-        for unit, name in (("load", "bus: bytes read per cycle"), ("store", "bus: bytes written per cycle")):
-            found = _rates([each for each in moved if each.unit == unit], self.times, cycles, steps)
-            yield from _counter(name, ((step * cycles // steps, value) for step, value in enumerate(found)))
+        for name, rates in (("bus: bytes read per cycle", self._rates("load", cycles, steps)),
+                            ("bus: bytes written per cycle", self._rates("store", cycles, steps))):
+            yield from _counter(name, rates)
         held = occupancy(self.job, self.times)
         for name in BUFFERS.values():
             filled = levels(held[name], cycles, steps)
@@ -134,6 +132,21 @@ class _Trace:
             name = "array" if unit == "mac" else unit
             yield from _counter(f"queue of {name}: commands",
                                 ((step * cycles // steps, each) for step, each in enumerate(waiting)))
+
+    def _rates(self, unit: str, cycles: int, steps: int) -> Iterator[tuple[int, float]]:
+        """Yield the cycles at which a unit's bytes per cycle on the bus change, and what they become."""
+        traffic = self.times.traffic
+        if traffic is None:
+            moved = [each for each in slices(self.job, self.times)
+                     if each.unit == unit and each.number >= 0 and self.times.moved[each.number]]
+            for step, rate in enumerate(_predicted_rates(moved, self.times, cycles, steps)):
+                yield step * cycles // steps, rate
+            return
+        each = traffic.read if unit == "load" else traffic.written
+        joined = -(-len(each) // steps) or 1        # so that there are no more points than asked for
+        sums = np.add.reduceat(each, np.arange(0, len(each), joined)) if len(each) else each
+        for place, total in enumerate([*sums.tolist(), 0]):
+            yield min(place * joined * traffic.interval, cycles), round(total / (joined * traffic.interval), 3)
 
     def _queue(self, unit: str) -> tuple[Cycles, Cycles]:
         """Return when the number of commands in a unit's queue changes, and what it becomes."""
@@ -149,6 +162,11 @@ class _Trace:
         """Return the name of the layer that a function of the program computes; the last one ends the program."""
         layers = self.report.layers
         return layers[function].name if function < len(layers) else "end of the program"
+
+
+def _origin(times: CommandTimes) -> str:
+    """Say where the times come from."""
+    return "measured in RTL" if times.measured else "predicted by the cycle model"
 
 
 def _fields(command: EncodedCommand) -> dict[str, Any]:
@@ -176,7 +194,7 @@ def _counter(name: str, points: Iterator[tuple[int, float]]) -> Iterator[Event]:
         last = value
 
 
-def _rates(found: list[Slice], times: CommandTimes, cycles: int, steps: int) -> list[float]:
+def _predicted_rates(found: list[Slice], times: CommandTimes, cycles: int, steps: int) -> list[float]:
     """Return bytes per cycle in each of ``steps`` equal parts of a run, a command's spread evenly over its slice."""
     if not found:
         return [0.0] * steps

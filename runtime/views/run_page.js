@@ -134,7 +134,7 @@ function draw() {
   for (const name of ["figures", "timeline", "network", "plan", "roofline", "stalls", "energy", "memory", "buffers", "notes"]) at(name).replaceChildren();
   figures();
   if (data.timeline && data.layers.length) window.timeline = new Timeline(at("timeline"), data.timeline, data.layers, data.cycles);
-  else none(at("timeline"), "No times of commands were recorded in this run: run without --layers, --jobs and --activity.");
+  else none(at("timeline"), "No times of commands were recorded in this run: run without --layers and --jobs.");
   network();
   roofline();
   stackedBars(at("stalls"), data.layers.map(layer => ({name: layer.name, parts: layer.busy})), "cycles", "Cycles by cause");

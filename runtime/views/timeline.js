@@ -135,7 +135,7 @@ class Timeline {
     this.axis(pen, width);
     this.band(pen);
     this.tracks.forEach((track, row) => this.track(pen, track, 22 + 30 * (row + 1)));
-    this.shown.textContent = `cycles ${whole(this.from)} to ${whole(this.to)} of ${whole(this.cycles)}`;
+    this.shown.textContent = `cycles ${whole(this.from)} to ${whole(this.to)} of ${whole(this.cycles)}, ${this.data.measured ? "measured in RTL" : "predicted"}`;
   }
 
   axis(pen, width) {

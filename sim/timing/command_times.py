@@ -1,8 +1,11 @@
-"""Times of single commands in the cycle model: when each was asked for, queued, taken, begun and ended."""
+"""Times of single commands: when each was asked for, queued, taken, begun and ended; predicted, or measured in RTL."""
 
 from dataclasses import dataclass, field
 
-__all__ = ["CallTime", "CommandTimes"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CallTime", "CommandTimes", "Traffic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,15 @@ class CallTime:
     begin: int
     end: int
     before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that have crossed the bus of main memory in each ``interval`` of cycles: read, and written."""
+
+    interval: int
+    read: NDArray[np.int64]
+    written: NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -34,9 +46,13 @@ class CommandTimes:
         When the unit began to work on it, its semaphores being there, and when its result was there. Both are equal
         for commands that only set something.
     moved : list of int
-        Bytes that it moved over the bus of main memory.
+        Bytes that it moved over the bus of main memory; empty if the times are measured.
     calls : list of CallTime
         What the host core computed itself.
+    measured : bool
+        Whether these are the cycles of the hardware in RTL, not those of the cycle model.
+    traffic : Traffic or None
+        Bytes on the bus over time, if the times are measured.
     """
 
     functions: list[int] = field(default_factory=list)
@@ -47,6 +63,8 @@ class CommandTimes:
     ended: list[int] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
     calls: list[CallTime] = field(default_factory=list)
+    measured: bool = False
+    traffic: Traffic | None = None
 
     def ask(self, time: int) -> int:
         """Note that the core offers a command; return its number."""

@@ -17,12 +17,17 @@ from tilewright.sim.timing.event_queue import CountingSemaphore, Event, EventQue
 from tilewright.sim.timing.latencies import MAC_LATENCY, QUEUE_LATENCY, RING_SUMS
 from tilewright.sim.timing.ledger import Ledger
 
-__all__ = ["DecodedCommand", "Shared"]
+__all__ = ["DecodedCommand", "Shared", "only_sets"]
 
 _QUEUED_UNITS = ("load", "mac", "post", "store")
 
 _LEAST_SHARE = 1 / 64
 """Of a port of the result buffer that is left to others: post-processing pauses between commands."""
+
+
+def only_sets(variant: str) -> bool:
+    """Tell whether a variant of that name does no more than set its unit's configuration."""
+    return variant.startswith("set_") or variant == "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class DecodedCommand:
     @property
     def sets(self) -> bool:
         """Whether it does no more than set the unit's configuration."""
-        return self.variant.startswith("set_") or self.variant == "window"
+        return only_sets(self.variant)
 
 
 @dataclass

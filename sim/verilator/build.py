@@ -121,7 +121,7 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         sources += files.system
         bus_bytes, title, top = machine.bus_bytes, f"machine {machine.name!r}", f"-DSOC={files.system_top}"
         coprocessor = folder / "coprocessor.v"
-        text = coprocessor_verilog(machine, PORT_OF[host], probes=activity)
+        text = coprocessor_verilog(machine, PORT_OF[host], probes=activity, watched=True)
         coprocessor.write_text(variant.text(text))
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"

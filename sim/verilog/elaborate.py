@@ -79,19 +79,23 @@ def verilog_of(design: str, name: str, script: str = _YOSYS_SCRIPT) -> str:
     return text
 
 
-def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif") -> str:
-    """Return the coprocessor of ``machine`` behind a port for commands as RTLIL, top module ``coprocessor``."""
+def coprocessor_rtlil(machine: Machine, port: PortName = "cvxif", *, watched: bool = False) -> str:
+    """Return the coprocessor of ``machine`` behind a port for commands as RTLIL, top module ``coprocessor``.
+
+    ``watched`` adds the output ``events`` of `rtl.port.command_watch`.
+    """
     # Here, because the benches of single units must not need all the others.
     from tilewright.rtl.axilite_coprocessor import AxiLiteCoprocessor
     from tilewright.rtl.xif_coprocessor import XifCoprocessor
 
-    design = AxiLiteCoprocessor(machine) if port == "axi4lite" else XifCoprocessor(machine)
-    return _rtlil(design, "coprocessor")
+    kind = AxiLiteCoprocessor if port == "axi4lite" else XifCoprocessor
+    return _rtlil(kind(machine, watched=watched), "coprocessor")
 
 
-def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False) -> str:
+def coprocessor_verilog(machine: Machine, port: PortName = "cvxif", *, probes: bool = False,
+                        watched: bool = False) -> str:
     """Return the same as Verilog (see `verilog_of`); ``probes`` adds those of sim/verilog/toggle_probes.py."""
-    design = coprocessor_rtlil(machine, port)
+    design = coprocessor_rtlil(machine, port, watched=watched)
     return verilog_of(with_probes(design) if probes else design, "coprocessor")
 
 

@@ -46,6 +46,7 @@ class AxiMemory {
 
   uint64_t words_read() const { return words_read_; }
   uint64_t words_written() const { return words_written_; }
+  uint64_t bytes_written() const { return bytes_written_; }
   uint64_t read_bursts() const { return read_bursts_; }
   uint64_t write_bursts() const { return write_bursts_; }
 
@@ -167,6 +168,7 @@ class AxiMemory {
     Burst& burst = writes_.front();
     budget_ -= kBusBytes;
     ++words_written_;
+    bytes_written_ += static_cast<unsigned>(__builtin_popcount(top.m_axi_wstrb));
     if (dram_) dram_->take_word(kBusBytes);
     if (!burst.error) {
       Word word{burst.address, static_cast<uint64_t>(top.m_axi_wstrb), {}};
@@ -196,7 +198,8 @@ class AxiMemory {
   std::deque<Response> responses_;
   std::vector<Word> late_;  // of the burst whose words come
   bool read_offered_ = false, response_offered_ = false, write_waits_ = false, last_was_read_ = false;
-  uint64_t words_read_ = 0, words_written_ = 0, read_bursts_ = 0, write_bursts_ = 0, fail_read_, fail_write_;
+  uint64_t words_read_ = 0, words_written_ = 0, bytes_written_ = 0, read_bursts_ = 0, write_bursts_ = 0;
+  uint64_t fail_read_, fail_write_;
   unsigned fail_response_;
   Stalls stalls_;
 };

@@ -7,11 +7,13 @@
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "Vtop.h"
 #include "activity.h"
 #include "axi.h"
+#include "commands.h"
 #include "memory.h"
 #include "obi.h"
 #include "options.h"
@@ -64,12 +66,16 @@ class Simulation {
         data_(memory_, events_, options.zero_wait ? 1 : options.latency_cycles)
 #if BUS_BYTES
         ,
-        axi_(memory_, options)
+        axi_(memory_, options),
+        under_way_(BUS_BYTES)
 #endif
   {
     upset() = Upset{options.upset_at, options.upset_queue, options.upset_bit};
     memory_.load_elf(options.elf);
     for (const Image& image : options.images) memory_.load_image(image.address, image.path);
+#if BUS_BYTES
+    if (!options.notes.empty()) notes_.emplace(options.notes);
+#endif
     open_wave();
     set_windows();
     reset();
@@ -114,6 +120,7 @@ class Simulation {
     std::fprintf(file.get(), ", \"trap_pc\": %u, \"trap_cause\": %u, \"wall_seconds\": %.6f", devices.trap_pc,
                  devices.trap_cause, seconds_);
 #if BUS_BYTES
+    if (notes_) notes_->sample_bus(axi_.words_read() * BUS_BYTES, axi_.bytes_written(), cycle_ - 1, true);
     std::fprintf(file.get(), ", \"fault_code\": %u, \"fault_address\": %u, \"status\": %u", unsigned{top_.fault_code},
                  top_.fault_address, unsigned{top_.status});
     std::fprintf(file.get(), ", \"words_read\": %" PRIu64 ", \"words_written\": %" PRIu64, axi_.words_read(),
@@ -160,6 +167,7 @@ class Simulation {
     events_.sample(top_, cycle_);
     progress |= axi_.sample(top_, cycle_);
     progress |= top_.progress;
+    if (notes_) note_commands();
 #endif
     progress |= top_.retired;
     instructions_ += top_.retired;
@@ -178,6 +186,7 @@ class Simulation {
     data_.reset();
 #if BUS_BYTES
     axi_.reset();
+    under_way_ = CommandsUnderWay(BUS_BYTES);
 #endif
     drive();
     top_.rst_n = 0;
@@ -212,6 +221,15 @@ class Simulation {
 #endif
     context_->timeInc(1);
   }
+
+#if BUS_BYTES
+  void note_commands() {
+    const CommandEvents events(top_.events);
+    notes_->sample(events, under_way_.sample(events), cycle_);
+    notes_->sample_bus(axi_.words_read() * BUS_BYTES, axi_.bytes_written(), cycle_);
+    notes_->sample_core(top_.pc, memory_.find(top_.pc, 4), cycle_);
+  }
+#endif
 
   void set_windows() {
 #if BUS_BYTES
@@ -264,6 +282,8 @@ class Simulation {
   DataPort<Vtop> data_;
 #if BUS_BYTES
   AxiMemory<Vtop, BUS_BYTES> axi_;
+  CommandsUnderWay under_way_;
+  std::optional<CommandNotes> notes_;
 #endif
 #if VM_TRACE
   std::unique_ptr<VerilatedVcdC> wave_;

@@ -51,6 +51,7 @@ Options parse_options(int argc, char** argv) {
     // Braced initialisers evaluate from left to right.
     if (name == "--elf") options.elf = arguments.text();
     else if (name == "--result") options.result = arguments.text();
+    else if (name == "--notes") options.notes = arguments.text();
     else if (name == "--wave") options.wave = arguments.text();
     else if (name == "--coverage") options.coverage = arguments.text();
     else if (name == "--upset") {

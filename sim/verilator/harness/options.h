@@ -36,6 +36,7 @@ struct Options {
   std::string result;                          // --result PATH
   std::string wave;                            // --wave PATH, of a tracing build
   std::vector<Cycles> wave_cycles;             // --wave-cycles FIRST END: what the waveform shows, else everything
+  std::string notes;                           // --notes PATH: when each command was at what (commands.h)
   std::vector<Image> images;                   // --image ADDRESS PATH
   std::vector<Dump> dumps;                     // --dump ADDRESS BYTES PATH
   std::vector<Window> windows;                 // --window BASE LIMIT READABLE WRITABLE

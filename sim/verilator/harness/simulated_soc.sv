@@ -66,6 +66,7 @@ module simulated_soc #(
   output logic [31:0] fault_address,
   output logic        progress,
   output logic [20:0] status,
+  output logic [41:0] events,
 `endif
 
   output logic        retired,
@@ -120,5 +121,6 @@ module simulated_soc #(
     .m_axi_awid(), .m_axi_awsize(), .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_wlast(), .idle(),
     .*
   );
+  assign events = soc.coprocessor.events;  // an output that hardware has not (rtl/port/command_watch.py)
 `endif
 endmodule

@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.compiler.network.options import BEST
 from tilewright.errors import InputError
+from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.predicted_run import predict_model
@@ -18,15 +19,26 @@ _KEYS = {"M": {"name", "pid", "args"}, "X": {"name", "pid", "tid", "ts", "dur", 
          "C": {"name", "pid", "ts", "args"}}
 
 
-@pytest.fixture(scope="module")
-def run():
-    return predict_model(find_model("lenet5_accel", Silence()), design_of("base"), BEST, Silence())
+@pytest.fixture(scope="module", params=["predicted by the cycle model", "measured in RTL"])
+def origin(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def events(run):
+def run(origin):
+    source = find_model("lenet5_accel", Silence())
+    if origin == "measured in RTL":
+        return run_model(source, design_of("nano").machine, "rtl", None)
+    return predict_model(source, design_of("base"), BEST, Silence())
+
+
+@pytest.fixture(scope="module")
+def events(run, origin):
     trace = json.loads(json.dumps(perfetto_trace(run), allow_nan=False))
     assert trace["displayTimeUnit"] == "ns"
+    assert trace["otherData"]["times"] == origin
+    (name,) = (each["args"]["name"] for each in trace["traceEvents"] if each["name"] == "process_name")
+    assert origin in name
     return trace["traceEvents"]
 
 
@@ -87,8 +99,17 @@ def test_counters_are_there_and_queues_empty_in_the_end(run, events):
     for name, value in most.items():
         assert value > 0, name
         assert last[name] == 0 or name.startswith("bus"), name
+    assert all(value <= run.job.machine.bus_bytes for name, value in most.items() if name.startswith("bus"))
     depth = run.job.machine.queue_depth
     assert all(value <= depth for name, value in most.items() if name.startswith("queue"))
+
+
+def test_commands_lie_where_the_times_are(run, events):
+    begun = {("array", cycle(each["ts"])) for each in events if each["ph"] == "X" and each["name"] == "conv23.run"}
+    times = run.times
+    wanted = {("array", times.begun[number]) for number, (_, command) in enumerate(run.job.program.commands())
+              if (command.instruction.mnemonic, command.variant.name) == ("conv23", "run")}
+    assert begun == wanted
 
 
 def test_a_run_without_times_has_no_trace(run):
