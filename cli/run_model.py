@@ -24,7 +24,6 @@ from tilewright.cli.options.arguments import (
     write_json,
 )
 from tilewright.cli.options.refusals import FAILED
-from tilewright.cli.options.waveforms import WaveOptions
 from tilewright.errors import InputError
 from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.tools.files import require_place, write_arrays, write_file
@@ -32,6 +31,7 @@ from tilewright.tools.files import require_place, write_arrays, write_file
 if TYPE_CHECKING:
     from tilewright.energy.imported_power import ImportedPower
     from tilewright.runtime.compared_run import ComparedRun
+    from tilewright.sim.waves.wave import Wave
 
 __all__ = ["register_run", "register_simulate", "run", "simulate"]
 
@@ -43,7 +43,7 @@ def register_run(app: typer.Typer) -> None:
 
 def register_simulate(app: typer.Typer) -> None:
     """Add ``simulate`` to the command line."""
-    app.command(epilog="Example: tilewright simulate out/lenet5 --engine rtl --wave run.vcd --wave-cycles 1000:2000")(
+    app.command(epilog="Example: tilewright simulate out/lenet5 --engine rtl --wave run.fst --wave-layers 1:2")(
         simulate)
 
 
@@ -51,8 +51,10 @@ def register_simulate(app: typer.Typer) -> None:
 def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOptions, compiler: CompilerOptions,
         ranges: RangeOptions, energy: EnergyOptions, quantise: QuantiseOptions) -> None:
     """Compile MODEL, simulate it, compare every layer with ONNX Runtime, and report."""
-    by_ranges = ranges.wanted(target.engine, {"--explain": view.explain, "--activity": energy.activity,
-                                              "--outputs-only": view.outputs_only, "--host": target.host is not None})
+    wave = _wave(files, target.engine)
+    by_ranges = ranges.wanted(target.engine, {"--wave": wave is not None, "--explain": view.explain,
+                                              "--activity": energy.activity, "--outputs-only": view.outputs_only,
+                                              "--host": target.host is not None})
     _require_rtl(target.engine, target.host)
     if target.wait == "wfi" and (target.engine is not Engine.rtl or by_ranges):
         raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: elsewhere no core sleeps")
@@ -82,7 +84,7 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
         how = RunOptions(pricing=design.pricing, count_toggles=energy.activity, steps=Steps(), memory=design.memory,
                          host=target.host, wait=target.wait or "poll", outputs_only=view.outputs_only)
         compared = run_model(source, design.machine, target.engine.with_values, files.input_file, options=options,
-                             run=how)
+                             wave=wave, run=how)
     _show(compared, files, view, power)
 
 
@@ -92,7 +94,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
              engine: EngineName = Engine.fast,
              output: Annotated[Path | None, typer.Option("--output", metavar="FILE", show_default=False,
                                                          help="Write the outputs as .npz.")] = None,
-             *, waves: WaveOptions, files: RunFileOptions, timing: TimingOptions,
+             *, files: RunFileOptions, timing: TimingOptions,
              ranges: RangeOptions, energy: EnergyOptions) -> None:
     """Run a compiled model, compare its outputs with ONNX Runtime, and report.
 
@@ -100,14 +102,14 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
     compared.
     """
     values = engine.with_values
-    by_ranges = ranges.wanted(engine, {"--wave": waves.wave is not None, "--activity": energy.activity,
+    wave = _wave(files, engine)
+    by_ranges = ranges.wanted(engine, {"--wave": wave is not None, "--activity": energy.activity,
                                        "--host": timing.host is not None})
     _require_rtl(engine, timing.host)
     if ranges.layers is not None and output is not None:
         raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
     _require_times(files, by_ranges=by_ranges)
-    require_place(output, *files.written, waves.wave)
-    wave = waves.chosen()
+    require_place(output, *files.written)
     from tilewright.compiler.emit.artefact import load_artefact
     from tilewright.isa.extension import load_extension
     from tilewright.runtime.compared_run import require_folder, run_artefact
@@ -136,6 +138,13 @@ def _require_rtl(engine: Engine, host: HostName | None) -> None:
     """Refuse another host than CV32E40X on an engine that has no other."""
     if host not in (None, HOST_CORE) and engine is not Engine.rtl:
         raise InputError(f"Option --host {host} needs --engine rtl: the other engines know {HOST_CORE} alone")
+
+
+def _wave(files: RunFileOptions, engine: Engine) -> "Wave | None":
+    """Return the waveform that is asked for; refuse it on an engine without hardware."""
+    if files.wave is not None and engine is not Engine.rtl:
+        raise InputError("Option --wave needs --engine rtl: the other engines have no signals")
+    return files.chosen()
 
 
 def _require_times(files: RunFileOptions, *, by_ranges: bool) -> None:

@@ -29,7 +29,7 @@ from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.runtime.session import InferenceSession
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.verilator.build import build_simulator
-from tilewright.sim.wave import Wave
+from tilewright.sim.waves.wave import Wave
 from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
 
@@ -136,12 +136,12 @@ def run_references(model: Path, feeds: Sequence[Mapping[str, np.ndarray]],
 
 
 def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_file: Path | None,
-              *, options: Options = BEST, run: RunOptions = DEFAULT_RUN) -> ComparedRun:
+              *, options: Options = BEST, wave: Wave | None = None, run: RunOptions = DEFAULT_RUN) -> ComparedRun:
     """Compile a model with every tensor kept, unless ``run`` says otherwise, and run it; see :func:`run_session`."""
     with run.steps.step(f"Compiling {source.path.name}"):
         session = InferenceSession(source.path, machine, engine, keep_tensors=not run.outputs_only, options=options,
                                    run_options=run)
-    compared = run_session(session, source, input_file, run.steps)
+    compared = run_session(session, source, input_file, run.steps, wave)
     if run.outputs_only:
         notes = *compared.report.notes, "tensors between layers were not kept: only outputs were compared"
         compared = replace(compared, report=replace(compared.report, notes=notes))

@@ -45,7 +45,7 @@ from tilewright.runtime.oracle.inputs import NodeArg, check_inputs, node_arg, no
 from tilewright.runtime.run_options import DEFAULT_RUN, RunOptions
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
-from tilewright.sim.wave import Wave
+from tilewright.sim.waves.wave import Wave
 from tilewright.tools.progress import Silence, Steps
 from tilewright.tools.templates import render
 
@@ -270,13 +270,14 @@ class InferenceSession:
         run_options : optional
             ONNX Runtime's, of no effect.
         wave : Path or Wave, optional
-            File for the waveforms of engine ``rtl``; a `Wave` also says which cycles it shows.
+            File for the waveforms of engine ``rtl``, FST (``.fst``) or VCD (``.vcd``); a `Wave` also says which cycles,
+            layers and units it shows.
 
         Raises
         ------
         InputError
             If inputs are missing or of another type or shape, one that is quantised holds NaN, or a name is unknown;
-            or the waveform shows no cycle of the run.
+            or the waveform shows no cycle or layer of the run.
         SimulationError
             If the program does not end as it must.
         """

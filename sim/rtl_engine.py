@@ -3,7 +3,7 @@
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.sim.run_result import Events, RunResult, StopReason
-from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.verilator.build import WaveFormat, build_simulator
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
+from tilewright.sim.verilog.shown_commands import command_kinds
 
 __all__ = ["Disturbance", "Progress", "Provoked", "Simulation", "run_bare", "run_rtl"]
 
@@ -108,9 +109,14 @@ class Simulation:
     main_bytes
         Size of main memory.
     wave
-        File for a VCD of every signal, which takes a build of its own and is slow.
+        File for a waveform: FST as `wave_layers` and `wave_modules` say (``.fst``, written without compression), else
+        a VCD of every signal. Each takes a build of its own and is slow.
     wave_cycles
         The cycles that the waveform shows; all if there are none.
+    wave_layers
+        Of FST: the layers that it shows, counted by their status records; all if None.
+    wave_modules
+        Of FST: how many levels below which modules it shows; all if there are none.
     progress
         See `Progress`.
     provoked
@@ -132,6 +138,8 @@ class Simulation:
     main_bytes: int = _MAIN_BYTES
     wave: Path | str | None = None
     wave_cycles: Sequence[range] = ()
+    wave_layers: range | None = None
+    wave_modules: Sequence[tuple[int, str]] = ()
     progress: Progress | None = None
     provoked: Provoked | None = None
     disturbance: Disturbance = Disturbance()
@@ -186,7 +194,7 @@ def run_rtl(
                                   (window.base, window.limit, window.readable, window.writable))]
     if simulation.provoked is not None:
         options += simulation.provoked.options()
-    simulator = build_simulator(machine, tracing=simulation.wave is not None, activity=count_toggles,
+    simulator = build_simulator(machine, tracing=_format(simulation.wave), activity=count_toggles,
                                 checked=simulation.checked, covered=simulation.coverage is not None,
                                 upsets=simulation.provoked is not None and simulation.provoked.upset is not None,
                                 core=host)
@@ -207,7 +215,7 @@ def run_bare(
     """
     latency_cycles = (timing or MemoryTiming()).latency_cycles
     options = ["--latency-cycles", str(latency_cycles), *(["--zero-wait"] if zero_wait else [])]
-    simulator = build_simulator(None, tracing=simulation.wave is not None, core=core)
+    simulator = build_simulator(None, tracing=_format(simulation.wave), core=core)
     return _run(simulator, elf_path, options, simulation)
 
 
@@ -219,15 +227,12 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
                    "--main-bytes", str(simulation.main_bytes), *simulation.disturbance.options()]
         if simulation.max_cycles is not None:
             command += ["--max-cycles", str(simulation.max_cycles)]
-        if simulation.wave is not None:
-            command += ["--wave", str(simulation.wave)]
+        command += _wave_options(simulation)
         if simulation.coverage is not None:
             command += ["--coverage", str(simulation.coverage)]
         notes = folder / "notes" if simulation.noted else None
         if notes is not None:
             command += ["--notes", str(notes)]
-        for cycles in simulation.wave_cycles:
-            command += ["--wave-cycles", str(cycles.start), str(cycles.stop)]
         for index, (address, content) in enumerate(simulation.images):
             path = content if isinstance(content, Path) else folder / f"image{index}"
             if isinstance(content, bytes):
@@ -241,6 +246,24 @@ def _run(simulator: Path, elf_path: Path | str, options: list[str], simulation: 
         shown = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         result = _result(shown, tuple(path.read_bytes() for path in dump_files), output)
         return result if notes is None else replace(result, notes=np.fromfile(notes, "<u8"))
+
+
+def _format(wave: Path | str | None) -> WaveFormat | None:
+    """Return what the simulator must write for a file of that name."""
+    return None if wave is None else "fst" if Path(wave).suffix == ".fst" else "vcd"
+
+
+def _wave_options(simulation: Simulation) -> Iterator[str]:
+    """Yield the simulator's options for its waveform."""
+    if simulation.wave is None:
+        return
+    yield from ("--wave", str(simulation.wave), "--command-kinds", command_kinds())
+    for cycles in simulation.wave_cycles:
+        yield from ("--wave-cycles", str(cycles.start), str(cycles.stop))
+    if (layers := simulation.wave_layers) is not None:
+        yield from ("--wave-layers", str(layers.start), str(layers.stop))
+    for levels, module in simulation.wave_modules:
+        yield from ("--wave-scope", str(levels), module)
 
 
 def _execute(command: list[str], output: Path, progress: Progress | None) -> str:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilewright.cli.options.streams import STANDARD_OUTPUT, leave_standard_output, print_result
+from tilewright.cli.options.waveforms import WaveOptions
 from tilewright.errors import InputError
 from tilewright.isa.command_port import WaitName
 from tilewright.isa.core_names import HostName
@@ -248,15 +249,15 @@ class PageFileOptions(FileOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFileOptions(PageFileOptions):
-    """The same, and where the trace of a run goes."""
+class RunFileOptions(PageFileOptions, WaveOptions):
+    """The same, and where the trace and the waveform of a run go."""
 
     trace_file: TraceFile = None
 
     @property
     def written(self) -> tuple[Path | None, ...]:
         """The files to write."""
-        return self.json_file, self.html_file, self.trace_file
+        return self.json_file, self.html_file, self.trace_file, self.wave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

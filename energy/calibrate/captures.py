@@ -93,7 +93,7 @@ def capture(machine: Machine, workloads: Sequence[Workload], steps: Steps) -> li
         If a network cannot be built, compiled or run.
     """
     with steps.step(f"Building the simulator of {machine.name} that writes waveforms"):
-        simulator = build_simulator(machine, tracing=True)
+        simulator = build_simulator(machine, tracing="vcd")
     places = {each.name: _place(simulator, each) for each in workloads}
     for model in dict.fromkeys(each.model for each in workloads):
         missing = [each for each in workloads if each.model == model and not places[each.name].exists()]

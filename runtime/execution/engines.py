@@ -28,7 +28,9 @@ from tilewright.sim.run_result import RunResult
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
 from tilewright.sim.verilator.build import build_simulator
-from tilewright.sim.wave import Wave
+from tilewright.sim.waves.draft import finish_wave, wave_draft
+from tilewright.sim.waves.scopes import modules_of
+from tilewright.sim.waves.wave import Wave
 from tilewright.tools.progress import Steps
 
 __all__ = ["ENGINES", "EngineName", "Execution", "execute", "show_rate"]
@@ -88,7 +90,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     wanted : list of str
         Tensors to read when the program has ended.
     wave : Wave, optional
-        What engine ``rtl`` shall write of all signals.
+        What engine ``rtl`` shall write of the signals.
     count_toggles : bool
         Whether engine ``rtl`` shall count the toggles of the coprocessor's registers.
 
@@ -97,7 +99,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     SimulationError
         If the program does not end as it must, or the engine cannot run.
     InputError
-        If the waveform shows no cycle of the run.
+        If the waveform shows no cycle or layer of the run, or cannot be written.
     """
     placed = {name: job.tensors[name] for name in inputs}
     images = [*job.images, *((address, to_memory(inputs[name], info)) for name, (info, address) in placed.items())]
@@ -130,20 +132,33 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
         raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
     beside = "" if job.host == HOST_CORE else f" with {job.host}"
     with steps.step(f"Building the simulator of {job.machine.name}{beside}"):
-        build_simulator(job.machine, tracing=wave is not None, activity=count_toggles, core=job.host)
+        build_simulator(job.machine, tracing=None if wave is None else wave.format, activity=count_toggles,
+                        core=job.host)
+    if wave is not None:
+        wave.require_layers(len(job.layers))
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
-    with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
-        simulation = Simulation(images=images, dumps=dumps, wave=wave.path if wave else None,
-                                wave_cycles=(wave.cycles,) if wave and wave.cycles else (), progress=progress,
-                                noted=True)
-        result = run_rtl(job.machine, job.elf, simulation, windows=job.windows, timing=timing,
-                         count_toggles=count_toggles, host=job.host)
+    with wave_draft(wave) as draft:
+        simulation = _with_wave(Simulation(images=images, dumps=dumps, noted=True), wave, draft)
+        with steps.simulation(f"Simulating {job.name} in RTL", layers) as progress:
+            result = run_rtl(job.machine, job.elf, replace(simulation, progress=progress), windows=job.windows,
+                             timing=timing, count_toggles=count_toggles, host=job.host)
+        if wave is not None and draft is not None:
+            with steps.step(f"Compressing {wave.path.name}"):
+                finish_wave(wave, draft)
     result.require_exit()
     assert result.notes is not None
     result = replace(result, times=measured_times(job.program, result.notes))
     if wave is not None:
         wave.require_shown(result.cycles)
     return result
+
+
+def _with_wave(simulation: Simulation, wave: Wave | None, draft: Path | None) -> Simulation:
+    """Return ``simulation`` with what a waveform shall show."""
+    if wave is None:
+        return simulation
+    return replace(simulation, wave=draft, wave_cycles=() if wave.cycles is None else (wave.cycles,),
+                   wave_layers=wave.layers, wave_modules=modules_of(wave.scope) if wave.is_fst else ())
 
 
 def _run_fast(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from tilewright.errors import ToolError
 from tilewright.isa.command_port import PORT_OF
@@ -20,11 +21,16 @@ from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_p
 from tilewright.sim.verilog.dead_signals import without_dead_signals
 from tilewright.sim.verilog.elaborate import coprocessor_verilog, without_initial_values
 from tilewright.sim.verilog.invariants import with_invariants
+from tilewright.sim.verilog.shown_commands import command_package
 from tilewright.sim.verilog.split_registers import with_split_registers
 from tilewright.sim.verilog.upsets import with_upsets
+from tilewright.sim.verilog.wave_names import with_wave_names
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
-__all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "build_simulator"]
+__all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "WaveFormat", "build_simulator"]
+
+WaveFormat = Literal["vcd", "fst"]
+"""What a simulator writes: every signal, or what is asked for, under names of the gateware."""
 
 FLAGS = (
     "--cc", "--exe", "--build", "-j", "2", "--prefix", "Vtop",
@@ -40,6 +46,8 @@ _SOON = ("-MAKEFLAGS", "OPT_FAST=-O0", "-MAKEFLAGS", "OPT_SLOW=-O0")
 COMPILER_FLAGS = "-std=c++17"
 
 _TOP = "simulated_soc"
+_COMMANDS = "shown_commands.sv"
+_EMPTY_LIBRARY = b"!<arch>\n"
 _SOURCES = Path(__file__).parents[2]
 _CHECKS = _SOURCES / "sim/verilator/checks"
 _THIS_FILE = Path(__file__).read_bytes()  # as this process runs it, whatever the file has become since
@@ -49,8 +57,9 @@ class BuildError(ToolError):
     """Verilator or the C++ compiler failed; the message names the log."""
 
 
-def build_simulator(machine: Machine | None, *, tracing: bool = False, activity: bool = False, checked: bool = False,
-                    covered: bool = False, upsets: bool = False, core: CoreName | HostName = HOST_CORE) -> Path:
+def build_simulator(machine: Machine | None, *, tracing: WaveFormat | None = None, activity: bool = False,
+                    checked: bool = False, covered: bool = False, upsets: bool = False,
+                    core: CoreName | HostName = HOST_CORE) -> Path:
     """Return the simulator's executable, built now or by an earlier call.
 
     Parameters
@@ -58,7 +67,7 @@ def build_simulator(machine: Machine | None, *, tracing: bool = False, activity:
     machine
         The coprocessor's parameters, or None for a core alone.
     tracing
-        Whether it can write waveforms, which costs speed even when it does not.
+        Which waveforms it can write, if any, which costs speed even when it does not.
     activity
         Whether it counts the toggles of the coprocessor's registers, which costs speed.
     checked
@@ -138,8 +147,13 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
                     *([_CHECKS / "axi_checks.sv"] if machine else []),
                     *([_CHECKS / "xif_checks.sv"] if machine and core == HOST_CORE else [])]
     flags = [_CHECKED.get(flag, flag) if checked else flag for flag in FLAGS]
+    if variant.tracing == "vcd":
+        flags += ["--trace-vcd", "--trace-underscore"]
+    elif variant.tracing == "fst":
+        flags += _fst_flags(folder, harness)
+        sources.insert(0, folder / _COMMANDS)
     command = [
-        "verilator", *flags, *(["--trace-vcd", "--trace-underscore"] if variant.tracing else []),
+        "verilator", *flags,
         *(COVERAGE_FLAGS if variant.covered else ()), *(_SOON if variant.covered or variant.upsets else ()),
         *([f"-GBUS_BYTES={bus_bytes}"] if machine else []), top,
         "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
@@ -154,11 +168,24 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         raise BuildError(f"Simulator of {title} could not be built; the log is {log}")
 
 
+def _fst_flags(folder: Path, harness: Path) -> list[str]:
+    """Return flags for FST; write to ``folder`` what they need.
+
+    Verilator's writer of FST is made for zlib and LZ4, which a machine need not have: harness/stored takes their place,
+    and so do empty libraries.
+    """
+    (folder / _COMMANDS).write_text(command_package())
+    for name in ("z", "lz4"):
+        (folder / f"lib{name}.a").write_bytes(_EMPTY_LIBRARY)
+    return ["--trace-fst", "--no-trace-params", "-DWAVES", "-CFLAGS", f"-I{harness / 'stored'}", "-LDFLAGS",
+            f"-L{folder}"]
+
+
 @dataclass(frozen=True, slots=True)
 class _Variant:
     """What a simulator can do besides."""
 
-    tracing: bool
+    tracing: WaveFormat | None
     activity: bool
     checked: bool
     covered: bool
@@ -167,11 +194,11 @@ class _Variant:
     @property
     def shows_all(self) -> bool:
         """Whether every signal is there, and registers are in one piece: for waveforms and for coverage."""
-        return bool(self.tracing) or self.covered
+        return self.tracing is not None or self.covered
 
     def text(self, verilog: str) -> str:
         """Return the coprocessor's Verilog as this simulator needs it."""
-        if not self.covered:
+        if not self.shows_all:
             verilog = with_clocked_blocks(verilog)
         if self.checked:
             verilog = with_invariants(without_initial_values(verilog))
@@ -179,6 +206,8 @@ class _Variant:
             verilog = with_plain_toggles(verilog)
         if self.upsets:
             verilog = with_upsets(verilog)
+        if self.tracing == "fst":
+            verilog = with_wave_names(verilog)
         return verilog if self.shows_all else with_split_registers(without_dead_signals(verilog))
 
 
@@ -198,10 +227,13 @@ def _key(machine: Machine | None, variant: _Variant, core: CoreName | HostName) 
 def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
     of_coprocessor = (("rtl", "**/*.py"), ("isa", "*.py")) if machine is not None else ()
     checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
-    for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks):
+    fst = variant.tracing == "fst"
+    stored = (("sim/verilator/harness/stored", "*.h"),) if fst else ()
+    for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks, *stored):
         yield from sorted((_SOURCES / folder).glob(pattern))
-    texts = {"clocked_blocks": not variant.covered, "dead_signals": not variant.shows_all,
-             "split_registers": not variant.shows_all, "invariants": variant.checked, "covered": variant.covered,
-             "upsets": variant.upsets, "energy_blocks": variant.activity, "toggle_probes": variant.activity}
+    fast = not variant.shows_all
+    texts = {"clocked_blocks": fast, "dead_signals": fast, "split_registers": fast, "invariants": variant.checked,
+             "covered": variant.covered, "upsets": variant.upsets, "energy_blocks": variant.activity,
+             "toggle_probes": variant.activity, "wave_names": fst, "shown_commands": fst}
     for name in ("elaborate", "core_sources", *(name for name, needed in texts.items() if needed)):
         yield _SOURCES / "sim/verilog" / f"{name}.py"

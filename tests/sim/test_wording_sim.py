@@ -10,7 +10,7 @@ from tilewright.isa.machine import preset
 from tilewright.isa.memory import MAIN_BASE, AddressWindow
 from tilewright.sim.values.main_memory import MainMemory
 from tilewright.sim.verilator.build import build_simulator
-from tilewright.sim.wave import Wave, read_cycles
+from tilewright.sim.waves.wave import Wave, read_span
 
 SENTENCES = {
     "ValueError: Memory has 64 bytes from 0x80000000, not the 8 at 0x8000003c":
@@ -26,9 +26,18 @@ SENTENCES = {
         lambda: build_simulator(preset("base"), core="cv32e40p"),
     "ValueError: Core without a coprocessor must be one of cv32e40x, cv32e40p, not 'ibex'":
         lambda: build_simulator(None, core="ibex"),
-    "InputError: Option --wave-cycles must be A:B, two numbers of cycles of which either may be left out, not '3'":
-        lambda: read_cycles("3"),
-    "InputError: Option --wave-cycles must be A:B with A below B, not '9:9'": lambda: read_cycles("9:9"),
+    "InputError: Option --wave-cycles must be A:B, two numbers of which either may be left out, not '3'":
+        lambda: read_span("3", "--wave-cycles"),
+    "InputError: Option --wave-layers must be A:B with A below B, not '9:9'": lambda: read_span("9:9", "--wave-layers"),
+    "InputError: Waveform must be a file that ends in .fst or .vcd, not 'run.ghw'": lambda: Wave(Path("run.ghw")),
+    "InputError: Scope of a waveform must be of overview, core, port, load, array, post, store, bus, counters, all, "
+    "not 'mac'": lambda: Wave(Path("run.fst"), scope=("load", "mac")),
+    "InputError: Waveform must be of cycles or of layers, not of both":
+        lambda: Wave(Path("run.fst"), range(9), range(2)),
+    "InputError: Waveform must be a .fst file to be of some layers or units, not 'run.vcd': VCD has every signal":
+        lambda: Wave(Path("run.vcd"), layers=range(2)),
+    "InputError: Layers of the waveform must be of the network's 5, 0 to 4, not 3:6":
+        lambda: Wave(Path("run.fst"), layers=range(3, 6)).require_layers(5),
     "InputError: Window of the waveform must begin before the run ends, in cycle 100, not in cycle 100: 'run.vcd' "
     "shows nothing": lambda: Wave(Path("run.vcd"), range(100, 200)).require_shown(100),
 }

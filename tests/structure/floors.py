@@ -19,7 +19,7 @@ FLOORS = (
     "compiler/passes/recognise/qdq",
     "compiler/passes/canonicalise", "compiler/passes/fuse", "compiler/passes/lower", "compiler/passes",
     "compiler/plan", "compiler/schedule", "compiler/batch", "compiler/emit", "compiler",
-    "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim",
+    "sim/verilog", "sim/verilator", "sim/values", "sim/timing", "sim/waves", "sim",
     "energy", "energy/gates/cells", "energy/gates",
     "runtime/design", "runtime/execution", "runtime/oracle", "runtime/quantise", "runtime/baseline", "runtime",
     "runtime/accuracy", "runtime/compare", "runtime/ranges", "runtime/check", "runtime/views",

@@ -18,11 +18,16 @@
 #include "obi.h"
 #include "options.h"
 #include "upset.h"
+#include "working.h"
 #if VM_COVERAGE
 #include <verilated_cov.h>
 #endif
-#if VM_TRACE
+#if VM_TRACE_FST
+#include <verilated_fst_c.h>
+using WaveFile = VerilatedFstC;
+#elif VM_TRACE
 #include <verilated_vcd_c.h>
+using WaveFile = VerilatedVcdC;
 #endif
 
 namespace {
@@ -32,6 +37,7 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned kResetCycles = 8;
 constexpr uint64_t kCyclesBetweenClockReadings = 1 << 14;
 constexpr double kSecondsBetweenReports = 0.5;
+constexpr uint64_t kPicoseconds = 1000;  // of a cycle in FST
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -67,7 +73,8 @@ class Simulation {
 #if BUS_BYTES
         ,
         axi_(memory_, options),
-        under_way_(BUS_BYTES)
+        under_way_(BUS_BYTES),
+        working_(options.command_kinds)
 #endif
   {
     upset() = Upset{options.upset_at, options.upset_queue, options.upset_bit};
@@ -160,14 +167,20 @@ class Simulation {
     bool progress = false;
     if (cycle_ == options_.reset_at) reset();
     drive();
-    step_clock();
+    fall();
+    show(false);
+    rise();
+#if BUS_BYTES
+    watch_commands();
+#endif
+    show(true);
     code_.sample(top_);
     data_.sample(top_, cycle_);
 #if BUS_BYTES
     events_.sample(top_, cycle_);
     progress |= axi_.sample(top_, cycle_);
     progress |= top_.progress;
-    if (notes_) note_commands();
+    if (notes_) notes_->sample_bus(axi_.words_read() * BUS_BYTES, axi_.bytes_written(), cycle_);
 #endif
     progress |= top_.retired;
     instructions_ += top_.retired;
@@ -186,12 +199,15 @@ class Simulation {
     data_.reset();
 #if BUS_BYTES
     axi_.reset();
-    under_way_ = CommandsUnderWay(BUS_BYTES);
+    forget_commands();
 #endif
     drive();
     top_.rst_n = 0;
     context_->assertOn(false);  // not all of them look at the reset
-    for (unsigned i = 0; i < kResetCycles; ++i) step_clock();
+    for (unsigned i = 0; i < kResetCycles; ++i) {
+      fall();
+      rise();
+    }
     context_->assertOn(true);
     top_.rst_n = 1;
   }
@@ -207,27 +223,70 @@ class Simulation {
 #endif
   }
 
-  void step_clock() {
+  void fall() {
     top_.clk = 0;
     evaluate();
+  }
+
+  void rise() {
     top_.clk = 1;
     evaluate();
   }
 
   void evaluate() {
     top_.eval();
-#if VM_TRACE
+#if VM_TRACE && !VM_TRACE_FST
     if (wave_ && options_.shows(cycle_)) wave_->dump(context_->time());
 #endif
     context_->timeInc(1);
   }
 
+  // In FST a cycle is a nanosecond: it begins as the clock rises, and half-way the clock falls and the next one's inputs
+  // come. The reset before is not shown.
+  void show(bool risen) {
+#if VM_TRACE_FST
+    if (!wave_) return;
+    if (risen) shows_ = options_.shows(cycle_) && shows_layer();
+    if (shows_) wave_->dump(cycle_ * kPicoseconds - (risen ? 0 : kPicoseconds / 2));
+#else
+    (void)risen;
+#endif
+  }
+
+  bool shows_layer() const {
 #if BUS_BYTES
-  void note_commands() {
+    const auto& layers = options_.wave_layers;
+    return !layers || (working_.layer >= layers->first && working_.layer < layers->end);
+#else
+    return true;
+#endif
+  }
+
+#if BUS_BYTES
+  // Looks at the events of a cycle as soon as it has begun.
+  void watch_commands() {
+    if (!notes_ && !VM_TRACE_FST) return;
+    if (top_.fault) forget_commands();
     const CommandEvents events(top_.events);
-    notes_->sample(events, under_way_.sample(events), cycle_);
-    notes_->sample_bus(axi_.words_read() * BUS_BYTES, axi_.bytes_written(), cycle_);
-    notes_->sample_core(top_.pc, memory_.find(top_.pc, 4), cycle_);
+    const CommandEnds ends = under_way_.sample(events);
+    if (notes_) {
+      notes_->sample(events, ends, cycle_);
+      notes_->sample_core(top_.pc, memory_.find(top_.pc, 4), cycle_);
+    }
+#if VM_TRACE_FST
+    working_.sample(events, ends);
+    top_.core_command = working_.core;
+    top_.load_command = working_.at_work[0];
+    top_.array_command = working_.at_work[1];
+    top_.post_command = working_.at_work[2];
+    top_.store_command = working_.at_work[3];
+    top_.layer = static_cast<uint16_t>(working_.layer);
+#endif
+  }
+
+  void forget_commands() {
+    under_way_ = CommandsUnderWay(BUS_BYTES);
+    working_.forget();
   }
 #endif
 
@@ -249,8 +308,13 @@ class Simulation {
     if (options_.wave.empty()) return;
 #if VM_TRACE
     context_->traceEverOn(true);
-    wave_ = std::make_unique<VerilatedVcdC>();
+    wave_ = std::make_unique<WaveFile>();
     top_.trace(wave_.get(), 99);
+#if VM_TRACE_FST
+    wave_->set_time_unit("1ns");
+    wave_->set_time_resolution("1ps");
+#endif
+    for (const Scope& scope : options_.wave_scopes) wave_->dumpvars(scope.levels, scope.path);
     wave_->open(options_.wave.c_str());
 #else
     throw std::runtime_error("Option --wave needs a simulator that was built for tracing");
@@ -283,10 +347,12 @@ class Simulation {
 #if BUS_BYTES
   AxiMemory<Vtop, BUS_BYTES> axi_;
   CommandsUnderWay under_way_;
+  WorkingCommands working_;
   std::optional<CommandNotes> notes_;
 #endif
 #if VM_TRACE
-  std::unique_ptr<VerilatedVcdC> wave_;
+  std::unique_ptr<WaveFile> wave_;
+  bool shows_ = false;
 #endif
   uint64_t cycle_ = 0, instructions_ = 0, last_progress_ = 0;
   const char* stop_ = nullptr;

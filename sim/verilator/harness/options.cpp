@@ -60,6 +60,10 @@ Options parse_options(int argc, char** argv) {
       options.upset_bit = arguments.number();
     }
     else if (name == "--wave-cycles") options.wave_cycles.push_back(Cycles{arguments.number(), arguments.number()});
+    else if (name == "--wave-layers") options.wave_layers = Cycles{arguments.number(), arguments.number()};
+    else if (name == "--wave-scope")
+      options.wave_scopes.push_back(Scope{static_cast<int>(arguments.number()), arguments.text()});
+    else if (name == "--command-kinds") options.command_kinds = arguments.text();
     else if (name == "--image") options.images.push_back(Image{arguments.address(), arguments.text()});
     else if (name == "--dump")
       options.dumps.push_back(Dump{arguments.address(), arguments.number(), arguments.text()});

@@ -24,6 +24,11 @@ struct Cycles {
   uint64_t end;
 };
 
+struct Scope {
+  int levels;
+  std::string path;
+};
+
 struct Window {
   uint32_t base;
   uint32_t limit;
@@ -36,6 +41,9 @@ struct Options {
   std::string result;                          // --result PATH
   std::string wave;                            // --wave PATH, of a tracing build
   std::vector<Cycles> wave_cycles;             // --wave-cycles FIRST END: what the waveform shows, else everything
+  std::optional<Cycles> wave_layers;           // --wave-layers FIRST END: the same by status records before it; FST
+  std::vector<Scope> wave_scopes;              // --wave-scope LEVELS PATH: of which modules, else of all; FST
+  std::string command_kinds;                   // --command-kinds LETTERS: see working.h
   std::string notes;                           // --notes PATH: when each command was at what (commands.h)
   std::vector<Image> images;                   // --image ADDRESS PATH
   std::vector<Dump> dumps;                     // --dump ADDRESS BYTES PATH

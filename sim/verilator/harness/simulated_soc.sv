@@ -66,6 +66,15 @@ module simulated_soc #(
   output logic [31:0] fault_address,
   output logic        progress,
   output logic [20:0] status,
+`ifdef WAVES
+  // For waveforms only: the command that the core offers, those that the units work on, and the layer.
+  input  shown_commands::command_t core_command,
+  input  shown_commands::command_t load_command,
+  input  shown_commands::command_t array_command,
+  input  shown_commands::command_t post_command,
+  input  shown_commands::command_t store_command,
+  input  logic [15:0] layer,
+`endif
   output logic [41:0] events,
 `endif
 
