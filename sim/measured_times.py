@@ -161,9 +161,10 @@ def _note_unit(unit: str, commands: Sequence[EncodedCommand], numbers: list[int]
     if unit == "mac":
         for number, cycle in _paired(working, notes.cycles(Note.ARRAY_BEGINS), "the array to begin"):
             times.begun[number] = cycle + 1     # the first in which it can issue a slot
-    copies = [number for number in working if unit == "store" and commands[number].variant.name in _COPIES]
-    others = [number for number in working if number not in set(copies)] if copies else working
-    for some, kind in ((others, _ENDS[unit]), (copies, Note.COPY_ENDS)):
+    apart: dict[bool, list[int]] = {False: [], True: []}        # words for memory, and copies
+    for number in working:
+        apart[unit == "store" and commands[number].variant.name in _COPIES].append(number)
+    for some, kind in ((apart[False], _ENDS[unit]), (apart[True], Note.COPY_ENDS)):
         if some:
             for number, cycle in _paired(some, notes.cycles(kind), f"{unit} to end"):
                 times.ended[number] = cycle + 1

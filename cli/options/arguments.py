@@ -249,7 +249,7 @@ class PageFileOptions(FileOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFileOptions(PageFileOptions, WaveOptions):
+class RunFileOptions(WaveOptions, PageFileOptions):
     """The same, and where the trace and the waveform of a run go."""
 
     trace_file: TraceFile = None
