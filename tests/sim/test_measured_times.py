@@ -8,7 +8,8 @@ import pytest
 
 from tilewright.errors import SimulationError
 from tilewright.isa.counters import RECORD_WORDS
-from tilewright.isa.program import Call, Function, Program, issue
+from tilewright.isa.memory import MAIN_BASE
+from tilewright.isa.program import Call, Function, Operand, Program, issue
 from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
@@ -135,6 +136,24 @@ def test_a_fence_that_was_issued_again_is_one():
 def test_two_fences_of_the_program_stay_two():
     times = measured_times(program("sta.fence", "sta.fence"), notes_of(*fence(5, 9), *fence(40, 44), *fence(46, 47)))
     assert (times.asked, times.sent) == ([5, 40], [9, 47])
+
+
+def with_two_operators():
+    (fence_issue,) = program("sta.fence").functions[0].body
+    operand = Operand(MAIN_BASE, "int8", (4,), (1,))
+    call = Call("Relu", (operand,), operand, {}, staged=False)
+    return Program((Function("layer", "", (fence_issue, call, call, fence_issue)),))
+
+
+def test_operators_between_two_commands_follow_each_other():
+    ends = [note(8, Note.CALL_ENDS), note(30, Note.CALL_ENDS), note(50, Note.CALL_ENDS)]    # the first is the port's
+    times = measured_times(with_two_operators(), notes_of(*fence(3, 5), *ends, *fence(60, 66)))
+    assert [(each.begin, each.end, each.before) for each in times.calls] == [(6, 31, 1), (31, 51, 1)]
+
+
+def test_operators_without_an_end_are_refused():
+    with pytest.raises(SimulationError):
+        measured_times(with_two_operators(), notes_of(*fence(3, 5), note(30, Note.CALL_ENDS), *fence(60, 66)))
 
 
 @pytest.mark.parametrize("words", [
