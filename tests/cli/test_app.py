@@ -134,7 +134,7 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
      "Options --layers and --jobs need --engine rtl, and go without --wave, --activity or --host"),
-    (("--jobs", "2", "--engine", "rtl", "--wave", "x"),
+    (("--jobs", "2", "--engine", "rtl", "--wave", "x.vcd"),
      "Options --layers and --jobs need --engine rtl, and go without --wave, --activity or --host"),
     (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
      "Option --output goes without --layers: some layers alone need not have the outputs"),
@@ -143,7 +143,7 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
     (("--wave-cycles", "3:9", "--engine", "rtl"),
      "Option --wave-cycles needs --wave FILE: no waveform is written without"),
-    (("--wave-cycles", "9:3", "--engine", "rtl", "--wave", "x"),
+    (("--wave-cycles", "9:3", "--engine", "rtl", "--wave", "x.vcd"),
      "Option --wave-cycles must be A:B with A below B, not '9:3'"),
 ])
 def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compiled, options, sentence):
@@ -152,9 +152,11 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs need --engine rtl, and go without --explain, --activity, --outputs-only or --host"),
+     "Options --layers and --jobs need --engine rtl, and go without --wave, --explain, --activity, --outputs-only "
+     "or --host"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
-     "Options --layers and --jobs need --engine rtl, and go without --explain, --activity, --outputs-only or --host"),
+     "Options --layers and --jobs need --engine rtl, and go without --wave, --explain, --activity, --outputs-only "
+     "or --host"),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
