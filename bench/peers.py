@@ -33,11 +33,11 @@ MEMORIES = {"Tilewright": str(Path(__file__).with_name("ethos_u55.ini")),
             "Ethos_U55_High_End_Embedded": "Arm/vela.ini"}
 """Systems for Vela, and the file that describes each: one with our memory, and the one that Arm ships."""
 
-CAPTION = """The cycles of the Ethos-U55 are estimates of Arm's Vela, not simulations. Its memory is set as that of base: 20
-cycles, then 8 bytes per cycle, on each of two ports, one of them for constants. The figures in brackets are for the
-memory as Arm ships it (Ethos_U55_High_End_Embedded: SRAM of 8 bytes per cycle and 32 cycles, flash of 1 byte per cycle
-and 64 cycles). Our cycles are predicted by engine `fast`, with one port to memory: 20 cycles, then 8 bytes per cycle
-on base and 16 on large."""
+CAPTION = """The cycles of the Ethos-U55 are estimates of Arm's Vela, not simulations. Its memory is set as that of
+base: 20 cycles, then 8 bytes per cycle, on each of two ports, one of them for constants. The figures in brackets are
+for the memory as Arm ships it (Ethos_U55_High_End_Embedded: SRAM of 8 bytes per cycle and 32 cycles, flash of 1 byte
+per cycle and 64 cycles). Our cycles are predicted by engine `fast`, with one port to memory: 20 cycles, then 8 bytes
+per cycle on base and 16 on large."""
 
 
 @dataclass(frozen=True, slots=True)

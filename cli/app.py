@@ -35,7 +35,8 @@ from tilewright.cli.reference import isa
 __all__ = ["app", "end_in_order_when_terminated", "main", "print_in_any_locale"]
 
 app = typer.Typer(cls=OneSentence, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None,
-                  help="From ONNX to a RISC-V program with seven custom instructions, simulated bit for bit.")
+                  help="Compile an ONNX model to a RISC-V program with seven custom instructions, and simulate it bit "
+                       "for bit.")
 
 def _print_version(wanted: bool) -> None:
     """Print the version, if asked for it, and exit."""
@@ -57,7 +58,8 @@ for _register in (run_model.register_run, compile_model.register, run_model.regi
 def _start(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True,
                                                  callback=_print_version)] = False,
            quiet: Annotated[bool, typer.Option(*QUIET, callback=be_quiet,
-                                               help="Print errors alone; before or behind the command.")] = False,
+                                               help="Print only errors; may stand "
+                                                    "before or after the command.")] = False,
            ) -> None:
     """Do nothing: a command follows."""
 

@@ -44,14 +44,15 @@ class BaselineCore(StrEnum):
 class CaseOptions:
     """The networks and machines to run, and the engine."""
 
-    quick: Annotated[bool, typer.Option("--quick", help="Only LeNet-5 and the networks for 3x32x32.")] = False
+    quick: Annotated[bool, typer.Option("--quick", help="Run only LeNet-5 and "
+                                                        "the networks with 3x32x32 inputs.")] = False
     engine: EngineName = Engine.rtl
     only: Annotated[str | None, typer.Option("--only", metavar="A,B", show_default=False,
-                                             help="Only these networks, by name.")] = None
+                                             help="Run only these networks, by name.")] = None
     machines: Annotated[str | None, typer.Option(
         "--machines", metavar="DESIGN,…", show_default=False,
-        help="Designs to run on, such as nano,base,lanes=8,mine.toml: changes follow their design. Without it all "
-             "presets, and images of 224x224 in RTL on base alone.")] = None
+        help="Designs to run on, such as nano,base,lanes=8,mine.toml: changes follow their design. Without this option "
+             "all presets run, and 224x224 images run in RTL only on base.")] = None
     memory: MemoryText = None
     html_file: HtmlFile = None
 
@@ -68,12 +69,13 @@ def register_bench(app: typer.Typer) -> None:
 
 @with_groups
 def baseline(model: Model,
-             core: Annotated[BaselineCore, typer.Option("--core", help="The host core and plain C, or PULP's SIMD.")]
+             core: Annotated[BaselineCore, typer.Option("--core", help="The core: CV32E40X with plain C, or CV32E40P "
+                                                                       "with XPULP SIMD.")]
              = BaselineCore.cv32e40x, *, files: PageFileOptions, technology: TechnologyName = None,
              clock: ClockText = None, quantise: QuantiseOptions) -> None:
-    """Run MODEL as C on a core alone, in the same simulator, with memory that never waits.
+    """Run MODEL as C on a core alone, in the same simulator, with zero-wait memory.
 
-    Large models are run in parts, and their cycles scaled.
+    Large models run in parts, and their cycles are scaled.
     """
     require_place(files.json_file, files.html_file)
     pricing = priced(technology, clock)
@@ -124,19 +126,21 @@ def bench(cases: CaseOptions,
           output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The page to write.")]
           = Path("docs/benchmarks.md"),
           energy: Annotated[Path | None, typer.Option("--energy", metavar="FILE", show_default=False,
-                                                      help="Also write the page on energy: docs/energy.md.")] = None,
+                                                      help="Also write the page "
+                                                           "on energy, such as docs/energy.md.")] = None,
           rtl_cycles: Annotated[float | None, typer.Option(
               "--rtl-cycles", metavar="N", show_default=False,
-              help="Predict runs that take more cycles than this, instead of simulating them.")] = None,
+              help="Predict runs of more cycles than this instead of simulating them.")] = None,
           all_baselines: Annotated[bool, typer.Option(
-              "--all-baselines", help="Run the baselines of every network, not only of the main ones.")] = False,
-          fresh: Annotated[bool, typer.Option("--fresh", help="Run again what has been run before.")] = False,
+              "--all-baselines", help="Run the baselines of all networks, not only of the main ones.")] = False,
+          fresh: Annotated[bool, typer.Option("--fresh", help="Ignore saved results "
+                                                              "and run everything again.")] = False,
           peers: Annotated[bool, typer.Option(
-              "--peers", help="Only print our cycles beside an Ethos-U55's, as Arm's Vela estimates them, of eight "
-                              "networks or those of --only. Needs the extra peers.")] = False) -> None:
-    """Run networks on machines with and without each optimisation, beside the baselines, and write a page of tables.
+              "--peers", help="Only print our cycles beside those that Arm's Vela estimates for an Ethos-U55, for "
+                              "eight networks or those of --only. Needs the extra peers.")] = False) -> None:
+    """Run networks on machines, with and without each optimisation, beside the baselines; write a page of tables.
 
-    Results are kept: an interrupted bench goes on where it was.
+    Results are saved: an interrupted bench continues where it was.
     """
     if peers:
         _print_peers(cases, fresh=fresh)

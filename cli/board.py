@@ -25,7 +25,7 @@ ModelOption = Annotated[str, typer.Option("--model", metavar="MODEL",
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    board = typer.Typer(help="LeNet-5 on a real FPGA board, over its serial line.", rich_markup_mode=None)
+    board = typer.Typer(help="Run LeNet-5 on a real FPGA board, over its serial line.", rich_markup_mode=None)
     ulx3s = typer.Typer(help="ULX3S with LFE5U-85F.", rich_markup_mode=None)
     ulx3s.command(epilog="Example: tilewright board ulx3s build -o out/ulx3s")(build)
     ulx3s.command(epilog="Example: tilewright board ulx3s simulate --digits 3")(simulate)
@@ -35,12 +35,12 @@ def register(app: typer.Typer) -> None:
 
 
 def build(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                               help="Where to put ulx3s.bit and report.json.")],
+                                               help="Folder for ulx3s.bit and report.json.")],
           model: ModelOption = MODEL, machine: MachineName = MACHINE,
           seed: Annotated[int, typer.Option("--seed", help="Seed of place and route.")] = 1) -> None:
     """Build the bitstream with open tools: core, coprocessor, memories with program and weights, UART.
 
-    This takes some minutes; finished steps are kept, and another model of the same size then takes seconds.
+    This takes some minutes. Finished steps are kept, so another model of the same size then takes seconds.
     """
     size = machine_named(machine)
     source = model_named(model)
@@ -59,16 +59,17 @@ def build(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", 
         typer.echo(path)
 
 
-def simulate(digits: Annotated[int, typer.Option("--digits", metavar="N", help="How many images to send.")] = 3,
+def simulate(digits: Annotated[int, typer.Option("--digits", metavar="N", help="Number of images to send.")] = 3,
              model: ModelOption = MODEL, machine: MachineName = MACHINE,
              cycles_per_bit: Annotated[int, typer.Option(
                  "--cycles-per-bit", metavar="N",
-                 help="Clock cycles per bit of the serial line; the real one has 217, which takes most of the time.")]
+                 help="Clock cycles per bit of the serial line; the real line has 217, which takes most of the "
+                      "simulation time.")]
              = QUICK_CYCLES_PER_BIT,
              json_file: JsonFile = None) -> None:
-    """Simulate the system in the bitstream with Verilator: send images of digits, read the classes.
+    """Simulate the system of the bitstream with Verilator: send images of digits and read the classes.
 
-    Every value is compared with ONNX Runtime's, and the class with what the image shows.
+    Every value is compared with ONNX Runtime's, and the class with the label of the image.
     """
     if not 8 <= cycles_per_bit <= 0xFFFF:
         raise InputError(f"Cycles per bit must be in 8..65535, not {cycles_per_bit!r}")
@@ -91,9 +92,9 @@ def simulate(digits: Annotated[int, typer.Option("--digits", metavar="N", help="
 def send(port: Annotated[Path, typer.Option("--port", metavar="DEVICE", show_default=False,
                                             help="The board's serial port.")],
          model: ModelOption = MODEL, machine: MachineName = MACHINE, input_file: InputFile = None) -> None:
-    """Send one input to a real board and print its answer; without --input the first digit.
+    """Send one input to a real board and print its answer; without --input, send the first digit.
 
-    MODEL must be the one the bitstream was built with: it tells how the input is quantised.
+    MODEL must be the one that the bitstream was built with, because it determines how the input is quantised.
     """
     size = machine_named(machine)
     source = model_named(model)
@@ -106,7 +107,7 @@ def send(port: Annotated[Path, typer.Option("--port", metavar="DEVICE", show_def
     info = board.program.input
     array = choose_inputs([info], source, input_file).arrays[node_arg(info).name]
     if (said := ask(port, frame(b""))) != board.program.greeting:
-        raise ToolError(f"Board must greet with {board.program.greeting!r}, not {said!r}: give the --model and "
+        raise ToolError(f"Board must answer with {board.program.greeting!r}, not {said!r}: give the --model and "
                         f"--machine that its bitstream was built with")
     answer = answer_of(ask(port, frame_of(board, array)))
     typer.echo(f"class {answer.class_}, {answer.cycles:,} cycles, values {' '.join(map(str, answer.values))}")
@@ -114,7 +115,7 @@ def send(port: Annotated[Path, typer.Option("--port", metavar="DEVICE", show_def
 
 def _show(found: list["Recognition"]) -> None:
     for each in found:
-        verdict = "every value ONNX Runtime's" if each.equal else "VALUES DIFFER FROM ONNX RUNTIME'S"
+        verdict = "every value equals ONNX Runtime's" if each.equal else "values DIFFER from ONNX Runtime's"
         typer.echo(f"digit {each.label}: the board says {each.answer.class_}, ONNX Runtime {each.expected}; {verdict}; "
                    f"{each.answer.cycles:,} cycles")
     typer.echo(f"{sum(each.right for each in found)} of {len(found)} right")

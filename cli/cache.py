@@ -23,12 +23,12 @@ def register(app: typer.Typer) -> None:
 def cache(clear: Annotated[bool, typer.Option("--clear", help="Remove everything.")] = False,
           prune: Annotated[int | None, typer.Option(
               "--prune", metavar="DAYS", min=0, show_default=False,
-              help="Remove the entries that were written more than so many days ago.")] = None) -> None:
-    """Show where results are kept between runs and how much they take, or remove them.
+              help="Remove the entries that were written more than this many days ago.")] = None) -> None:
+    """Show where results are kept between runs and how much space they take, or remove them.
 
-    The place is $TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright. Whatever lies there is
-    made again when it is needed: simulators take a minute each, synthesis and calibration hours. Do not remove it while
-    another command runs.
+    The cache is $TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright. Its contents are built
+    again when they are needed: a simulator takes a minute, synthesis and calibration take hours. Do not remove the
+    cache while another command runs.
     """
     if clear and prune is not None:
         raise InputError("Options --clear and --prune exclude each other: the first removes everything")

@@ -38,21 +38,24 @@ def calibrate(tech: Annotated[CalibrationTarget, typer.Option("--tech", show_def
                                                    help="Folder to write.")],
               machine: MachineName = "base",
               blocks: Annotated[str | None, typer.Option("--blocks", metavar="A,B", show_default=False,
-                                                         help="Measure only these blocks of the machine.")] = None,
+                                                         help="Measure only these blocks of the coprocessor.")] = None,
               core: Annotated[Path | None, typer.Option(
                   "--core", metavar="FILE", show_default=False,
-                  help="Measure only the RISC-V cores; take the rest from the calibration.json of an earlier run.")]
+                  help="Measure only the RISC-V cores, and take the rest from the calibration.json of an earlier run.")]
               = None) -> None:
-    """Measure energies again on netlists of the blocks and cores; sky130's cells first in SPICE, SRAM with CACTI.
+    """Measure energy prices at gate level, on netlists of the blocks and cores; SRAM prices come from CACTI.
 
-    A library takes about ten minutes of one processor, most of it Yosys and simulations; finished steps are kept, so
-    an interrupted run goes on where it was. It writes the technology file, a page with the errors, and both as JSON.
+    For sky130 the command first characterises the cells in SPICE.
+
+    A library takes about ten minutes of processor time, most of it Yosys and simulations. Finished steps are kept, so
+    an interrupted run continues where it was. The command writes the technology file, a page with the errors, and both
+    as JSON.
     """
     size = machine_named(machine)
     if tech is CalibrationTarget.sram and (blocks is not None or core is not None or machine != "base"):
         raise InputError("Options --machine, --core and --blocks need a library of cells as --tech, not sram")
     if core is not None and (blocks is not None or machine != "base"):
-        raise InputError("Option --core goes without --machine and --blocks: those are the earlier run's")
+        raise InputError("Option --core excludes --machine and --blocks, which are those of the earlier run")
     earlier = _earlier(core, tech) if core is not None else None
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -82,8 +85,8 @@ def _earlier(path: Path, tech: CalibrationTarget) -> "CalibrationRecord":
     try:
         return CalibrationRecord.from_json(found | {"cores": {}})
     except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and is not as one is "
-                         f"written: {error}") from error
+        raise InputError(f"File {str(path)!r} must be the calibration.json of an earlier run, and does not have its "
+                         f"form: {error}") from error
 
 
 def _measured(tech: CalibrationTarget, machine: Machine, blocks: str | None) -> "CalibrationRecord":

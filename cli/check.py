@@ -35,10 +35,11 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def check(model: Model, memory: MemoryText = None, clock: ClockText = None,
           capacity: Annotated[float | None, typer.Option("--capacity", metavar="MIB", show_default=False,
-                                                         help="Size of main memory in MiB; without it 2 GiB.")] = None,
+                                                         help="Size of main memory in "
+                                                              "MiB; the default is 2 GiB.")] = None,
           batch: BatchSize = 1, json_file: JsonFile = None, *, chosen: MachineOptions,
           quantise: QuantiseOptions) -> None:
-    """Show, before anything is built, where each node of MODEL would run and why, its cost, memory and risks.
+    """Show where each node of MODEL would run and why, its cost, memory and risks, before anything is built.
 
     Nodes that cannot be compiled are listed with the reason and a way out; the exit status is then 2.
     """

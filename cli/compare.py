@@ -28,10 +28,10 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine.fast, *, chosen: MachineOptions,
             files: PageFileOptions, quantise: QuantiseOptions) -> None:
-    """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first that differs.
+    """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first layer that differs.
 
-    There it names the element, its address, and the instruction that wrote it. For a float model it also shows how far
-    each int8 tensor is from its float original, and how often the answers agree.
+    For that layer the command names the element, its address, and the instruction that wrote it. For a float model it
+    also shows how far each int8 tensor is from its float original, and how often the answers agree.
     """
     design, values = chosen.design(memory=memory), engine.with_values
     require_place(files.json_file, files.html_file)

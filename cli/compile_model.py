@@ -39,10 +39,10 @@ class PlatformOptions:
     """What the program is for, beside the machine."""
 
     target: Annotated[Target, typer.Option(
-        "--target", help="What to write: an artefact for `tilewright simulate`, or a C project for a board.")] \
+        "--target", help="Kind of output: an artefact for `tilewright simulate`, or a C project for a board.")] \
         = Target.SIMULATOR
     port: Annotated[PortName, typer.Option(
-        "--port", help="How the host sends commands: as instructions of a core with CV-X-IF, or by stores to registers "
+        "--port", help="How the host sends commands: as instructions of a core with CV-X-IF, or as stores to registers "
                        "(docs/integration.md).")] = "cvxif"
     wait: FenceWait = None
 
@@ -56,16 +56,17 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def compile_(model: Model,
              output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                                         help="Folder to write; may be left out with --explain.")]
+                                                         help="Folder to write; not required with --explain.")]
              = None, explain: Explain = False,
              json_file: Annotated[Path | None, typer.Option(
                  "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
-                 help="Write the plan as JSON; - is standard output, and the rest goes to standard error.")] = None,
+                 help="Write the plan as JSON; - writes it "
+                      "to standard output, and all else to standard error.")] = None,
              *, platform: PlatformOptions, chosen: MachineOptions, compiler: CompilerOptions,
              quantise: QuantiseOptions) -> None:
-    """Compile MODEL to a folder: manifest, C, ELF, weights, memory map."""
+    """Compile MODEL to a folder with manifest, C, ELF, weights and memory map."""
     if output is None and not explain:
-        raise InputError("Give -o DIR for the compiled model to be written to, or --explain to see its plan alone")
+        raise InputError("Give -o DIR to write the compiled model, or --explain to see only its plan")
     size = chosen.design().machine
     require_place(json_file)
     wait = platform.wait or "poll"

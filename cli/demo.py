@@ -45,9 +45,9 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright demo")(demo)
 
 
-def demo(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to leave the results.")]
+def demo(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the results.")]
          = Path("out/demo")) -> None:
-    """Take both LeNets from ONNX to the report, in RTL, beside plain C on the core alone."""
+    """Run both LeNets from ONNX to the report, in RTL, beside plain C on the core alone."""
     from tilewright.cli.tables.text import console
     from tilewright.tools.progress import Steps
 
@@ -59,9 +59,9 @@ def demonstrate(machine: "Machine", folder: Path, steps: "Steps", out: "Console"
     """Show every step for each model, leave the results in ``folder``, and return whether all outputs match."""
     outcomes = [_demonstrate_model(name, machine, folder, steps, out) for name in MODELS]
     out.print(comparison_table(outcomes))
-    out.print("Energy of the core alone leaves out its data accesses, in its favour.", highlight=False)
-    out.print(f"Left in {folder}: for each model <model>.json, the report, and <model>/, the artefact: model.c is the "
-              f"generated C, manifest.json says what is where.", highlight=False, soft_wrap=True)
+    out.print("The energy of the core alone excludes its data accesses, which favours it.", highlight=False)
+    out.print(f"Left in {folder}: for each model <model>.json, the report, and <model>/, the artefact. There, model.c "
+              "is the generated C, and manifest.json lists addresses.", highlight=False, soft_wrap=True)
     return all(outcome.matches for outcome in outcomes)
 
 
@@ -102,14 +102,14 @@ def comparison_table(outcomes: list[Outcome]) -> "Table":
     from tilewright.cli.tables.report_tables import range_text
     from tilewright.energy.baseline_energy import energy_of_baseline
 
-    table = Table(title="The same simulator, every value the same")
+    table = Table(title="Same simulator, same values")
     for head in ("model", "on", "cycles", "speed-up", "energy, µJ (range),\nnot calibrated", "equal to\nONNX Runtime"):
         table.add_column(head, justify="left" if head in ("model", "on") else "right")
     for outcome in outcomes:
         report, baseline = outcome.report, outcome.baseline
         scalar = energy_of_baseline(baseline)
         table.add_section()
-        table.add_row(report.model, "CV32E40X alone, plain C -O3, memory that never waits", f"{baseline.cycles:,}",
+        table.add_row(report.model, "CV32E40X alone, plain C -O3, zero-wait memory", f"{baseline.cycles:,}",
                       "1 x", range_text(scalar), _yes(baseline.matches))
         table.add_row("", f"CV32E40X with Tilewright {report.machine}", f"{report.cycles:,}",
                       f"{baseline.cycles / report.cycles:.0f} x", range_text(report.energy),

@@ -51,11 +51,11 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor() -> None:
-    """Look for every tool, see whether it runs, and say how to get what is missing."""
+    """Check that every tool is found and runs, and tell how to get a missing one."""
     from tilewright.cli.tables.text import console
     from tilewright.tools.progress import Steps
 
-    with Steps().step("Asking every tool for its version"):
+    with Steps().step("Checking the version of every tool"):
         findings = examine()
     console().print(doctor_table(findings))
     if not all(finding.works for finding in findings if finding.required):

@@ -53,16 +53,17 @@ class DataOptions:
 
     input_file: Annotated[Path | None, typer.Option(
         "--input", metavar="FILE", show_default=False,
-        help="Images: .npz with an array per input, its first axis counting images, or .npy for a single input; "
-             "without it the digits that come with a built-in model.")] = None
+        help="Images: .npz with one array per input, whose first axis counts images, or .npy for a single input. The "
+             "default is the digits that come with a built-in model.")] = None
     labels: Annotated[Path | None, typer.Option(
         "--labels", metavar="FILE", show_default=False,
-        help="The right class of each image: .npy; without it the array 'labels' of --input, if it has one.")] = None
+        help="Correct class of each image, as .npy. The default "
+             "is the array 'labels' of --input, if it has one.")] = None
     layout: Annotated[Axes, typer.Option(
-        "--layout", help="Order of the stored images' axes: the model's, or channels last.")] = Axes.model
+        "--layout", help="Order of the axes of the stored images: the model's, or channels last.")] = Axes.model
     output: Annotated[str | None, typer.Option(
         "--output", metavar="NAME", show_default=False,
-        help="The output that holds the classes' scores; without it the first.")] = None
+        help="The output that holds the scores of the classes; the default is the first.")] = None
     limit: Annotated[int | None, typer.Option(
         "--limit", metavar="N", show_default=False, help="Evaluate only the first N images.")] = None
 
@@ -74,7 +75,7 @@ class DataOptions:
         if self.input_file is not None:
             return DataFiles(images=self.input_file, labels=self.labels, layout=ImageAxes(self.layout.value))
         if self.labels is not None:
-            raise InputError("Option --labels needs --input, the images that they are of")
+            raise InputError("Option --labels needs --input, the images that the labels belong to")
         return default_files(source)
 
 
@@ -83,7 +84,8 @@ class WorkOptions:
     """How the answers are computed."""
 
     engine: Annotated[Answering, typer.Option(
-        "--engine", help="What computes the hardware's scores: their values alone, or the program, with cycles.",
+        "--engine", help="How the hardware's scores are computed: only their values, or by executing the program, with "
+                         "cycles.",
     )] = Answering.values
     machine: MachineName = DEFAULT_MACHINE
     extension: ExtensionFile = None
@@ -91,11 +93,12 @@ class WorkOptions:
     clock: ClockText = None
     float_model: Annotated[Path | None, typer.Option(
         "--float-model", metavar="FILE", show_default=False,
-        help="The float model that a quantised MODEL was made of, to compare it with.")] = None
+        help="The float model that a quantised MODEL was made from, for comparison.")] = None
     jobs: Annotated[int | None, typer.Option(
-        "--jobs", metavar="N", show_default=False, help="Processes; without it one for each processor.")] = None
+        "--jobs", metavar="N", show_default=False, help="Number of processes; the "
+                                                        "default is one per processor.")] = None
     fresh: Annotated[bool, typer.Option(
-        "--fresh", help="Evaluate again the images that an earlier evaluation has finished.")] = False
+        "--fresh", help="Evaluate all images again, including those that an earlier evaluation has finished.")] = False
 
 
 def register(app: typer.Typer) -> None:
@@ -107,10 +110,10 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: CompilerOptions, quantise: QuantiseOptions,
              json_file: JsonFile = None) -> None:
-    """Measure MODEL's accuracy over a data set: float, quantised, in hardware, and the images on which they differ.
+    """Measure MODEL's accuracy over a data set: float, quantised and in hardware, with the images on which they differ.
 
-    Answers are kept as they come, so an interrupted evaluation goes on where it was. The exit status is 1 if the
-    hardware's scores are not ONNX Runtime's.
+    Answers are saved as they come, so an interrupted evaluation continues where it was. The exit status is 1 if the
+    hardware's scores differ from ONNX Runtime's.
     """
     design = design_named(work.machine, memory=work.memory, clock=work.clock, extension=work.extension)
     require_place(json_file)
@@ -123,7 +126,7 @@ def evaluate(model: Model, data: DataOptions, work: WorkOptions, compiler: Compi
     from tilewright.tools.progress import Steps
 
     if work.float_model is not None and source.quantised is not None:
-        raise InputError(f"Option --float-model needs a MODEL that comes quantised, and {model} was quantised here")
+        raise InputError(f"Option --float-model needs a quantised MODEL, and {model} is a float model")
     request = EvaluationRequest(
         files=data.files(source), design=design, engine=ValueEngine(work.engine.value), options=compiler.options(),
         float_model=work.float_model, output=data.output, limit=data.limit,

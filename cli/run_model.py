@@ -57,9 +57,10 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
                                               "--host": target.host is not None})
     _require_rtl(target.engine, target.host)
     if target.wait == "wfi" and (target.engine is not Engine.rtl or by_ranges):
-        raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: elsewhere no core sleeps")
+        raise InputError("Option --wait wfi needs --engine rtl, without --layers and --jobs: only there a core can "
+                         "sleep")
     if view.outputs_only and view.statistics:
-        raise InputError("Option --statistics goes without --outputs-only, which keeps no tensor between layers")
+        raise InputError("Option --statistics excludes --outputs-only, which keeps no tensor between layers")
     if target.engine is Engine.cycles and (energy.activity or view.statistics or files.input_file is not None):
         raise InputError("Engine 'cycles' computes no values: it goes without --activity, --statistics and --input")
     _require_times(files, by_ranges=by_ranges)
@@ -90,16 +91,15 @@ def run(model: Model, target: EngineOptions, files: RunFileOptions, view: ViewOp
 
 @with_groups
 def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_default=False,
-                                                       help="A folder that `tilewright compile` wrote.")],
+                                                       help="A folder written by `tilewright compile`.")],
              engine: EngineName = Engine.fast,
              output: Annotated[Path | None, typer.Option("--output", metavar="FILE", show_default=False,
                                                          help="Write the outputs as .npz.")] = None,
              *, files: RunFileOptions, timing: TimingOptions,
              ranges: RangeOptions, energy: EnergyOptions) -> None:
-    """Run a compiled model, compare its outputs with ONNX Runtime, and report.
+    """Run a compiled model, compare its outputs with ONNX Runtime, and print a report.
 
-    With --layers or --jobs, the layers are compiled again, with the same options, and each of their tensors is
-    compared.
+    With --layers or --jobs, the layers are compiled again with the same options, and each of their tensors is compared.
     """
     values = engine.with_values
     wave = _wave(files, engine)
@@ -137,7 +137,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
 def _require_rtl(engine: Engine, host: HostName | None) -> None:
     """Refuse another host than CV32E40X on an engine that has no other."""
     if host not in (None, HOST_CORE) and engine is not Engine.rtl:
-        raise InputError(f"Option --host {host} needs --engine rtl: the other engines know {HOST_CORE} alone")
+        raise InputError(f"Option --host {host} needs --engine rtl: the other engines model only {HOST_CORE}")
 
 
 def _wave(files: RunFileOptions, engine: Engine) -> "Wave | None":

@@ -32,8 +32,8 @@ class PlaceOptions:
     seed: Annotated[int, typer.Option("--seed", min=1, help="Seed of place and route.")] = 1
     floorplan: Annotated[Path | None, typer.Option(
         "--floorplan", metavar="FILE.svg", show_default=False,
-        help="Also draw where on the FPGA each block lies; places and routes again.")] = None
-    no_place: Annotated[bool, typer.Option("--no-place", help="Report area alone, without timing.")] = False
+        help="Also draw the placed blocks on the FPGA; this places and routes again.")] = None
+    no_place: Annotated[bool, typer.Option("--no-place", help="Report only area, without timing.")] = False
 
     def check(self, target: str) -> None:
         """Raise InputError if a picture is wanted of what is not placed, or cannot be written."""
@@ -45,18 +45,19 @@ class PlaceOptions:
 
 @with_groups
 def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, show_default=False,
-                                              help="FPGA, or library of standard cells.")],
+                                              help="FPGA or library of standard cells.")],
           with_core: Annotated[bool, typer.Option("--with-core", help="Include the host core, CV32E40X.")] = False,
           clock: Annotated[str | None, typer.Option(
               "--clock", metavar="FREQUENCY", show_default="the design's, or 80MHz",
-              help="Clock that place and route aims at, such as 80MHz.")] = None,
+              help="Target frequency of place and route, such as 80MHz.")] = None,
           json_file: JsonFile = None,
           output: Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                                      help="Also leave scripts, netlists and logs here.")] = None,
+                                                      help="Also copy scripts, netlists "
+                                                           "and logs to this folder.")] = None,
           *, placing: PlaceOptions, chosen: MachineOptions) -> None:
-    """Synthesise a machine with open tools: area by block, and after place and route its frequency and slowest path.
+    """Synthesise a machine with open tools: area by block and, after place and route, frequency and slowest path.
 
-    Finished steps are kept: an interrupted run goes on where it was. The exit status is 1 if the design does not fit.
+    Finished steps are kept: an interrupted run continues where it was. The exit status is 1 if the design does not fit.
     """
     stated, machine = chosen.design(clock=clock), chosen.machine
     size = stated.machine

@@ -29,9 +29,10 @@ def verilog(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR"
                                                  help="Folder to write.")],
             bus: Annotated[MemoryBus, typer.Option("--bus", help="Bus to memory.")] = MemoryBus.axi4,
             port: Annotated[PortName, typer.Option(
-                "--port", help="How a host sends commands: CV-X-IF, or registers on AXI4-Lite.")] = "cvxif",
+                "--port", help="How the host sends commands: CV-X-IF, or registers on AXI4-Lite.")] = "cvxif",
             with_core: Annotated[bool, typer.Option(
-                "--with-core", help="Include the host core, CV32E40X, and a system of both; needs axi4 and cvxif.")]
+                "--with-core", help="Also include the host core, CV32E40X, and a system of core and coprocessor; needs "
+                                    "axi4 and cvxif.")]
             = False,
             *, chosen: MachineOptions) -> None:
     """Write the coprocessor as vendor-neutral Verilog: sources, testbench, constraints, and a README to start from."""

@@ -42,7 +42,7 @@ class LayerExplanation:
     kernel_parts : int
         Pieces of a kernel too large for the weight memory.
     loop_order : str
-        ``blocks outer``: for each block every tile, so weights cross the bus once. ``tiles outer``: the other way.
+        ``blocks outer``: for each block all tiles, so weights cross the bus once. ``tiles outer``: the other way.
     predicted_cycles, predicted_bytes : int
         Of the planner's cost model.
     compute_cycles, memory_cycles, post_cycles : int

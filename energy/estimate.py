@@ -157,7 +157,7 @@ class Technology:
     def _require_gates(self) -> None:
         if not self.gating or not self.gated_prices:
             raise TechnologyError(f"Technology {self.name} must have sections gating and gated_price to gate clocks "
-                                  f"in it, and lacks them: it was not measured; leave clocks ungated")
+                                  "in it, and lacks them: they were not measured; leave out --gated")
 
 
 def _with(entries: Mapping[str, TechnologyEntry], mark: str) -> dict[str, TechnologyEntry]:

@@ -88,7 +88,7 @@ def _of_json(path: Path, text: str) -> ImportedPower:
                          f"not {', '.join(sorted(data))}")
     for key in ("tool", "device"):
         if not isinstance(data[key], str) or not data[key].strip():
-            raise InputError(f"Power report {str(path)!r} must state its {key} in words, not {data[key]!r}")
+            raise InputError(f"Power report {str(path)!r} must state its {key} as text, not {data[key]!r}")
     return _checked(path, data)
 
 

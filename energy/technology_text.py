@@ -91,7 +91,7 @@ def _head(data: Mapping[str, Any]) -> dict[str, Any]:
         if key not in data:
             raise TechnologyError(f"Technology file must have {', '.join(HEAD)}, but {key} is missing")
         if key not in ("clock_mhz", "calibrated") and (not isinstance(data[key], str) or not data[key].strip()):
-            raise TechnologyError(f"Technology file must state its {key} in words, not {data[key]!r}")
+            raise TechnologyError(f"Technology file must state its {key} as text, not {data[key]!r}")
     if not isinstance(data["calibrated"], bool):
         raise TechnologyError(f"Technology file must have true or false as calibrated, not {data['calibrated']!r}")
     if data["use"] not in USES:

@@ -62,17 +62,18 @@ class PortRegister:
 
 REGISTERS = (
     PortRegister("rs1", 0x00, "RW", "value of the first operand; stays until it is written again"),
-    PortRegister("rs2", 0x04, "RW", "value of the second operand, likewise"),
+    PortRegister("rs2", 0x04, "RW", "value of the second operand; stays until it is written again"),
     PortRegister("command", 0x08, "W",
-                 "the instruction word, its register numbers of no account: sends it with rs1 and rs2; the response "
-                 "comes once the port's queue has room for it"),
-    PortRegister("result", 0x0c, "R", "of the last fence", (
-        RegisterField("fault_code", 0, 4, "0, or why the coprocessor has stopped"),
+                 "the instruction word; writing it sends the command with rs1 and rs2. Its register numbers are "
+                 "ignored. The response comes once the port's queue has room"),
+    PortRegister("result", 0x0c, "R", "result of the last fence", (
+        RegisterField("fault_code", 0, 4, "0, or the reason why the coprocessor has stopped"),
         RegisterField("refused", 4, 1, "a write was answered with an error since reset or the last abort"),
-        RegisterField("pending", 31, 1, "commands wait in the port, a fence among them: the rest says nothing yet"),
+        RegisterField("pending", 31, 1, "commands, among them a fence, wait in the port; the other fields are not "
+                                        "valid yet"),
     )),
     PortRegister("status", 0x10, "R", "of this moment", (
-        RegisterField("ready", 0, 1, "a command is answered at once"),
+        RegisterField("ready", 0, 1, "a command would be answered at once"),
         RegisterField("idle", 1, 1, "nothing is left to do, and memory has acknowledged every write"),
         RegisterField("fault", 2, 1, "the coprocessor has stopped; until an abort or reset"),
     )),

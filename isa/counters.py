@@ -29,7 +29,7 @@ COUNTERS = (
     Counter("mac_setup", "cycles", "the array took a command or prepared its first tiles"),
     Counter("mac_wait_activations", "cycles", "a command waited for act_ready"),
     Counter("mac_wait_weights", "cycles", "a command waited for wgt_ready"),
-    Counter("mac_wait_post", "cycles", "results could not leave: post-processing was behind"),
+    Counter("mac_wait_post", "cycles", "results could not leave because post-processing was behind"),
     Counter("mac_idle_post", "cycles", "no command; post-processing or the store was busy"),
     Counter("mac_idle_load", "cycles", "no command; only the load was busy"),
     Counter("mac_idle_host", "cycles", "no command and nothing busy: the RISC-V core had not sent any"),
@@ -68,10 +68,10 @@ FAULTS = {
     WRITE_OUTSIDE: "write outside the windows",
     READ_ERROR: "error response to a read",
     WRITE_ERROR: "error response to a write",
-    SEMAPHORE_OVERFLOW: "more events than a semaphore counts",
+    SEMAPHORE_OVERFLOW: "a semaphore would overflow",
     WATCHDOG: "nothing moved while the host waited",
     ZERO_COUNT: "a count of zero",
-    STRAY_RESPONSE: "a response that nobody waits for",
+    STRAY_RESPONSE: "a response that no request waits for",
     STOPPED: "stopped from outside",
 }
 """Meanings of the fault word.

@@ -149,14 +149,14 @@ _RUN_RS1 = (_BASE, Field("tiles_y", 10, "rows of tiles; 1..1023"),
             Field("y_half", 1, "conv23: the first tile starts at row 2 of its block row"))
 _RUN_RS2 = (Field("weight_base", 16, "128-bit word of each cluster's weight memory; conv23: a multiple of 8"),
             Field("groups", 12, "lane groups: output channels / lanes, rounded up; 1..4095"),
-            Field("accumulate", 1, "go on from the sums of a command that held them"),
+            Field("accumulate", 1, "continue from the sums that an earlier command held"),
             Field("hold", 1, "keep the sums in the accumulators: no output; one lane group, one tile group"))
 
 INSTRUCTIONS = (
     Instruction("lda", 0, "load an activation tile: strided DMA to the activation buffer, with padding", (
         Variant("linear", 0, "load", "load rows in the linear layout", (_ADDRESS,), (_BASE, _ROWS, _Y), _LDA),
         Variant("blocked", 1, "load", "load rows in the blocked layout", (_ADDRESS,), (_BASE, _ROWS, _Y), _LDA),
-        Variant("residual", 2, "load", "load rows of a residual into the result buffer, where the results will be",
+        Variant("residual", 2, "load", "load rows of a residual into the result buffer, where the results are written",
                 (_ADDRESS,), (_RESULT, _ROWS), _RESIDUAL),
         Variant("fill_linear", 3, "load", "write whole rows of padding in the linear layout",
                 (), (_BASE, _ROWS, _Y), _LDA),
@@ -197,30 +197,31 @@ INSTRUCTIONS = (
         Variant("set_shape", 4, "mac", "loop counts",
                 (Field("tiles_x", 12, "tiles per row: conv23: output columns / 2, rounded up; else output columns"),
                  Field("runs", 14, "conv23: input channels; else 16-byte runs per kernel column; 1..16383")),
-                (Field("kernel_x", 6, "kernel columns stepped over one by one (1 where a row is one run)"),
+                (Field("kernel_x", 6, "kernel columns visited one by one (1 if a row is one run)"),
                  Field("kernel_y", 6, "kernel rows (1 for conv23)"))),
         Variant("set_tile_step", 5, "mac", "strides of the tiles",
                 (Field("x_step", 20, "bytes to the next output column; conv23: to the next block (16 x channels)"),),
                 (Field("y_step", 20, "bytes to the next output row; conv23: to the next block row"),)),
         Variant("set_kernel_step", 6, "mac", "strides inside the kernel",
                 (Field("kernel_x_step", 20, "bytes to the next kernel column"),
-                 Field("pair_words", 12, "conv, pool.sum: 16-byte words by which bytes 8..15 of a run lie further on; "
-                                         "0: it is contiguous")),
+                 Field("pair_words", 12, "conv, pool.sum: distance of bytes 8..15 of a run, in 16-byte words; 0: the "
+                                         "run is contiguous")),
                 (Field("kernel_y_step", 20, "bytes to the next kernel row"),)),
         Variant("set_group_step", 7, "mac", "input of the next lane group: 0, or for grouped convolution its distance",
                 (Field("group_step", 20, "bytes (conv23: 16 x channels) to the input of the next lane group"),)),
     )),
     Instruction("act", 4, "bias, requantise, zero point, ReLU or clip, residual add, value table", (
-        Variant("run", 0, "post", "take the sums of one MAC command through to the result buffer",
+        Variant("run", 0, "post", "pass the sums of one MAC command to the result buffer",
                 (_RESULT, Field("rows", 10, "output rows before pooling"),
                  Field("winograd", 1, "the sums come from conv23: 2x2 outputs per tile")),
                 (Field("parameter_base", 12, "channel of the parameter buffer; a multiple of lanes"),
                  Field("channels", 12, "output channels; 1..4095"),
-                 Field("residual", 1, "add the residual tile that lies where the results will be"),
+                 Field("residual", 1, "add the residual tile that lies where the results are written"),
                  Field("pooled", 1, "max-pool with the window of pool.window"),
                  Field("table", 1, "map each value by a table before the pooling"),
                  Field("table_slot", 2, "which of the value tables; 0 without `table`"),
-                 Field("table_first", 1, "map each value before the residual is added, not the sum; 0 without both")),
+                 Field("table_first", 1, "map each value before the residual is added instead of the sum; 0 unless "
+                                         "both are used")),
                 _ACT),
         Variant("set_output", 4, "post", "shape of the output",
                 (Field("width", 12, "output columns before pooling"),
@@ -270,7 +271,8 @@ INSTRUCTIONS = (
                 (Field("target_row_step", 32, "bytes between rows; blocked: between block rows"),)),
         Variant("fence", 7, "host", "block the core until every unit is idle and every write acknowledged; "
                                     "rd, if not x0, becomes the fault code",
-                (Field("abort", 1, "1: stop all units, end what the bus has begun, and be as after reset"),
+                (Field("abort", 1, "1: stop all units, complete what the bus has begun, and restore the state after "
+                                   "reset"),
                  Field("notify", 1, "1: do not block; raise the interrupt as soon as a fence would not block"))),
     )),
 )
@@ -283,16 +285,16 @@ EXTENSION_FIELD_BITS = (19, 32)
 UNIT_FIELD_BITS = 20
 """The same where the extension is a unit: in rs2."""
 
-EXTENSION = Instruction("extension", 7, "what a user's file adds to a machine (isa/extension.py)", (
+EXTENSION = Instruction("extension", 7, "an instruction that a user's file adds to a machine (isa/extension.py)", (
     Variant("set_stage", 0, "post", "turn the stage of an extension on or off, and set its fields",
-            (Field("enable", 1, "1: it takes the place of the value tables in act commands without residual"),
-             Field("channel", 12, "the layer's channel that the act commands begin with"),
+            (Field("enable", 1, "1: it replaces the value tables in act commands without residual"),
+             Field("channel", 12, "the layer's channel with which the act commands start"),
              Field("first", EXTENSION_FIELD_BITS[0], "the extension's own fields in rs1")),
             (Field("second", EXTENSION_FIELD_BITS[1], "the extension's own fields in rs2"),)),
     Variant("run_unit", 1, "mac", "pass items of the activation buffer through the unit of an extension",
             (Field("base", 20, "byte address of the first item in the activation buffer"),
-             Field("items", 12, "items, one behind the other; 1..4095")),
-            (Field("item_bytes", 12, "bytes of an item, whose first become the result; 1..4095"),
+             Field("items", 12, "number of consecutive items; 1..4095")),
+            (Field("item_bytes", 12, "bytes of an item, the first of which become the result; 1..4095"),
              Field("own", UNIT_FIELD_BITS, "the extension's own fields")),
             (_wait("act_ready"), None, None, None)),
 ))

@@ -48,7 +48,7 @@ INTEGRATION: dict[str, tuple[int, ...]] = {
 ARRAYS = {
     "plain": "products of int8 by int8 and an adder tree; no conv23",
     "winograd": "products of 10 by 12 bits between the transforms of F(2x2,3x3): conv and conv23",
-    "inner": "products of sums, each of which is two multiply-accumulates (Winograd, 1968); no conv23",
+    "inner": "products of sums, each worth two multiply-accumulates (Winograd, 1968); no conv23",
     "winograd_inner": "such products of 12 by 12 bits between the transforms of F(2x2,3x3): conv and conv23",
 }
 """Kinds of array, and what each multiplies."""
@@ -66,8 +66,8 @@ def lanes_of_a_fetch(array: str) -> int:
 
 
 UNITS = {
-    "column_reuse": "conv23 reads the columns that neighbouring patches share once",
-    "paired_rows": "a run may be 8 bytes each of two kernel rows",
+    "column_reuse": "conv23 reads the columns that neighbouring patches share only once",
+    "paired_rows": "a run may consist of 8 bytes each of two kernel rows",
     "value_tables": "a table of 256 values behind requantisation",
     "residual_adder": "addition of a second tensor behind requantisation",
     "max_pooling": "max pooling behind requantisation",
@@ -187,7 +187,7 @@ class Machine:
 
     @property
     def reuses_columns(self) -> bool:
-        """Whether conv23 reads the columns that neighbouring patches share once."""
+        """Whether conv23 reads the columns that neighbouring patches share only once."""
         return self.winograd and self.column_reuse
 
     @property

@@ -131,7 +131,7 @@ def run_references(model: Path, feeds: Sequence[Mapping[str, np.ndarray]],
         return [Expected({}, reference.untrusted) if reference.untrusted else Expected(reference.run(each))
                 for each in feeds]
     except ONNX_RUNTIME_ERRORS as error:
-        raise InputError(f"Model {model.name!r} cannot be compared, as ONNX Runtime refuses it: "
+        raise InputError(f"Model {model.name!r} cannot be compared, because ONNX Runtime rejects it: "
                          f"{reason(error)}") from error
 
 
@@ -143,7 +143,7 @@ def run_model(source: ModelSource, machine: Machine, engine: EngineName, input_f
                                    run_options=run)
     compared = run_session(session, source, input_file, run.steps, wave)
     if run.outputs_only:
-        notes = *compared.report.notes, "tensors between layers were not kept: only outputs were compared"
+        notes = *compared.report.notes, "tensors between layers were not stored, so only outputs were compared"
         compared = replace(compared, report=replace(compared.report, notes=notes))
     return replace(compared, explanation=session.explanation)
 
@@ -164,7 +164,7 @@ def require_folder(folder: Path) -> Path:
         If it is not.
     """
     if not folder.is_dir():
-        raise InputError(f"Compiled model must be a folder that `tilewright compile` wrote, not {str(folder)!r}")
+        raise InputError(f"Compiled model must be a folder written by `tilewright compile`, not {str(folder)!r}")
     return folder
 
 

@@ -122,7 +122,7 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
             return _quantised(source.path, calibrate, steps)
     if calibrate is not None or keep_float:
         raise InputError(f"Option {'--float' if keep_float else '--calibrate'} needs a float model, and "
-                         f"{source.path.name} is quantised already")
+                         f"{source.path.name} is already quantised")
     return source
 
 
@@ -137,8 +137,8 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
             raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}"
                              f"{nearest(name, NAMES)}")
         if any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise InputError(f"Name of a model must have letters of the locale's encoding, which {name!r} has not; set "
-                             f"LC_ALL=C.UTF-8, or rename the file")
+            raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
+                             "LC_ALL=C.UTF-8, or rename the file")
         return ModelSource.of(standard_file(Path(name), shapes))
     if not (built := large_file(name, model_folder())).is_file():
         # Imported late: ONNX Runtime's quantiser takes a second.

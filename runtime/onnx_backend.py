@@ -111,7 +111,7 @@ class BackendRep(onnx.backend.base.BackendRep):
             If there was none.
         """
         if self._session is None:
-            raise SimulationError("Model must have run before it has a report")
+            raise SimulationError("Model has a report only after a run")
         return self._session.report
 
     def _feed(self, inputs: Any) -> dict[str, np.ndarray]:
@@ -162,7 +162,7 @@ class Backend(onnx.backend.base.Backend):
             raise InputError(f"Options must be of machine, engine, not {', '.join(sorted(unknown))}")
         super().prepare(model, device)
         if has_half_floats(model):
-            raise UnsupportedModelError("Model must have no half floats, as results must have the types that it states",
+            raise UnsupportedModelError("Model must have no half floats, because results must have the stated types",
                                         "convert it to float32")
         return BackendRep(inline_functions(model), **kwargs)
 

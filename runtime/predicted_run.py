@@ -33,7 +33,7 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
     job = job_of_compiled(compiled, source.path.stem)
     with steps.step(f"Predicting the cycles of {source.path.stem}"):
         report, times = predict_with_times(job, design.timing, design.pricing)
-    note = "no values were computed, and none compared; toggles of operands are those of typical data"
+    note = "no values were computed or compared; toggles are those of typical data"
     return ComparedRun(report=replace(report, notes=(*source.notes, note)), outputs={}, statistics=(),
                        comparison=Comparison(compared=0, layers=len(job.layers), difference=None),
                        explanation=explain(compiled), job=job, times=times)

@@ -218,7 +218,7 @@ class InferenceSession:
             If there was none.
         """
         if self._report is None:
-            raise SimulationError("Session must have run before it has a report")
+            raise SimulationError("Session has a report only after a run")
         return self._report
 
     @property
@@ -231,7 +231,7 @@ class InferenceSession:
             If it came compiled: then its manifest has the plan, in words.
         """
         if self._explanation is None:
-            raise SimulationError("Session must have compiled its model itself to explain the plan")
+            raise SimulationError("Session can explain the plan only if it has compiled the model itself")
         return self._explanation
 
     @property
@@ -374,7 +374,7 @@ def _file(model: Path, calibrate: Samples | None, steps: Steps) -> Path:
     if calibrate is None:
         return model
     if model.is_dir():
-        raise InputError(f"Samples to calibrate with need an ONNX file, and {str(model)!r} is a compiled model")
+        raise InputError(f"Calibration samples need an ONNX file, and {str(model)!r} is a compiled model")
     with sample_file(calibrate) as file:
         return find_model(str(model), steps, calibrate=file).path
 

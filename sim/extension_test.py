@@ -77,6 +77,6 @@ def _check(machine: ExtendedMachine, random: np.random.Generator, count: int) ->
         if got != wanted:
             rows = stage.parameters(slots[vector.slot])[force.channel:force.channel + lanes]
             raise StageDifference(
-                f"Extension {stage.path}: vector {index} on {machine.name} must become {wanted}, as compute says, and "
-                f"the component makes {got} of it: values {list(vector.values)}, parameters {rows.tolist()}, "
+                f"Extension {stage.path}: vector {index} on {machine.name} must become {wanted}, as compute says, but "
+                f"the component returns {got}: values {list(vector.values)}, parameters {rows.tolist()}, "
                 f"fields {fields}")

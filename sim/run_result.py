@@ -125,10 +125,10 @@ class RunResult:
             StopReason.TRAP: f"trapped with cause {self.trap_cause} at pc {self.pc:#010x} {where}",
             StopReason.FAULT: f"was stopped by a fault of the coprocessor, {self.fault}, {where}",
             StopReason.BUS_ERROR:
-                f"used address {self.address:#010x}, where nothing is, at pc {self.pc:#010x} {where}",
+                f"used address {self.address:#010x}, where there is no memory, at pc {self.pc:#010x} {where}",
             StopReason.NO_PROGRESS: f"hung at pc {self.pc:#010x} {where}; {self.activity or 'the core alone'}",
             StopReason.CYCLE_LIMIT:
-                f"was not done {where}, at pc {self.pc:#010x}; {self.activity or 'the core alone'}",
+                f"did not end {where}, at pc {self.pc:#010x}; {self.activity or 'the core alone'}",
         }
         return f"Program {details[self.stop_reason]}"
 

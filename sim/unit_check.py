@@ -61,8 +61,8 @@ def _compare(unit: BufferUnit, wanted: list[list[int]], found: list[list[int]], 
              settings: dict[str, int]) -> None:
     for index, (one, other) in enumerate(zip(wanted, found, strict=False)):
         if one != other:
-            raise UnitDifference(f"Extension {unit.path}: item {index} must become {one}, as compute says, and the "
-                                 f"component makes {other} of it: {values[index].tolist()}, fields {settings}")
+            raise UnitDifference(f"Extension {unit.path}: item {index} must become {one}, as compute says, but the "
+                                 f"component returns {other}: {values[index].tolist()}, fields {settings}")
     if len(wanted) != len(found):
         raise UnitDifference(f"Extension {unit.path}: {len(wanted)} items of {values.shape[1]} bytes must give as many "
-                             f"results, and the component gives {len(found)}")
+                             f"results, but the component gives {len(found)}")

@@ -99,8 +99,8 @@ def _unpacked(package: str, purpose: str, *, dependencies: bool) -> Path:
     if done.exists():
         return root
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise ToolMissingError(f"{purpose} was not found, and there is no apt-get to fetch it with: install {package}, "
-                               f"so that it is on the PATH")
+        raise ToolMissingError(f"{purpose} was not found, and there is no apt-get to fetch it: install {package}, so "
+                               "that it is on the PATH")
     root.mkdir(parents=True, exist_ok=True)
     with _alone(root):
         if not done.exists():

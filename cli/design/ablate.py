@@ -36,19 +36,19 @@ def register(app: typer.Typer) -> None:
 
 @with_groups
 def ablate(models: Annotated[list[str], typer.Argument(metavar="MODEL…", show_default=False,
-                                                       help="Networks: .onnx files or built-in ones.")],
+                                                       help="Networks: .onnx files or names of built-in models.")],
            machine: Annotated[list[str] | None, typer.Option(
                "--machine", metavar="DESIGN", show_default=DEFAULT_MACHINE,
-               help="A design as `run` takes it; may be given again.")] = None,
+               help="A design, as for `run`; may be repeated.")] = None,
            target: Annotated[list[str] | None, typer.Option(
                "--target", metavar="TARGET", show_default=False,
-               help="Measure area, by synthesis for this target of `tilewright synth`, not predict it; may be given "
-                    "again. A machine takes minutes, once.")] = None,
+               help="Synthesise for this target of `tilewright synth` to measure area, instead of predicting it; may "
+                    "be repeated. Takes minutes for each machine, once.")] = None,
            memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
            json_file: JsonFile = None,
            output: Annotated[Path | None, typer.Option(
                "-o", "--output", metavar="FILE.md", show_default=False,
-               help="Also write a page, and its picture beside it as SVG.")] = None) -> None:
+               help="Also write a page, with its picture as SVG beside it.")] = None) -> None:
     """Show what each instruction and unit earns: cycles, energy, bytes and area of a machine with and without it."""
     require_place(json_file, output)
     if output is not None and output.suffix != ".md":

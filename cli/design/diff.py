@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["diff", "register"]
 
 _Side = Annotated[str, typer.Argument(
-    show_default=False, help="A report that `tilewright run --json` wrote, or a design as --machine takes it.")]
+    show_default=False, help="A report written by `tilewright run --json`, or a design as for --machine.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,17 +34,18 @@ def register(app: typer.Typer) -> None:
 @with_groups
 def diff(first: _Side, second: _Side,
          model: Annotated[str | None, typer.Option("--model", metavar="MODEL", show_default=False,
-                                                   help="The network that designs are compared on.")] = None,
+                                                   help="The network on which designs are compared.")] = None,
          memory: MemoryText = None, clock: ClockText = None, technology: TechnologyName = None,
          json_file: JsonFile = None, *, quantise: QuantiseOptions) -> None:
     """Compare two reports, or two designs on one network: cycles, bytes and energy of each layer, and what changed.
 
-    Designs are predicted without values. --memory, --clock and --technology hold for both of them.
+    Designs are predicted without values. --memory, --clock and --technology apply to both.
     """
     require_place(json_file)
     stated = [side for side in (first, second) if not side.endswith(".json")]
     if stated and model is None:
-        raise InputError(f"Design {stated[0]!r} needs --model MODEL, the network to compare on; a report ends in .json")
+        raise InputError(f"Design {stated[0]!r} needs --model MODEL, the network to compare on; the name of a report "
+                         "ends in .json")
     from tilewright.cli.tables.difference_table import print_difference
     from tilewright.cli.tables.text import console
     from tilewright.runtime.compare.report_difference import compare_reports, predicted_side, read_side

@@ -35,16 +35,16 @@ class SearchOptions:
 
     objective: Annotated[list[str] | None, typer.Option(
         "--objective", metavar="NAME", show_default="the space's, or cycles and area",
-        help="What shall be small: cycles, time, energy, area or energy-delay; may be given again.")] = None
+        help="Measure to minimise: cycles, time, energy, area or energy-delay; may be repeated.")] = None
     limit: Annotated[list[str] | None, typer.Option(
         "--limit", metavar="NAME<=N", show_default=False,
-        help="Most (<=) or least (>=) of a measure that a design may have: mult18<=156; may be given again.")] = None
-    trials: Annotated[int, typer.Option("--trials", min=1, max=_MOST_TRIALS, help="Designs in all.")] = 300
+        help="Upper (<=) or lower (>=) limit on a measure, such as mult18<=156; may be repeated.")] = None
+    trials: Annotated[int, typer.Option("--trials", min=1, max=_MOST_TRIALS, help="Total number of designs.")] = 300
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sampler.")] = 0
     sampler: Annotated[str, typer.Option("--sampler", metavar="nsga2|tpe|gp|random|grid",
-                                         help="Sampler of Optuna.")] = "nsga2"
+                                         help="Optuna's sampler.")] = "nsga2"
     target: Annotated[str, typer.Option("--target", metavar="NAME", show_default="the space's, or ecp5-85k",
-                                        help="Where area is predicted and the front is synthesised.")] = ""
+                                        help="Target for which area is predicted and the front is synthesised.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +52,11 @@ class WorkerOptions:
     """Who evaluates designs."""
 
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=1024, show_default="one a processor",
-                                             help="Processes of this machine.")] = None
+                                             help="Number of processes on this machine.")] = None
     ray: Annotated[str | None, typer.Option(
         "--ray", metavar="auto|local|ADDRESS", show_default=False,
-        help="Evaluate on a Ray cluster instead: this machine's, one started now, or that of an address.")] = None
+        help="Evaluate on a Ray cluster instead: a running one (auto), one started on this machine (local), or the one "
+             "at an address.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +64,10 @@ class VerifyOptions:
     """How much of the front is measured."""
 
     verify: Annotated[int, typer.Option("--verify", metavar="K", min=1,
-                                        help="Points of the front to run in RTL and to synthesise, at most.")] = 3
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Believe the front.")] = False
+                                        help="Maximum number of points of the front "
+                                             "to run in RTL and to synthesise.")] = 3
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not measure points of the front; report "
+                                                                "predictions only.")] = False
 
     @property
     def most(self) -> int:
@@ -74,23 +77,23 @@ class VerifyOptions:
 
 @with_groups
 def explore(output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", show_default=False,
-                                                 help="Where trials and results are kept; an exploration that "
-                                                      "was interrupted goes on, another process joins in.")],
+                                                 help="Folder for trials and results. An interrupted exploration "
+                                                      "continues there, and another process joins in.")],
             models: Annotated[list[str] | None, typer.Argument(
                 metavar="MODEL[=WEIGHT]…", show_default="the space's",
-                help=f".onnx files, or some of {', '.join(NAMES)}; a weight says how much one counts.")] = None,
+                help=f".onnx files, or some of {', '.join(NAMES)}; a weight sets how much a model counts.")] = None,
             space: Annotated[Path | None, typer.Option(
                 "--space", metavar="SPACE.toml", show_default="machines that an ECP5-85k may hold",
-                help="The values that each parameter may take.")] = None,
+                help="File with the values that each parameter may take.")] = None,
             technology: TechnologyName = None,
             *, search: SearchOptions, workers: WorkerOptions, verification: VerifyOptions) -> None:
-    """Search a space of designs for those that no other beats, in cycles, time, energy or area.
+    """Search a space of designs for the Pareto front of cycles, time, energy or area.
 
-    Cycles and energy are predicted without values, area without synthesis; points of the front are then measured. The
-    folder has trials.csv, front.json, explore.html, designs/*.toml and Optuna's storage, study.journal.
+    Cycles and energy are predicted without values, and area without synthesis; then points of the front are measured.
+    The folder holds trials.csv, front.json, explore.html, designs/*.toml, and Optuna's storage in study.journal.
     """
     if workers.ray is not None and workers.jobs is not None:
-        raise InputError("Options --ray and --jobs exclude each other: a cluster knows its processors")
+        raise InputError("Options --ray and --jobs exclude each other: a cluster knows its own processors")
     from tilewright.bench.exploration.exploration_study import ExplorationStudy
     from tilewright.bench.exploration.request import ExplorationRequest, evaluator_of, setup_of
     from tilewright.tools.progress import Steps
@@ -141,7 +144,7 @@ def _workers(evaluator: "Evaluator", jobs: int, address: str | None) -> "Workers
     try:
         from tilewright.bench.exploration.ray_workers import RayWorkers
     except ImportError as error:
-        raise InputError(f"Option --ray needs Ray, which is not there ({error}): "
+        raise InputError(f"Option --ray needs Ray, which is not installed ({error}): "
                          f"pip install 'tilewright[cluster]'") from error
     return RayWorkers(evaluator, address)
 

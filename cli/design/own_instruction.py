@@ -13,7 +13,7 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE.py", show_default=Fa
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    group = typer.Typer(help="Test or describe an instruction of one's own.", no_args_is_help=True)
+    group = typer.Typer(help="Test or describe your own instruction.", no_args_is_help=True)
     group.command(name="test", epilog="Example: tilewright extension test examples/extensions/prelu.py")(hold)
     group.command(epilog="Example: tilewright extension manual examples/extensions/prelu.py")(manual)
     app.add_typer(group, name="extension")
@@ -21,11 +21,12 @@ def register(app: typer.Typer) -> None:
 
 def hold(file: FileArgument,
          seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random vectors.")] = 0,
-         vectors: Annotated[int, typer.Option("--vectors", min=1, help="Vectors for each draw of a stage's fields.")]
+         vectors: Annotated[int, typer.Option("--vectors", min=1, help="Number of vectors for each random choice of a "
+                                                                       "stage's fields.")]
          = 500) -> None:
-    """Hold the component of FILE.py, in simulation, to its NumPy function; the first difference is shown.
+    """Simulate the component of FILE.py, compare it with its NumPy function, and show the first difference.
 
-    Vectors come back to back and after gaps. The results of a unit are held up at random.
+    Vectors arrive back to back and after gaps. Back-pressure stalls the results of a unit at random.
     """
     from tilewright.isa.extension import BufferUnit, PostStage, load_extension
     from tilewright.sim.extension_test import check_stage
@@ -39,11 +40,11 @@ def hold(file: FileArgument,
     elif isinstance(extension, BufferUnit):
         held = check_unit(extension, seed=seed)
         typer.echo(f"{extension.mnemonic}: {held.items} items of {held.bytes} bytes in all, equal in RTL and NumPy, "
-                   f"with and without gaps and results held up")
+                   "with and without gaps and back-pressure")
 
 
 def manual(file: FileArgument) -> None:
-    """Show the instruction of FILE.py: fields, effect, and the macro that C has for it."""
+    """Show the instruction of FILE.py: its fields, its effect, and its C macro."""
     from tilewright.isa.emit_c import header
     from tilewright.isa.extension import BufferUnit, PostStage, load_extension
 
@@ -53,7 +54,7 @@ def manual(file: FileArgument) -> None:
     if isinstance(extension, PostStage):
         size = f"one vector per cycle, up to {extension.channels} channels of {extension.parameter_bytes} bytes"
     elif isinstance(extension, BufferUnit):
-        size = f"16 bytes per cycle, of each item {extension.result_bytes} bytes"
+        size = f"16 bytes per cycle, for each item {extension.result_bytes} bytes"
     typer.echo(f"{extension.mnemonic}.{variant.name}: {extension.effect}. funct3 {extension.instruction.funct3}, "
                f"unit {variant.unit}, latency {extension.latency}, {size}; for {', '.join(extension.operators)}")
     for register, fields in (("rs1", variant.rs1), ("rs2", variant.rs2)):

@@ -36,7 +36,7 @@ def machine(design: Annotated[str, typer.Argument(
                 metavar="DESIGN", help="A preset, a design file (.toml), or either with changes.")] = DEFAULT_MACHINE,
             memory: MemoryText = None, clock: ClockText = None, json_file: JsonFile = None,
             extension: ExtensionFile = None, *, energy: EnergyOptions) -> None:
-    """Show the parameters of a design, their limits, and what follows from them."""
+    """Show the parameters of a design, their limits, and the values derived from them."""
     found = energy.priced(design_named(design, memory=memory, clock=clock, extension=extension))
     from tilewright.cli.tables.text import console
 
@@ -88,9 +88,9 @@ def _area_lines(machine: Machine) -> list[str]:
               f"{ecp5['BRAM']:,.0f} DP16KD; {', '.join(fits)}"),
              (f"predicted area in sky130: {cells['area'] / 1e6:.2f} mm² of cells {in_cells['area']}, "
               f"{cells['memory'] / 1e6:.2f} mm² of static RAM"),
-             "errors are those of synthesised machines, each predicted from all others: rms, and the worst"]
+             "errors are those of synthesised machines, each predicted from all the others: rms and largest"]
     if beyond := dict.fromkeys((*found["ecp5-85k"]["beyond"], *found["sky130"]["beyond"])):
-        lines.append(f"area is extrapolated: no machine was synthesised with such {', '.join(beyond)}")
+        lines.append(f"area is extrapolated: no machine was synthesised with this {', '.join(beyond)}")
     return lines
 
 
@@ -121,9 +121,9 @@ def _lines(design: "Design") -> list[str]:
     technology = pricing.load()
     peak = ", ".join(f"{count:g} by {name}" for name, count in found["peak_macs_per_cycle"].items())
     return [
-        "Every parameter of the machine is a power of two: addresses and lanes are fields of bits.",
+        "Every size of the machine is a power of two.",
         f"multipliers: {found['multipliers']}; multiply-accumulates per cycle, at most: {peak}",
-        f"buffers: {found['buffer_bytes']:,} bytes; {found['kernels']:,} kernels 3x3 fit the weight memories",
+        f"buffers: {found['buffer_bytes']:,} bytes; {found['kernels']:,} 3x3 kernels fit the weight memories",
         (f"clock: {pricing.clock(technology).mhz:g} MHz; energy in {pricing.describe(technology)}, "
          f"main memory {pricing.dram}"),
         *_area_lines(size),

@@ -150,40 +150,41 @@ MachineName = Annotated[str, typer.Option(
                                         "base,lanes=8,clusters=2.")]
 MemoryText = Annotated[str | None, typer.Option(
     "--memory", metavar="latency=N,bytes=N|dram=PART", show_default="20 cycles, then one bus word per cycle",
-    help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle; or a DRAM at the clock, "
-         f"one of {', '.join(PARTS)}. stalls=PERCENT,seed=N adds random stalls.")]
+    help="Timing of main memory: cycles to the first word of a burst, then bytes per cycle; or a DRAM part at the "
+         f"design's clock: {', '.join(PARTS)}. stalls=PERCENT,seed=N adds random stalls.")]
 ExtensionFile = Annotated[Path | None, typer.Option(
     "--extension", metavar="FILE.py", show_default=False,
-    help="Add the instruction that this file describes (docs/extensions.md); the file is executed.")]
+    help="Add the instruction that this file describes (docs/extensions.md). The file is executed.")]
 ClockText = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", show_default="the technology's",
-                                               help="Clock for milliseconds and milliwatts, such as 80MHz.")]
+                                               help="Clock frequency for milliseconds and milliwatts, such as 80MHz.")]
 EngineName = Annotated[Engine, typer.Option(
-    "--engine", help="The hardware in Verilator; its model, same bits; or cycles and energy alone, without values.")]
+    "--engine", help="rtl: the hardware in Verilator; fast: its model, with the same bits; cycles: only cycles and "
+                     "energy, without values.")]
 HostCore = Annotated[HostName | None, typer.Option(
     "--host", show_default="cv32e40x, or what a compiled model is for",
-    help="The core beside the coprocessor, in engine rtl. Ibex has no CV-X-IF and sends its commands over AXI4-Lite.")]
+    help="The host core in engine rtl. Ibex has no CV-X-IF and sends its commands over AXI4-Lite.")]
 FenceWait = Annotated[WaitName | None, typer.Option(
     "--wait", show_default="poll",
-    help="What the core does until the coprocessor has done its work: ask, or sleep until its interrupt "
-         "(docs/integration.md).")]
+    help="How the core waits for the coprocessor: it polls, or sleeps until the interrupt (docs/integration.md).")]
 InputFile = Annotated[Path | None, typer.Option("--input", metavar="FILE", show_default=False,
-                                                help=".npz with arrays by input name, or .npy for a single input.")]
+                                                help="Input tensors: .npz with one array per input name, or .npy for a "
+                                                     "single input.")]
 BatchSize = Annotated[int, typer.Option(
     "--batch", metavar="N", min=1, max=1024,
-    help="Compute N images at a time, every weight loaded for all of them; inputs and outputs are N images.")]
+    help="Compute N images at a time, loading every weight once for all of them; inputs and outputs hold N images.")]
 JsonFile = Annotated[Path | None, typer.Option(
     "--json", metavar="FILE", show_default=False, callback=leave_standard_output,
-    help="Also write the report as JSON; - is standard output, and the rest goes to standard error.")]
+    help="Also write the report as JSON; - writes it to standard output, and all else to standard error.")]
 HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", show_default=False,
-                                               help="Also write a page to look at: one file, works offline.")]
+                                               help="Also write an HTML page: one file that works offline.")]
 TraceFile = Annotated[Path | None, typer.Option(
     "--trace", metavar="FILE", show_default=False,
-    help="Also write when each unit did what, as JSON that ui.perfetto.dev opens: measured in RTL, predicted on the "
-         "other engines.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show the plan: tiles, loops, costs, bounds by layer.")]
+    help="Also write a timeline of all units, as JSON for ui.perfetto.dev. Times are measured on engine rtl, and "
+         "predicted on the others.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show the plan of each layer: tiles, loops, cost and bound.")]
 TechnologyName = Annotated[str | None, typer.Option(
     "--technology", metavar="NAME", show_default=f"the design's, or {TECHNOLOGY}",
-    help="Technology to price energy in: a file of energy/technology, or one like them (.toml).")]
+    help="Technology that prices energy: a name from energy/technology, or a file of the same form (.toml).")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,10 +267,11 @@ class ViewOptions:
 
     explain: Explain = False
     statistics: Annotated[bool, typer.Option(
-        "--statistics", help="Show how much of its int8 range each layer uses.")] = False
+        "--statistics", help="Show how much of the int8 range each layer uses.")] = False
     outputs_only: Annotated[bool, typer.Option(
         "--outputs-only",
-        help="Store only what the network needs, as a compiled model does, and compare only its outputs.")] = False
+        help="Store only the tensors that the network needs, as "
+             "a compiled model does, and compare only its outputs.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,9 +280,9 @@ class CompilerOptions:
 
     batch: BatchSize = 1
     no_fuse_pool: Annotated[bool, typer.Option(
-        "--no-fuse-pool", help="Make every max pooling a layer of its own.")] = False
+        "--no-fuse-pool", help="Make every max pooling a separate layer.")] = False
     no_winograd: Annotated[bool, typer.Option(
-        "--no-winograd", help="Compute 3x3 convolutions with conv, not conv23.")] = False
+        "--no-winograd", help="Compute 3x3 convolutions with conv instead of conv23.")] = False
     no_reuse: Annotated[bool, typer.Option(
         "--no-reuse", help="Let conv23 read whole patches, without column reuse.")] = False
     no_chaining: Annotated[bool, typer.Option(
@@ -300,12 +302,12 @@ class RangeOptions:
 
     layers: Annotated[str | None, typer.Option(
         "--layers", metavar="A:B", show_default=False,
-        help="Simulate only layers A to B - 1, in RTL; either may be left out.")] = None
+        help="Simulate only layers A to B - 1, in RTL. A or B may be left out.")] = None
     jobs: Annotated[int | None, typer.Option(
         "--jobs", metavar="N", show_default=False,
-        help="Cut the run at layer borders; simulate N ranges in RTL at a time.")] = None
+        help="Cut the run at layer borders, and simulate N ranges in RTL at a time.")] = None
     fresh: Annotated[bool, typer.Option(
-        "--fresh", help="Simulate again the ranges that an earlier run has finished.")] = False
+        "--fresh", help="Simulate all ranges again, including those that an earlier run has finished.")] = False
 
     def wanted(self, engine: Engine, others: dict[str, bool]) -> bool:
         """Tell whether to cut the run; ``others`` are options that exclude it, and whether they are given.
@@ -319,9 +321,9 @@ class RangeOptions:
         if ranges and (engine is not Engine.rtl or any(others.values())):
             *first, last = others
             without = f"{', '.join(first)} or {last}" if first else last
-            raise InputError(f"Options --layers and --jobs need --engine rtl, and go without {without}")
+            raise InputError(f"Options --layers and --jobs need --engine rtl, and exclude {without}")
         if self.fresh and not ranges:
-            raise InputError("Option --fresh needs --layers or --jobs: nothing else is kept between runs")
+            raise InputError("Option --fresh needs --layers or --jobs: nothing else is saved between runs")
         return ranges
 
 
@@ -332,14 +334,15 @@ class EnergyOptions:
     technology: TechnologyName = None
     dram: Annotated[str | None, typer.Option(
         "--dram", metavar="PART", show_default=f"the design's, or {DRAM}",
-        help="DRAM part to price main memory as.")] = None
+        help="DRAM part that prices main memory.")] = None
     gated: Annotated[bool, typer.Option(
         "--gated", help="Price energy with clock gates on the registers' enables.")] = False
     activity: Annotated[bool, typer.Option(
         "--activity", help="Count register toggles in RTL instead of predicting them.")] = False
     import_power: Annotated[Path | None, typer.Option(
         "--import-power", metavar="FILE", show_default=False,
-        help="Also give the energy on an FPGA, from Vivado's report_power or JSON (energy/imported_power.py).")] = None
+        help="Also give the energy on an FPGA, "
+             "from Vivado's report_power or from JSON (energy/imported_power.py).")] = None
 
     def priced(self, design: "Design") -> "Design":
         """Return ``design`` with the prices that the options name; refuse those that do not exist."""
@@ -362,14 +365,15 @@ class QuantiseOptions:
 
     calibrate: Annotated[Path | None, typer.Option(
         "--calibrate", metavar="FILE", show_default=False,
-        help="Quantise a float model with these samples: .npz with an array per input, its first axis counting "
-             "samples, or .npy for a single input. Without it the ranges are from noise: a quick look.")] = None
+        help="Quantise a float model with these samples: .npz with one array per input, whose first axis counts "
+             "samples, or .npy for a single input. Without this option the ranges come from noise, which is good only "
+             "for a quick look.")] = None
     keep_float: Annotated[bool, typer.Option(
-        "--float", help="Do not quantise a float model: compute it on the core.")] = False
+        "--float", help="Do not quantise a float model; compute it on the core.")] = False
     shape: Annotated[list[str] | None, typer.Option(
         "--shape", metavar="NAME=N,…", show_default=False,
-        help="Shape of an input with open dimensions, as image=1,3,320,320, or the extent of one, as height=320; "
-             "may be given again.")] = None
+        help="Shape of an input with open dimensions, such as image=1,3,320,320, or the size of one dimension, such as "
+             "height=320; may be repeated.")] = None
 
     def model(self, name: str) -> "ModelSource":
         """Return the model that MODEL names; a float one quantised as the options say."""
@@ -387,10 +391,10 @@ def shape_given(text: str) -> tuple[str, tuple[int, ...]]:
     """
     name, equals, extents = text.rpartition("=")
     if not equals or not name or not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", extents):
-        raise InputError(f"Option --shape must be as image=1,3,320,320 or height=320, not {text!r}")
+        raise InputError(f"Option --shape must have the form image=1,3,320,320 or height=320, not {text!r}")
     shape = tuple(map(int, extents.split(",")))
     if 0 in shape:
-        raise InputError(f"Option --shape must have extents from 1, not {text!r}")
+        raise InputError(f"Option --shape must have sizes of at least 1, not {text!r}")
     return name, shape
 
 
@@ -404,7 +408,7 @@ def model_named(name: str, *, calibrate: Path | None = None, keep_float: bool = 
 
 
 def say_ranges(source: "ModelSource") -> None:
-    """Say on standard error what a model's ranges are from, if it was quantised here: where no report does."""
+    """Say on standard error what a model's ranges are from, if it is a float model: where no report does."""
     for note in source.notes if source.quantised is not None else ():
         typer.echo(note, err=True)
 

@@ -47,7 +47,7 @@ class OneSentence(TyperGroup):
         except typer.TyperException as error:
             refuse(error.format_message(), error.exit_code)
         if status == INTERRUPTED:
-            refuse("Interrupted; steps that were finished are kept, and files are whole or not there", INTERRUPTED)
+            refuse("Interrupted; finished steps are kept, and no file is left incomplete", INTERRUPTED)
         sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -102,7 +102,7 @@ def block_picture(description: str) -> str:
         width, height = found["size"]
         title = str(found["title"])
     except (tomllib.TOMLDecodeError, KeyError, ValueError, TypeError) as error:
-        raise InputError(f"Picture must be described as cli/reference/block_picture.py says, not so that it has "
+        raise InputError("Picture must be described as cli/reference/block_picture.py says; this one has "
                          f"{error!r}") from error
     shown = sorted(boxes.values(), key=lambda box: box.kind != "group")
     return render(_TEMPLATE, title=escape(title), width=width, height=height, boxes=shown, arrows=arrows)

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: tilewright isa --format header > tilewright.h")(isa)
 
 
-def isa(form: Annotated[TableFormat, typer.Option("--format", help="For a person, a program, or a C compiler.")]
+def isa(form: Annotated[TableFormat, typer.Option("--format", help="Output for a person, a program, or a C compiler.")]
         = TableFormat.table) -> None:
     """Show the seven instructions."""
     if form is TableFormat.header:

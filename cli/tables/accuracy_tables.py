@@ -43,20 +43,21 @@ def accuracy_table(report: AccuracyReport) -> Table:
 def summary(report: AccuracyReport) -> list[str]:
     """Return what holds for the evaluation, one line each."""
     lines = [*report.notes, *([] if Column.FLOAT in report.columns else
-                              ["no float model: the model comes quantised; give --float-model FILE to compare"])]
-    lines += [f"{each.first} and {each.second} see another class in {len(each.images):,} images: {_listed(each.images)}"
+                              ["no float model: MODEL is already quantised; give --float-model FILE to compare"])]
+    lines += [f"{each.first} and {each.second} give different classes for {len(each.images):,} images: "
+              f"{_listed(each.images)}"
               for each in report.partings if each.images]
     lines.append(_equality(report))
     cycles = report.answers.cycles
     if cycles.size:
         spread = f", {cycles.min():,} to {cycles.max():,}" if cycles.min() < cycles.max() else ""
-        lines.append(f"cycles for an image on {report.design.machine.name}: {cycles.mean():,.0f}{spread}; "
+        lines.append(f"cycles per image on {report.design.machine.name}: {cycles.mean():,.0f}{spread}; "
                      f"{cycles.mean() / (1e3 * report.design.mhz):,.3f} ms at {report.design.mhz:g} MHz")
     if report.engine == "values":
-        lines.append("hardware's values: the integer reference, which both engines equal bit for bit; --engine fast or "
-                     "rtl executes the program and counts cycles")
+        lines.append("hardware's values come from the integer reference, which both engines equal bit for bit; "
+                     "--engine fast or rtl executes the program and counts cycles")
     if report.resumed:
-        lines.append(f"{report.resumed:,} images were answered by an earlier evaluation (--fresh starts again)")
+        lines.append(f"{report.resumed:,} images were evaluated in an earlier run (--fresh starts again)")
     if report.evaluated_now:
         rate = report.evaluated_now / max(report.seconds, 1e-3)
         lines.append(f"{report.evaluated_now:,} images in {report.seconds:.1f} s: {rate:,.1f} per second")
@@ -68,12 +69,12 @@ def _equality(report: AccuracyReport) -> str:
     if report.matches is None:
         return report.untrusted
     if not report.unequal:
-        how = (f"but for {report.answers.off.max():.1g}, as the core adds floats in another order"
+        how = (f"but for {report.answers.off.max():.1g}, because the core adds floats in another order"
                if report.answers.off.any() else "bit for bit")
-        return f"hardware's scores are ONNX Runtime's in all {report.images:,} images, {how}"
+        return f"hardware's scores equal ONNX Runtime's in all {report.images:,} images, {how}"
     off = f"by {report.answers.off.max():.3g} at most"
     said = f"hardware's scores differ from ONNX Runtime's in {len(report.unequal):,} images, {off}: "
-    declared = "; ONNX Runtime computes in float what they come from, and they are not held to it"
+    declared = "; this is allowed, because ONNX Runtime computes them in float"
     return said + _listed(report.unequal) + (declared if report.declared else "")
 
 

@@ -12,7 +12,7 @@ __all__ = ["baseline_table"]
 def baseline_table(model: str, result: BaselineResult) -> Table:
     """Return the table of a baseline's layers, and their sum."""
     program = {HOST_CORE: "plain C -O3 on CV32E40X", XPULP_CORE: "C -O3 with XPULP SIMD on CV32E40P"}[result.core]
-    table = Table(title=plain(f"{model} in {program} alone, memory without wait states"))
+    table = Table(title=plain(f"{model} in {program} alone, zero-wait memory"))
     in_parts = any(layer.origin != "whole" for layer in result.layers)
     for head in ("layer", "MACs", "cycles", "cycles per MAC", *(["from"] if in_parts else [])):
         table.add_column(head, justify="left" if head in ("layer", "from") else "right", overflow="fold")

@@ -59,15 +59,15 @@ def summary(check: Check) -> list[str]:
         counts = Counter(layer.runs_on for layer in check.layers)
         share = sum(layer.share for layer in check.layers if layer.runs_on == "core")
         lines.append(f"{len(check.layers)} layers: " + ", ".join(f"{count} on {what}" for what, count in counts.items())
-                     + f"; {100 * (1 - share):.1f} % of the predicted cycles are the coprocessor's")
+                     + f"; {100 * (1 - share):.1f} % of the predicted cycles run on the coprocessor")
     if check.memory is not None:
         memory = check.memory
+        verdict = "it fits" if memory.fits else "it does NOT fit"
         lines.append(f"main memory: {memory.total:,} bytes, of which {memory.weights:,} are weights and constants and "
-                     f"{memory.activations:,} tensors between layers; {memory.limit:,} there are: "
-                     f"{'it fits' if memory.fits else 'it does NOT fit'}")
+                     f"{memory.activations:,} tensors between layers; {memory.limit:,} are available: {verdict}")
     lines += [f"warning: {text}" for text in check.warnings]
     if check.refusals:
         lines.append(f"{len(check.refusals)} refusal{'s' if len(check.refusals) > 1 else ''}: it cannot be compiled")
     else:
-        lines.append("it can be compiled" if check.compiles else "it can be compiled, but has no room in memory")
+        lines.append("it can be compiled" if check.compiles else "it can be compiled, but does not fit the memory")
     return lines

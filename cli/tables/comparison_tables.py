@@ -12,9 +12,9 @@ __all__ = ["comparison_table", "print_comparison", "summary"]
 
 _TICKS: dict[Verdict, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
 
-_LEGEND = ("✓ every element equal; ✓ from its inputs: equal if given ONNX Runtime's inputs, a layer before being off; "
-           "≈ off as far as is allowed where ONNX Runtime computes in float, one level or the last digits of a float; "
-           "– not to be seen in ONNX Runtime; ✗ different")
+_LEGEND = ("✓ every element equal; ✓ from its inputs: equal when given ONNX Runtime's inputs, because an earlier layer "
+           "is off; ≈ within the tolerance where ONNX Runtime computes in float (one level, or the last digits of a "
+           "float); – not visible in ONNX Runtime; ✗ different")
 
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("", "right"), ("layer", "left"), ("by", "left"), ("tensor", "right"), ("reference =\nONNX Runtime", "left"),
@@ -66,7 +66,7 @@ def summary(comparison: LayerComparison) -> list[str]:
     hidden = sum(row.onnx_runtime == "hidden" for row in found.rows)
     equal = found.layers - len(near) - hidden
     lines.append(f"{found.layers} layers: the engine equals the integer reference in every one, and that equals ONNX "
-                 f"Runtime in {equal}; {len(near)} off as far as is allowed, {hidden} not to be seen there")
+                 f"Runtime in {equal}; {len(near)} within the tolerance, {hidden} not visible there")
     return lines
 
 
@@ -75,9 +75,9 @@ def _written(comparison: LayerComparison) -> list[str]:
     writer, divergence = comparison.writer, comparison.found.divergence
     assert divergence is not None
     if writer is None:
-        return ["no instruction of the program writes that address"]
+        return ["no instruction of the program writes this address"]
     lines = [f"written by {writer}", f"    {writer.text}"]
     if writer.function_index != divergence.layer:
-        lines.append(f"which is not of this layer: {writer.function} has overwritten it")
-    lines.append(f"replayed by itself, the program writes the byte {writer.value} there")
+        lines.append(f"which belongs to another layer: {writer.function} has overwritten it")
+    lines.append(f"the program alone, replayed, writes the byte {writer.value} there")
     return lines

@@ -109,8 +109,8 @@ def summary(report: Report) -> Iterable[str]:
     if report.host != HOST_CORE:
         yield _host_text(report)
     if report.asleep_cycles:
-        yield (f"host core: asleep in {report.asleep_cycles:,} cycles, "
-               f"{100 * report.asleep_cycles / report.cycles:.0f} %, in which its clock takes no energy")
+        yield (f"host core: asleep for {report.asleep_cycles:,} cycles, "
+               f"{100 * report.asleep_cycles / report.cycles:.0f} %, during which its clock takes no energy")
     yield energy_text(report.energy, f"{report.technology}, main memory {report.dram}")
     changed = sum(report.toggles.values())
     yield (f"register toggles: {changed:,} in the coprocessor, "
@@ -129,8 +129,8 @@ def _host_text(report: Report) -> str:
     beside = "" if report.predicted_cycles is None else (
         f"; with {HOST_CORE} over {PORT_OF[HOST_CORE]}, engine fast predicts {report.predicted_cycles:,} cycles, "
         f"{100 * (report.cycles / report.predicted_cycles - 1):+.1f} % here")
-    return (f"host: {report.host}, commands over {PORT_OF[report.host]}: {report.cycles:,} cycles{beside}; energy with "
-            f"its instructions priced as {HOST_CORE}'s")
+    return (f"host: {report.host}, commands over {PORT_OF[report.host]}: {report.cycles:,} cycles{beside}; its "
+            f"instructions are priced as {HOST_CORE}'s")
 
 
 def statistics_table(statistics: Sequence[TensorStatistics]) -> Table:

@@ -66,7 +66,8 @@ def _check_border(network: Network, images: int) -> None:
     for kind, infos in (("Input", network.inputs), ("Output", network.outputs)):
         for info in infos:
             if info.onnx_shape is not None and info.onnx_shape[:1] != (1,):
-                raise UnsupportedModelError(f"{kind} {info.onnx_name!r} must have a leading extent of 1 for a batch of "
+                raise UnsupportedModelError(f"{kind} {info.onnx_name!r} must have a first dimension of 1 for a batch "
+                                            "of "
                                             f"{images}, not the shape {info.onnx_shape}; run one image after the other")
 
 
@@ -75,7 +76,7 @@ def _check_numbers(network: Network) -> None:
         if network.tensors[layer.writes[0]].dims == ():
             raise UnsupportedNodeError(
                 layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.op if isinstance(layer, CoreLayer)
-                else layer.kind, "its output has no dimensions, and so none that could count the images of a batch",
+                else layer.kind, "its output has no dimensions, so none can count the images of a batch",
                 "run one image after the other, without --batch")
 
 

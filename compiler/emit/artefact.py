@@ -84,8 +84,7 @@ def write_artefact(folder: Path, manifest: Manifest, program: Program, contents:
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "manifest.json").is_file()
                                                      or not any(folder.iterdir()))):
-        raise ArtefactError(f"Output {folder} must be a new folder or one with an artefact, and has something else "
-                            f"in it")
+        raise ArtefactError(f"Output {folder} must be a new folder or one with an artefact, and contains other files")
     contents = contents | {"program.json": _json(program_to_json(program)),
                            **{name: (FIRMWARE / name).read_bytes() for name in FIRMWARE_FILES}}
     if contents.keys() != set(FILES):
@@ -162,7 +161,7 @@ def _check_files(folder: Path, hashes: dict[str, Any]) -> None:
     for name in FILES:
         _check_size(folder / name)
         if sha256(folder / name) != hashes[name]:
-            raise ArtefactError(f"Artefact file {folder / name} must be as it was written, and its SHA-256 says it is "
-                                f"not: compile the model again")
+            raise ArtefactError(f"Artefact file {folder / name} must be unchanged, and its SHA-256 differs: compile "
+                                "the model again")
 
 

@@ -66,8 +66,8 @@ def write_project(artefact: Artefact, folder: Path, *, wait: WaitName = "poll") 
         folder holds something else or cannot be written.
     """
     if folder.exists() and not (folder.is_dir() and ((folder / _MARK).is_file() or not any(folder.iterdir()))):
-        raise BareMetalError(f"Output {folder} must be a new folder or one with a bare-metal project, and has "
-                             f"something else in it")
+        raise BareMetalError(f"Output {folder} must be a new folder or one with a bare-metal project, and contains "
+                             "other files")
     contents = _contents(artefact, wait)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

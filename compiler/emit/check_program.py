@@ -70,7 +70,7 @@ def _check_call(call: Call) -> None:
         refusal = CORE_KERNELS[call.kernel].refusal(call)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # A kernel asks for what its operator must have; what a damaged file lacks shows as one of these.
-        refusal = f"its operands or attributes make no sense ({error})"
+        refusal = f"its operands or attributes are invalid ({error})"
     if refusal is not None:
         raise ProgramError(f"Call of {call.kernel} cannot run: {refusal:.200}")
 
@@ -79,7 +79,7 @@ def _check_unit(issue: Issue, machine: Machine) -> None:
     """Raise :exc:`ProgramError` unless ``machine`` has the units that ``issue`` may need."""
     may_be = {name: int(bool(operand.terms) or operand.constant != 0) for name, operand in issue.operands.items()}
     if (unit := lacking(machine, issue.mnemonic, issue.variant, may_be)) is not None:
-        raise ProgramError(f"{issue.mnemonic}.{issue.variant} needs {unit}, which machine {machine.name} has not")
+        raise ProgramError(f"{issue.mnemonic}.{issue.variant} needs {unit}, which machine {machine.name} lacks")
 
 
 def _check_issue(issue: Issue, variables: dict[str, int]) -> None:

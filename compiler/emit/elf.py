@@ -94,9 +94,9 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
         log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
     if any(words in done.stderr for words in _TOO_LARGE):
         raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its "
-                             f"code and data do not: the model has too many tiles or operators of the host core for "
-                             f"this machine; what the linker said is in {log.name} (take a larger machine)")
-    raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; what clang said is in "
+                             "code and data do not: the model has too many tiles, or too many operators on the host "
+                             f"core, for this machine (take a larger one); the linker's messages are in {log.name}")
+    raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; clang's messages are in "
                          f"{log.name} (is the package ziglang installed?)")
 
 

@@ -202,7 +202,7 @@ def from_json(data: Any, extension: Extension | None = None) -> Manifest:
     known = [*manifest.inputs, *(info.name for info in manifest.outputs),
              *(name for layer in manifest.layers for name in (*layer.inputs, *layer.outputs))]
     if unknown := sorted(set(known) - tensors.keys() - set(manifest.on_chip)):
-        raise ArtefactError(f"Manifest must describe every tensor it names, and does not describe {unknown[0]!r}")
+        raise ArtefactError(f"Manifest must describe every tensor that it names, and does not describe {unknown[0]!r}")
     if idle := [layer.name for layer in manifest.layers if not layer.outputs]:
         raise ArtefactError(f"Manifest layer {idle[0]!r} must have an output")
     if len(manifest.windows) > _MAX_WINDOWS:
@@ -229,7 +229,7 @@ def _machine(data: dict[str, Any], extension: Extension | None) -> Machine:
     try:
         return extended(Machine(**parameters), extension)
     except ValueError as error:
-        raise ArtefactError(f"Manifest machine is none that can be built: {error}") from error
+        raise ArtefactError(f"Manifest has a machine that cannot be built: {error}") from error
 
 
 def _options(data: dict[str, Any]) -> Options:
@@ -239,7 +239,7 @@ def _options(data: dict[str, Any]) -> Options:
     try:
         return Options(winograd=winograd, batch=value(data, "batch", int), **flags)
     except ValueError as error:
-        raise ArtefactError(f"Manifest options are none that the compiler has: {error}") from error
+        raise ArtefactError(f"Manifest has options that the compiler lacks: {error}") from error
 
 
 def _exactly(what: str, kind: type, data: dict[str, Any]) -> set[str]:

@@ -19,7 +19,7 @@ class BadModelError(CompileError):
 class ModelTooLargeError(CompileError):
     """The file or one of its tensors is larger than the compiler takes."""
 
-    way_out = "make the model or its input smaller, or cut it in parts"
+    way_out = "make the model or its input smaller, or cut the model into parts"
 
 
 class UnsupportedModelError(CompileError):

@@ -85,7 +85,7 @@ class Windowed(IntegerOperator):
     def exact_window(self) -> ExactWindow:
         """The window, which InferShapes must have seen."""
         if not isinstance(self.window, ExactWindow):
-            raise TypeError(f"Window of a {self.name} must be exact, and is as the model states it")
+            raise TypeError(f"Window of a {self.name} must be resolved to numbers, and is still as the model states it")
         return self.window
 
 

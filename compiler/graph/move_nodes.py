@@ -112,7 +112,7 @@ def _resize(graph: Graph, node: Node, resize: OnnxResize, shape: tuple[int, ...]
     factors = target[2] // shape[2], target[3] // shape[3]
     if resize.axes is not None or not all(_repeats(node, resize, old, factor)
                                           for old, factor in zip(shape[2:], factors, strict=True)):
-        raise _refusal(node, "it does not repeat each pixel as often as the next")
+        raise _refusal(node, "it does not repeat all pixels equally often")
     return QUpsample(factors)
 
 

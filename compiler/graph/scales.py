@@ -83,7 +83,7 @@ def with_types(graph: Graph, *types: Tensor) -> Graph:
         known = graph.tensors[tensor.name]
         if known.quantised and not known.same_quantisation(tensor):
             raise BadModelError(
-                f"Tensor {tensor.name!r} must be written and read with one quantisation, not with "
+                f"Tensor {tensor.name!r} must be written and read with the same quantisation, not with "
                 f"{_describe(known)} and with {_describe(tensor)}")
         graph = graph.with_tensors(tensor)
     return graph
@@ -126,15 +126,15 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
 def tensor_info(tensor: Tensor) -> TensorInfo:
     """Return what the back end knows of an int8 tensor of a batch of one."""
     if tensor.scale is None or tensor.zero_point is None:
-        raise UnsupportedModelError(f"Tensor {tensor.name!r} must have a scale and a zero point, and no operator "
-                                    "gives it one")
+        raise UnsupportedModelError(f"Tensor {tensor.name!r} must have a scale and a zero point, and no operator gives "
+                                    "it these")
     shape = tensor.shape or ()
     if len(shape) not in (2, 4) or shape[0] != 1:
         raise UnsupportedModelError(f"Tensor {tensor.name!r} must have the shape (1, channels) or (1, channels, "
                                     f"height, width), not {list(shape)}")
     if min(shape) < 1:
         raise UnsupportedModelError(f"Tensor {tensor.name!r} must hold at least one value, not have the shape "
-                                    f"{list(shape)}; remove what is computed from nothing")
+                                    f"{list(shape)}; remove the nodes that compute from it")
     channels, height, width = (*shape[1:], 1, 1)[:3]
     return TensorInfo(name=tensor.name, shape=(channels, height, width), scale=tensor.scale,
                       zero_point=tensor.zero_point, unsigned=tensor.unsigned)

@@ -29,7 +29,7 @@ def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_poi
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype} of {values.ndim} dimensions",
                                    "use symmetric int8 weights, and convolutions over two dimensions")
     if factors.size not in (1, values.shape[1]) or (factors.size > 1 and groups > 1):
-        raise UnsupportedNodeError(node.name, node.op, "the scales of its weights are not those of its output channels",
+        raise UnsupportedNodeError(node.name, node.op, "the scales of its weights do not belong to its output channels",
                                    "quantise the weights per tensor")
     return values, factors
 
@@ -43,7 +43,8 @@ def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[i
         If the output's size is stated instead of the padding.
     """
     if operator.output_shape is not None or operator.auto_pad not in ("NOTSET", "VALID"):
-        raise UnsupportedNodeError(node.name, node.op, "its padding follows from its output's size", "state the pads")
+        raise UnsupportedNodeError(node.name, node.op, "its padding depends on "
+                                                       "the size of its output", "state the pads")
     strides, dilations, pads = operator.strides, operator.dilations, operator.pads
     padding = operator.output_padding
     if [len(each) for each in (strides, dilations, pads, padding)] != [2, 2, 4, 2]:

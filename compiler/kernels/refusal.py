@@ -5,7 +5,7 @@ from tilewright.isa.program import DTYPES, MAX_RANK, Call
 
 __all__ = ["WAY_OUT", "refusal_of"]
 
-WAY_OUT = "compute that part of the model outside, or replace the node by one that is supported"
+WAY_OUT = "compute that part outside of the model, or replace the node by one that is supported"
 """The way out for a node that the host core refuses, as the end of a sentence."""
 
 

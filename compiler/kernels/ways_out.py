@@ -2,8 +2,8 @@
 
 __all__ = ["way_out"]
 
-_CALIBRATE = "quantise its input, its constants and its output; of a float model --calibrate does"
-_MOVE = "use one quantisation before and behind, and constant parameters"
+_CALIBRATE = "quantise its input, its constants and its output; --calibrate does this for a float model"
+_MOVE = "use the same quantisation before and after it, and constant parameters"
 _TABLE = "quantise its one input and its output, so that it becomes a table of 256 values"
 _MEAN = "use GlobalAveragePool, or ReduceMean over height and width, between quantised tensors"
 _NORMALISED = "train with BatchNormalization, which folds into convolutions"
@@ -13,24 +13,25 @@ _WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split
     ("Conv ConvTranspose Gemm MatMul", _CALIBRATE),
     ("QLinearConv QLinearMatMul ConvInteger MatMulInteger", "use constant int8 weights, and activations of one type"),
     ("BatchNormalization", "fold it into the convolution before it, or quantise it with constants"),
-    ("DequantizeLinear", "quantise what reads its result too, or take the output of the model before it"),
-    ("QuantizeLinear", "quantise what computes its input too, or give the model its input in integers"),
-    ("Add Sub Mul Div Max Min Pow PRelu QLinearMul", "use a constant operand, or quantised tensors of one shape"),
+    ("DequantizeLinear", "also quantise the operators that read its result, or end the model before it"),
+    ("QuantizeLinear", "also quantise the operators that compute its input, or give the model integer inputs"),
+    ("Add Sub Mul Div Max Min Pow PRelu QLinearMul", "use a constant operand, or quantised tensors of the same shape"),
     ("Sum Mean", "write it as Add of two tensors, each quantised"),
-    ("Resize Upsample", "use mode nearest with whole factors, quantised before and behind"),
+    ("Resize Upsample", "use mode nearest with integer factors, quantised before and after it"),
     ("Softmax LogSoftmax Hardmax SoftmaxOfLevels LogSoftmaxOfLevels",
-     "take the output of the model before it: the largest value stays the largest"),
+     "end the model before it: the largest value stays the largest"),
     ("LRN ResponseOfLevels InstanceNormalization LayerNormalization GroupNormalization LpNormalization",
      _NORMALISED),
     ("NormalisationOfLevels", _NORMALISED),
     ("Concat DepthToSpace Expand Flatten Gather Identity Pad Reshape Slice SpaceToDepth Squeeze Tile", _MOVE),
     ("Transpose Unsqueeze", _MOVE),
-    ("MaxPool GlobalMaxPool LpPool", "use smaller windows without dilations, quantised alike before and behind"),
+    ("MaxPool GlobalMaxPool LpPool",
+     "use smaller windows without dilations, with the same quantisation before and after"),
     ("AveragePool GlobalAveragePool", "use windows without dilations, between quantised tensors"),
     ("ReduceMean", _MEAN),
     ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare", _MEAN),
     ("And ArgMax ArgMin CumSum Equal Greater GreaterOrEqual IsNaN Less LessOrEqual Not Or Where Xor", _LOGIC),
-    ("Cast", "give the model its input in the type that it computes with"),
+    ("Cast", "give the model its input in the type with which it computes"),
 ))
 """Ends of sentences. Functions of one value are not here: they are tables where they are quantised."""
 

@@ -53,7 +53,7 @@ def inline_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.inliner.inline_local_functions(proto)
     except (ValueError, RuntimeError) as error:
-        raise BadModelError(f"Functions of the model must fit their calls: {first_line(error)}") from error
+        raise BadModelError(f"Functions of the model must match their calls: {first_line(error)}") from error
 
 
 def expand_functions(proto: onnx.ModelProto, known: Collection[str]) -> onnx.ModelProto:

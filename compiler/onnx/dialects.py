@@ -40,7 +40,7 @@ def check_dialects(proto: onnx.ModelProto) -> None:
         found = next((node for node in proto.graph.node if node.op_type in operators), None)
         if found is not None:
             raise UnsupportedModelError(f"Model must have ONNX's own operators, and node {_name(found)!r} "
-                                        f"({found.op_type}) is of the integer dialect of {tool}", way_out)
+                                        f"({found.op_type}) belongs to the integer dialect of {tool}", way_out)
     makers = {name: node for node in proto.graph.node for name in node.output}
     shifted = [node for node in proto.graph.node if node.op_type == "Clip" and _is_shifted(node, makers)]
     if len(shifted) >= _ENOUGH:

@@ -41,7 +41,7 @@ def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadMod
         return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is cut short "
                              "or damaged", "copy or export it again")
     return BadModelError(f"{subject} must be an ONNX file, and this one begins with {content[:_SHOWN]!r}",
-                         "give the file that the exporter has written")
+                         "give the file that the exporter wrote")
 
 
 def check_order(graph: onnx.GraphProto) -> None:
@@ -56,12 +56,13 @@ def check_order(graph: onnx.GraphProto) -> None:
             if not name or name in known:
                 continue
             if name not in makers:
-                raise BadModelError(f"{_node(node)} must read what is an input, a constant or computed, and tensor "
+                raise BadModelError(f"{_node(node)} must read an input, a constant or a computed tensor, and tensor "
                                     f"{name!r} is none of them")
             if _needs(makers[name], node, makers):
-                raise BadModelError(f"{_node(node)} must not need its own result, and does: it reads {name!r}, which "
+                raise BadModelError(f"{_node(node)} must not depend on its own result, and does: it reads {name!r}, "
+                                    "which "
                                     f"{_node(makers[name], start=False)} computes from it")
-            raise BadModelError(f"{_node(node)} must stand behind {_node(makers[name], start=False)}, which computes "
+            raise BadModelError(f"{_node(node)} must come after {_node(makers[name], start=False)}, which computes "
                                 f"its input {name!r}")
         known.update(node.output)
 
@@ -69,8 +70,11 @@ def check_order(graph: onnx.GraphProto) -> None:
 def check_domains(graph: onnx.GraphProto) -> None:
     """Refuse operators of anyone's own, every one of them."""
     raise_all([UnsupportedNodeError(
-        node.name or node.output[0], node.op_type, f"it is an operator of {node.domain!r}, and ONNX's own and some of "
-        "com.microsoft's are compiled", "replace it by ONNX's, or define it as a function in the model")
+        node.name or node.output[0], node.op_type, f"it is an operator of {node.domain!r}, and only ONNX's operators "
+                                                   "and some of "
+                                                   "com.microsoft's are compiled", "replace it by ONNX operators, or "
+                                                                                   "define it as a function in the "
+                                                                                   "model")
         for node in graph.node if node.domain not in _DOMAINS and node.output])
 
 

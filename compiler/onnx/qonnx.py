@@ -129,7 +129,7 @@ def _refusal(node: NodeProto, reason: str, way_out: str) -> UnsupportedNodeError
 def _quantised(node: NodeProto, arrays: Mapping[str, np.ndarray], graph: onnx.GraphProto) -> Iterator[NodeProto]:
     """Yield what stands for a Quant, and add its constants to the graph."""
     if node.op_type not in _QUANT:
-        raise _refusal(node, f"it is an operator of QONNX ({node.domain}), of which Quant alone is compiled",
+        raise _refusal(node, f"it is an operator of QONNX ({node.domain}), of which only Quant is compiled",
                        "export the model before it is lowered, with Quant")
     levels, name = _levels(node, arrays), node.output[0]
     values = arrays.get(node.input[0])
@@ -169,13 +169,13 @@ def _levels(node: NodeProto, arrays: Mapping[str, np.ndarray]) -> _Levels:
                        "export the model for inference, with constants")
     scale, zero, bits = (arrays[name] for name in node.input[1:4])
     if bits.size != 1 or float(bits.ravel()[0]) not in range(1, _MOST_BITS_OF_BIAS + 1):
-        raise _refusal(node, "it has not one whole number of bits", "use one number of bits for a tensor")
+        raise _refusal(node, "its number of bits is not one integer", "use one number of bits for a tensor")
     count = int(bits.ravel()[0])
     if count > _MOST_BITS and node.input[0] not in arrays:
         raise _refusal(node, f"it has {count} bits", f"use up to {_MOST_BITS} bits for weights and activations")
     zeros = np.unique(zero)
     if zeros.size != 1 or zeros[0] != np.round(zeros[0]) or abs(float(zeros[0])) > 2**count:
-        raise _refusal(node, "its zero point is not one whole number in the range of its bits", "use 0")
+        raise _refusal(node, "its zero point is not one integer in the range of its bits", "use 0")
     if not scale.size or not (np.isfinite(scale) & (scale > 0)).all():
         raise _refusal(node, "its scale is not a number above 0", "train the model again")
     signed, narrow = bool(numbers.get("signed", 1)), int(bool(numbers.get("narrow", 0)))

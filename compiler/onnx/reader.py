@@ -102,9 +102,8 @@ def load(model: str | Path | bytes) -> Graph:
     return _build(cleaned)
 
 
-DYNAMIC_NOTE = ("quantised dynamically: ranges are taken while it runs, so the host core computes in float around the "
-            "integer products; to have it on the datapath, give the float model with --calibrate, or use "
-            "quantize_static")
+DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the host core computes in float around the "
+                "integer products; to use the datapath, give the float model with --calibrate, or use quantize_static")
 """Of a model in which nothing was changed."""
 
 
@@ -226,8 +225,8 @@ def _inner_constants(proto: onnx.ModelProto) -> Iterator[TensorProto]:
             tensors = [attribute.t] if attribute.HasField("t") else []
             for tensor in [*tensors, *attribute.tensors, *(each for graph in inner for each in graph.initializer)]:
                 if tensor.data_location == TensorProto.EXTERNAL:
-                    raise BadModelError(f"Tensor {tensor.name!r} must have its data in the file, as every constant "
-                                        "inside of a node")
+                    raise BadModelError(f"Tensor {tensor.name!r} must have its data in the file, like every constant "
+                                        "inside a node")
                 yield tensor
 
 
@@ -240,7 +239,7 @@ def _check_contribs(proto: onnx.ModelProto) -> None:
         # ONNX's own inference ends the process if it is told a smaller number.
         told = next((attribute.i for attribute in node.attribute if attribute.name == "num_outputs"), None)
         if node.op_type == "Split" and told is not None and told != len(node.output):
-            raise BadModelError(f"Node {_name(node)!r} (Split) must have as many outputs as it says, {told}, "
+            raise BadModelError(f"Node {_name(node)!r} (Split) must have as many outputs as it states, {told}, "
                                 f"not {len(node.output)}")
 
 

@@ -28,7 +28,7 @@ def fix_batch(proto: onnx.ModelProto) -> None:
                 continue
             if axis > 0 and extent.dim_param not in batches:
                 raise UnsupportedModelError(
-                    f"Input {value.name!r} must have a fixed shape, the batch excepted; its dimension {axis} is "
+                    f"Input {value.name!r} must have a fixed shape, except for the batch; its dimension {axis} is "
                     f"{extent.dim_param or 'unknown'!r}", "fix it with option --shape "
                     f"{value.name}={open_shape(value.type.tensor_type)}, numbers in place of the names")
             extent.Clear()

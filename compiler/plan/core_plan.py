@@ -30,7 +30,7 @@ class CorePlan:
 
     def summary(self) -> str:
         """Return the plan in a line."""
-        where = "on copies in its own memory" if self.call.staged else "in main memory"
+        where = "on copies in the core's own memory" if self.call.staged else "in main memory"
         return f"on the host core, in C, {where}: {self.layer.reason}"
 
 

@@ -2,8 +2,8 @@
 
 A layer is cut three ways: into strips of output rows (and blocks of columns only where a strip of the least rows does
 not fit), into blocks of output channels whose weights are loaded together, and, for a kernel too large for the weight
-memory, into parts of the kernel whose sums are held. Two loop orders matter: for each block every tile (weights pass
-the bus once), or for each tile every block (inputs pass once).
+memory, into parts of the kernel whose sums are held. Two loop orders matter: for each block all tiles (weights pass the
+bus once), or for each tile all blocks (inputs pass once).
 """
 
 from collections.abc import Iterator
@@ -103,9 +103,9 @@ class LayerPlan:
         size = f"{len(tile.rows.out)} rows"
         if len(tile.columns.out) < layer.out_shape[2]:
             size += f" x {len(tile.columns.out)} columns"
-        skips = "" if self.work is layer else ", at stride 1 and dropping what the stride skips"
+        skips = "" if self.work is layer else ", at stride 1, dropping the pixels that the stride skips"
         part = f" in parts of {len(block.runs)} runs" if len(block.runs) < self.nest.runs else ""
-        order = "for each block every tile" if self.weights_outer else "for each tile every block"
+        order = "for each block all tiles" if self.weights_outer else "for each tile all blocks"
         order += ", the input loaded once" if self.stays else ""
         order += f", the inputs of {self.holds} tiles loaded once" if self.holds else ""
         return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "

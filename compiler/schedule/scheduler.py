@@ -400,8 +400,8 @@ class ProgramScheduler:
     def required(self, region: Region | None, buffer: str) -> Region:
         """Return ``region``; the planner has seen to it that there is one."""
         if region is None:
-            raise CompileError(f"The plan needs more of the {buffer} buffer than there is: a mistake of the compiler; "
-                               f"please report it with the model")
+            raise CompileError(f"The plan needs more of the {buffer} buffer than there is; this is a bug of the "
+                               "compiler, please report it with the model")
         return region
 
 

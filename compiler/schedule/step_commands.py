@@ -246,8 +246,8 @@ def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, sou
     layer, most = plan.layer, (1 << 12) - 1
     if block.runs.start or block.runs.stop < plan.nest.runs or block.first_group or plan.splits_input \
             or block.channels < layer.conv_shape[0]:
-        raise CompileError(f"Layer {layer.name!r}: the items of unit {use.unit.mnemonic!r} must fit the machine's "
-                           f"buffers as a whole; take a larger machine, or leave out the extension")
+        raise CompileError(f"Layer {layer.name!r}: the items of unit {use.unit.mnemonic!r} must all fit the machine's "
+                           "buffers at once; take a larger machine, or leave out the extension")
     channels, row = layer.in_shape[0], linear_row_step(tile, layer, plan.nest)
     rows, pixels = tile.rows.stored, tile.columns.stored
     if row == pixels * channels:

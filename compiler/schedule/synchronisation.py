@@ -140,7 +140,7 @@ class Synchroniser:
             start, stop, write = operand.address, operand.address + operand.span_bytes, operand is call.output
             for entry in self.spaces.setdefault("memory", Intervals()).overlapping(start, stop):
                 if (entry.write or write) and entry.index > self.starts["host"][entry.queue]:
-                    raise ScheduleError(f"Call of {call} must stand behind a fence, because {self.issues[entry.index]} "
+                    raise ScheduleError(f"Call of {call} must come after a fence, because {self.issues[entry.index]} "
                                         f"touches the same memory")
         self.ends.append(tuple(self.starts["host"]))
         self.issues.append(call)

@@ -73,7 +73,7 @@ def sta_power(netlist: Netlist, activity: Activity, library: Path) -> StaPower:
                               check=False, stdin=subprocess.DEVNULL)
     match = _TOTAL.search(done.stdout)
     if match is None:
-        raise OpenStaError(f"OpenSTA must report a total power of {netlist.name}, and said: "
+        raise OpenStaError(f"OpenSTA must report the total power of {netlist.name}, and said: "
                            f"{(done.stdout + done.stderr).strip()[-500:]!r}")
     internal, switching = (float(match[place]) for place in (1, 2))
     picojoules = PERIOD * 1e3  # from watts and ns

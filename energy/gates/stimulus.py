@@ -67,5 +67,5 @@ class _Finder:
     def required(self, bits: Sequence[Bit], what: str) -> np.ndarray:
         if (found := self.find(bits)) is None:
             names = ", ".join(f"{name}[{index}]" for name, index in bits) or "no name"
-            raise WaveError(f"Waveform must have the {what} of {self._scope} ({names}), and has not")
+            raise WaveError(f"Waveform must have the {what} of {self._scope} ({names}), and lacks it")
         return found

@@ -29,18 +29,18 @@ _WINDOW_FIELDS = (("base", 32), ("limit", 32), ("readable", 1), ("writable", 1))
 """Of a window, the lowest bits first; as `rtl.port.window_check.Window`, which a test compares."""
 
 _MEANINGS = {
-    "clk": "clock; every register takes its rising edge",
-    "rst": "reset with the bus, synchronous, active high; hold it for one cycle or more",
-    "stop_request": "stops the coprocessor alone, as a fault does, until the abort instruction; a pulse or longer",
+    "clk": "clock; every register uses its rising edge",
+    "rst": "synchronous reset, active high, together with the bus; hold it for one cycle or more",
+    "stop_request": "stops only the coprocessor, like a fault, until the abort instruction; one cycle or longer",
     "issue_valid": "the core offers an instruction in its ID stage",
-    "issue_ready": "it is taken (or refused, see xif_issue_accept)",
+    "issue_ready": "the instruction is taken (or rejected, see xif_issue_accept)",
     "issue_instr": "the instruction word",
     "issue_id": "its id",
     "issue_rs1": "value of its first source register",
     "issue_rs2": "value of its second source register",
     "issue_rs_valid": "which of the two values are valid",
-    "accept": "it is one of the coprocessor's; the rest of the issue response is zero",
-    "writeback": "it writes its rd: a fence does, the fault code",
+    "accept": "the instruction belongs to the coprocessor; the rest of the issue response is zero",
+    "writeback": "the instruction writes its rd: a fence writes the fault code",
     "commit_valid": "the instruction with xif_commit_id is committed or killed",
     "commit_id": "its id",
     "commit_kill": "it is killed",
@@ -48,35 +48,35 @@ _MEANINGS = {
     "result_ready": "the core takes the result",
     "result_id": "its id",
     "result_rd": "its destination register",
-    "result_we": "it has one: a fence, whose rd is not x0",
-    "result_data": "what is written there: the fault code",
-    "idle": "nothing is left to do, and memory has acknowledged every write; low after a fault",
-    "irq": "an interrupt: what was sent before a fence with notify is done; a level, until the next fence or an abort",
+    "result_we": "there is a result: that of a fence whose rd is not x0",
+    "result_data": "the value to write: the fault code",
+    "idle": "all work is done, and memory has acknowledged every write; low after a fault",
+    "irq": "interrupt: the commands before a fence with notify are done; a level, until the next fence or an abort",
     "fault": "the coprocessor has stopped; until an abort or reset",
-    "fault_code": "why: a code of the fault table in docs/isa.md",
-    "fault_address": "address of the request at fault, or what that table says",
+    "fault_code": "fault code, from the table in docs/isa.md",
+    "fault_address": "address of the request at fault, or the value that this table names",
     "status": "for a debugger: state, busy and queued units, semaphores above zero (rtl/coprocessor.py)",
-    "progress": "some unit has worked in this cycle",
+    "progress": "a unit has worked in this cycle",
 }
 _WINDOW_MEANINGS = {
     "base": "window {}: its first byte",
-    "limit": "window {}: the byte behind its last",
+    "limit": "window {}: the byte after its last",
     "readable": "window {}: the coprocessor may read there",
     "writable": "window {}: the coprocessor may write there",
 }
 _WISHBONE_MEANINGS = {
     "cyc": "a bus cycle, from the first request to the last answer",
-    "stb": "a word is asked for",
+    "stb": "a word is requested",
     "we": "it is written",
     "adr": "its address in bytes, a multiple of the bus width",
     "sel": "which of its bytes",
     "dat_w": "data to write",
     "dat_r": "data read, with wb_ack",
-    "ack": "a word is answered, in order",
-    "err": "a word is answered with an error, which is a fault",
-    "stall": "the word asked for is not taken in this cycle",
+    "ack": "the answer to a word, in order",
+    "err": "an error answer to a word, which is a fault",
+    "stall": "the requested word is not accepted in this cycle",
 }
-_PORT_TITLES: dict[PortName, str] = {"cvxif": "CV-X-IF (as CV32E40X 0.6.0 has it)",
+_PORT_TITLES: dict[PortName, str] = {"cvxif": "CV-X-IF (as in CV32E40X 0.6.0)",
                                      "axi4lite": "commands over AXI4-Lite"}
 _AXI_CHANNELS = {"ar": "read address", "r": "read data",
                  "aw": "write address", "w": "write data", "b": "write response"}
@@ -141,7 +141,7 @@ def _heading(machine: Machine, bus: Bus, port: PortName) -> str:
         "",
         *textwrap.wrap(f"Parameters, fixed when this was written: {parameters}.", 117),
         f"Bus: {buses[bus]}.",
-        "One clock, a synchronous reset. Set the windows before the first command, and keep them steady from then on.",
+        "One clock, a synchronous reset. Set the windows before the first command, and keep them stable from then on.",
     ]
     return "\n".join(f"// {line}".rstrip() for line in lines)
 

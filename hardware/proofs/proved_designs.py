@@ -62,7 +62,7 @@ def _mutated(mutant: Mutant) -> Iterator[None]:
     source = inspect.getsource(original)
     if source.count(mutant.old) != 1:
         raise ProofError(f"Mutant {mutant.name!r} must find its text in {mutant.module} once, not "
-                         f"{source.count(mutant.old)} times; mend the mutant: {mutant.old!r}")
+                         f"{source.count(mutant.old)} times; correct the mutant: {mutant.old!r}")
     kept = {name: module for name, module in sys.modules.items()
             if name == mutant.module or any(f"{name}.".startswith(f"{each}.") for each in _REMADE)}
     for name in kept:

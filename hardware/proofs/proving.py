@@ -95,7 +95,7 @@ def _cover(wanted: Property, seconds: float) -> str:
                              f"misses {len(missing)}")
         model.step(holds=False)
     if not total:
-        raise ProofError(f"Property {wanted.name!r} must have a cover that shows that it says something; it has none")
+        raise ProofError(f"Property {wanted.name!r} must have a cover that shows that it is not empty; it has none")
     return f"{total} in {model.last} steps"
 
 

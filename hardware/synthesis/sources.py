@@ -83,7 +83,7 @@ def ports_only(text: str, module: str) -> str:
     """Return one module of Verilog that Yosys wrote, with its ports alone: slang wants to know what is read later."""
     found = re.search(rf"^(module {module} ?\(.*?\);)(.*?)^endmodule", text, re.MULTILINE | re.DOTALL)
     if found is None:
-        raise ValueError(f"Verilog must have the module {module!r}, and has not")
+        raise ValueError(f"Verilog must have the module {module!r}, and lacks it")
     header, body = found.groups()
     ports = [line for line in body.splitlines() if re.match(r"\s*(input|output)\b", line)]
     return "\n".join(["(* blackbox *)", header, *ports, "endmodule", ""])

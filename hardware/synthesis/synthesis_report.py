@@ -190,7 +190,7 @@ class SynthesisReport:
         device, has = list(self.capacity.items())[-1]
         lacks = [f"{self.needed(name):,.0f} {'logic cells' if name == 'LUT' else self.units[name]} of {limit:,}"
                  for name, limit in has.items() if self.needed(name) > limit]
-        return f"{device} is too small, it would need {' and '.join(lacks)}"
+        return f"{device} is too small: it would need {' and '.join(lacks)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON's types; what is not known is null."""

@@ -135,7 +135,7 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (
           "SPRAM": "SB_SPRAM256KA"},
          {"iCE40UP5K": {"LUT": 5280, "FF": 5280, "DSP": 8, "BRAM": 30, "SPRAM": 4}},
          "Lattice FPGA-DS-02008, iCE40 UltraPlus Family",
-         unplaced="even one lane has twice the multipliers that the device has, so no machine is placed"),
+         unplaced="even one lane needs twice the multipliers of the device, so no machine is placed"),
     Fpga("xc7", "AMD 7-series (Artix-7)",
          "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top {top}\nautoname\nwrite_json netlist.json\n",
          _XC7_PRIMITIVES,
@@ -147,7 +147,8 @@ TARGETS: Mapping[str, Target] = {target.name: target for target in (
          "AMD DS180, 7 Series FPGAs Data Sheet: Overview",
          ("MUXF7", "MUXF8", "INV"),
          {"LUT RAM": 1},
-         unplaced="no open place and route for it is packaged: these are figures of synthesis, and no frequency"),
+         unplaced="there is no packaged open place and route for it: these are figures of synthesis, without a "
+                  "frequency"),
     StandardCells("osu018", "OSU 0.18 µm standard cells, typical, 1.8 V, 25 °C", "osu018", "BUFX2", 0.02,
                   ("TBUFX1", "TBUFX2", "CLKBUF1", "CLKBUF2", "CLKBUF3")),
     StandardCells("sky130", "SkyWater 130 nm high density standard cells, typical, 1.8 V, 25 °C", "sky130",

@@ -50,7 +50,7 @@ class UnitMissingError(CommandError):
     machine: str
 
     def __str__(self) -> str:
-        return f"must do without {self.unit}, which machine {self.machine} has not"
+        return f"must not use {self.unit}, which machine {self.machine} lacks"
 
 
 @dataclass

@@ -58,7 +58,7 @@ def flag(mnemonic: str, variant: str, name: str) -> int:
     for index, each in enumerate(KNOWN[mnemonic].variant(variant).flags):
         if each is not None and each.name == name:
             return index
-    raise EncodingError(f"{mnemonic}.{variant} must have the flag {name!r}, and has it not")
+    raise EncodingError(f"{mnemonic}.{variant} must have the flag {name!r}, and lacks it")
 
 
 def is_command(command: Command, mnemonic: str, *variants: str) -> Value:

@@ -73,7 +73,7 @@ class AccuracyReport:
     def right(self, column: Column, most: int) -> int:
         """Return for how many images the right class is among a column's ``most`` likeliest."""
         if self.labels is None:
-            raise ValueError("Images must have labels for an answer to be right")
+            raise ValueError("Images must have labels to measure accuracy")
         return int((self.answers.top[column][:, :most] == self.labels[:, np.newaxis]).any(axis=1).sum())
 
     @property

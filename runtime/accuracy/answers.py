@@ -224,7 +224,7 @@ def _session(model: Path, threads: int) -> onnxruntime.InferenceSession:
     try:
         return session(model, threads=threads)
     except ONNX_RUNTIME_ERRORS as error:
-        raise InputError(f"Model {model.name!r} cannot be evaluated, as ONNX Runtime refuses it: "
+        raise InputError(f"Model {model.name!r} cannot be evaluated, because ONNX Runtime rejects it: "
                          f"{reason(error)}") from error
 
 
@@ -241,8 +241,8 @@ def _check_float_inputs(float_session: onnxruntime.InferenceSession, network: Ne
         fits = len(each.shape) == len(shape) and all(
             own == extent or not isinstance(own, int) for own, extent in zip(each.shape, shape, strict=True))
         if each.type != wanted[name].type or not fits:
-            raise InputError(f"Input {name!r} of the float model must be {wanted[name].type} of shape {shape}, as the "
-                             f"quantised model's is, not {each.type} of shape {tuple(each.shape)}")
+            raise InputError(f"Input {name!r} of the float model must be {wanted[name].type} of shape {shape}, like "
+                             f"that of the quantised model, not {each.type} of shape {tuple(each.shape)}")
 
 
 def _run(model: onnxruntime.InferenceSession, output: str, feed: Mapping[str, np.ndarray]) -> np.ndarray:

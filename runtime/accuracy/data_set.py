@@ -95,7 +95,7 @@ class DataSet:
         feed = {name: np.ascontiguousarray(array[index]) for name, array in self.arrays.items()}
         for name, array in feed.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise InputError(f"Input array {name!r} must hold finite numbers, unlike image {index}")
+                raise InputError(f"Input array {name!r} must hold only finite numbers, unlike image {index}")
         return feed
 
 
@@ -120,7 +120,7 @@ def read_data_set(files: DataFiles, expected: Sequence[NodeArg], classes: int) -
     counts = {name: len(array) for name, array in images.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
-        raise InputError(f"Input arrays must hold as many images each; {listed}")
+        raise InputError(f"Input arrays must all hold the same number of images; {listed}")
     if files.labels is not None:
         labels = _only_array(files.labels)
     checked = None if labels is None else _labels(labels, next(iter(counts.values())), classes)
@@ -164,7 +164,7 @@ def _mapped(path: Path) -> dict[str, np.ndarray] | None:
                            else np.lib.format.read_array_header_2_0)
             shape, fortran, dtype = read_header(file)
             if dtype.hasobject:
-                raise ValueError("it holds Python objects, not numbers")
+                raise ValueError("it holds Python objects instead of numbers")
             name = member.filename.removesuffix(".npy")
             empty = 0 in shape
             found[name] = (np.empty(shape, dtype) if empty else
@@ -198,10 +198,10 @@ def _labels(labels: np.ndarray, images: int, classes: int) -> np.ndarray:
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
         raise InputError(f"Labels must be integers, one for each image, not {labels.dtype} of shape {labels.shape}")
     if len(labels) != images:
-        raise InputError(f"Labels must be as many as the images, {images}, not {len(labels)}")
+        raise InputError(f"The number of labels must equal the number of images, {images}, not {len(labels)}")
     wrong = np.flatnonzero((labels < 0) | (labels >= classes))
     if wrong.size:
-        raise InputError(f"Labels must be in 0..{classes - 1}, as the model has {classes} classes, not "
+        raise InputError(f"Labels must be in 0..{classes - 1}, because the model has {classes} classes, not "
                          f"{labels[wrong[0]]}, as of image {wrong[0]}")
     return labels.astype(np.int64)
 

@@ -169,8 +169,8 @@ class _Evaluation:
                 _times(len(each), done)
         except KeyboardInterrupt:
             kept = sum(map(len, found))
-            raise SimulationError(f"Evaluation was interrupted, and the answers to {kept} of {count} images are kept: "
-                                  f"the same command goes on from there, and --fresh starts again") from None
+            raise SimulationError(f"Evaluation was interrupted, and the answers to {kept} of {count} images are saved: "
+                                  f"the same command continues from there, and --fresh starts again") from None
         joined = Answers.join([found[each] for each in ranges])
         if Column.QUANTISED not in joined.top:
             self.untrusted = self.untrusted or Answerer(self._question).untrusted
@@ -192,8 +192,8 @@ class _Evaluation:
                 try:
                     yield futures[future], future.result()
                 except BrokenProcessPool as error:
-                    raise SimulationError(f"Process of the evaluation was ended from outside, of {jobs}; with fewer "
-                                          f"--jobs it takes less memory") from error
+                    raise SimulationError(f"One of {jobs} processes of the evaluation was killed from outside; fewer "
+                                          "--jobs take less memory") from error
 
 
 def _times(count: int, done: Callable[[], None]) -> None:

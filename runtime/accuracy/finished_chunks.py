@@ -83,7 +83,7 @@ class FinishedChunks:
             top = {column: arrays[column] for column in Column if column in arrays}
             found = Answers(top=top, equal=arrays["equal"], off=arrays["off"], cycles=arrays["cycles"])
             if len(found.top[Column.HARDWARE]) != len(images):
-                raise ValueError("it has answers to another number of images")
+                raise ValueError("it has answers for another number of images")
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise SimulationError(f"Stored answers {path} cannot be read; give --fresh to evaluate again") from error
         return found

@@ -180,7 +180,7 @@ def _unplanned(network: Network, machine: Machine) -> list[Refusal]:
             found.append(_refusal(error))
         except CompileError as error:
             found.append(Refusal(layer.name, "", str(error).removesuffix(f": {_LARGER}"),
-                                 f"{_LARGER}, or compute that layer outside"))
+                                 f"{_LARGER}, or compute that layer outside of the model"))
     return found
 
 

@@ -30,7 +30,7 @@ def model_warnings(network: Network) -> tuple[str, ...]:
             found.append(f"{say}: {listed(hits)}")
     found += _ranges(network)
     if inexact := [layer.name for layer in network.layers if not layer.exact]:
-        found.append(f"ONNX Runtime computes in float there, and may be one level off: {listed(inexact)}")
+        found.append(f"ONNX Runtime computes these layers in float, so they may be one level off: {listed(inexact)}")
     return tuple(found)
 
 
@@ -88,10 +88,10 @@ def _overflow(layer: Layer) -> str:
 
 
 _LAYER_TESTS: tuple[tuple[str, Callable[[Layer], str]], ...] = (
-    ("Scales of a layer's channels are far apart, and its small channels have few levels", _spread),
-    ("Weights use less than a quarter of their int8 range, as with one scale for unlike channels", _unused),
+    ("The scales of a layer's channels are far apart, and its small channels use few levels", _spread),
+    ("Weights use less than a quarter of their int8 range, as happens with one scale for unlike channels", _unused),
     ("All weights of a channel are zero", _dead),
-    ("Outputs are quantised finer than their sums, so that some of the 256 levels never occur", _magnified),
+    ("Outputs are quantised more finely than their sums, so some of the 256 levels never occur", _magnified),
     ("Sums can overflow 32 bits for some inputs", _overflow),
 )
 
@@ -101,7 +101,8 @@ def _ranges(network: Network) -> list[str]:
     ranges = {info.name: float(info.scale) * 127 for info in network.tensors.values() if info.dtype == "int8"}
     found = []
     if huge := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size > _LARGEST]:
-        found.append(f"The range is huge, one level of it much; an outlier among the samples?: {listed(huge)}")
+        found.append("The range is huge, so one level is a large step; is there an outlier among the samples? "
+                     f"{listed(huge)}")
     if tiny := [f"{name} (±{size:.3g})" for name, size in ranges.items() if size < _SMALLEST]:
-        found.append(f"The range is next to nothing, and everything beyond it saturates: {listed(tiny)}")
+        found.append(f"The range is almost zero, and all values beyond it saturate: {listed(tiny)}")
     return found

@@ -121,7 +121,7 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
         found = side_by_side(network, job, expected.tensors, ours, execution.tensors)
         writer = None
         if found.divergence is not None:
-            with steps.step("Looking for the instruction that wrote it"):
+            with steps.step("Searching for the instruction that wrote it"):
                 writer = find_writer(job, tensors, found.divergence.address)
     error = quantisation_error(source.quantised, network, steps) if source.quantised else None
     return LayerComparison(model=model.stem, machine=machine.name, engine=engine, origin=inputs.origin,

@@ -106,8 +106,8 @@ def read_side(path: Path) -> dict[str, Any]:
     layers = data.get("layers") if isinstance(data, dict) else None
     if not isinstance(layers, list) or not layers or not all(map(_is_layer, layers)) or not all(
             isinstance(data.get(key), int | float) for key in ("cycles", "milliseconds", "milliwatts")):
-        raise InputError(f"Report {str(path)!r} must be what `tilewright run --json` writes, with layers that have a "
-                         f"name, {', '.join(_NUMBERS)}")
+        raise InputError(f"Report {str(path)!r} must be a file written by `tilewright run --json`, with layers that "
+                         f"have a name, {', '.join(_NUMBERS)}")
     return data
 
 

@@ -166,7 +166,7 @@ def memory_with(values: Mapping[str, Any], machine: Machine) -> MemoryTiming:
     if "dram" not in values:
         return replace(MemoryTiming.default(machine), **values)
     if both := sorted(values.keys() & {"latency_cycles", "bytes_per_cycle"}):
-        raise ValueError(f"Memory {both[0]} must not be given beside dram, whose part and clock say it, not "
+        raise ValueError(f"Memory {both[0]} must not be given with dram, whose part and clock determine it, not "
                          f"{values[both[0]]!r}: leave out one of them")
     rest = {key: value for key, value in values.items() if key != "dram"}
     return DramTiming.of(dram_named(values["dram"], UNSTATED_MHZ), **rest)

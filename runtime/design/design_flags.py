@@ -85,7 +85,7 @@ def _stated(text: str) -> Design:
 def _with_extension(text: str, files: list[str]) -> Design:
     """Return the design that ``text`` states with the instruction of the one file in ``files``."""
     if len(files) != 1:
-        raise DesignError(f"Machine takes one extension, as there is one funct3 left, not {' and '.join(files)}")
+        raise DesignError(f"Machine takes one extension, because only one funct3 is free, not {' and '.join(files)}")
     return with_extension(_stated(text), Path(files[0]))
 
 
@@ -102,7 +102,8 @@ def with_extension(design: Design, file: Path | str | None) -> Design:
     if file is None:
         return design
     if (own := extension_of(design.machine)) is not None:
-        raise DesignError(f"Machine takes one extension, as there is one funct3 left: it has {own.path}, and is given "
+        raise DesignError(f"Machine takes one extension, because only one funct3 is free: it has {own.path}, and is "
+                          "given "
                           f"{file}")
     return replace(design, machine=extended(design.machine, load_extension(file)))
 
@@ -181,6 +182,6 @@ def _pairs(what: str, parts: list[str], keys: dict[str, str],
         read = (readers or {}).get(key, _number)
         value = read(f"{what} {key}", number)
         if keys[key] in found:
-            raise DesignError(f"{what} {key} must be given once, not again as {part!r}")
+            raise DesignError(f"{what} {key} must be given only once, not again as {part!r}")
         found[keys[key]] = value
     return found

@@ -129,7 +129,7 @@ _Dumps = list[tuple[int, int]]
 def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wave: Wave | None,
              count_toggles: bool, steps: Steps) -> RunResult:
     if job.elf is None:
-        raise SimulationError("Engine rtl must be given a compiled ELF, and this model was compiled without one")
+        raise SimulationError("Engine rtl needs a compiled ELF, and this model was compiled without one")
     beside = "" if job.host == HOST_CORE else f" with {job.host}"
     with steps.step(f"Building the simulator of {job.machine.name}{beside}"):
         build_simulator(job.machine, tracing=None if wave is None else wave.format, activity=count_toggles,

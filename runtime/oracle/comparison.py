@@ -35,7 +35,7 @@ class FirstDifference:
     def sentence(self, how: str, values: str) -> str:
         """Return what is said of it: ``how`` it differs, and the element's ``values``."""
         axes = " (channel, row, column)" if len(self.index) == 3 else ""
-        return (f"Layer {self.layer} ({self.name}) is the first to differ{how}: {self.tensor} at {self.index}{axes}"
+        return (f"Layer {self.layer} ({self.name}) is the first that differs{how}: {self.tensor} at {self.index}{axes}"
                 f"{values}; {self.count} of its elements differ")
 
 
@@ -83,14 +83,15 @@ class Comparison:
             return "No tensor was compared with ONNX Runtime"
         held = self.compared - self.loose
         if not held:
-            return (f"{self.loose} of {self.layers} layers compared with ONNX Runtime, which rounds in float what they "
-                    f"come from: up to {self.levels} levels off (tilewright compare holds each by itself)")
+            return (f"{self.loose} of {self.layers} layers compared with ONNX Runtime, which computes them in float: "
+                    f"up to {self.levels} levels off (tilewright compare checks each layer by itself)")
         said = f"{held} of {self.layers} layers compared with ONNX Runtime: every element is equal"
         if self.floats:
-            said += f" but for {self.floats} float tensors, which differ by {self.deviation:.1g} of their range at most"
+            said += (f" except in {self.floats} float tensors, which differ by at most {self.deviation:.1g} of their "
+                     f"range")
         if self.loose:
-            said += (f"; {self.loose} more come from what ONNX Runtime rounds in float, and are up to {self.levels} "
-                     f"levels off (tilewright compare holds each by itself)")
+            said += (f"; ONNX Runtime computes {self.loose} more in float, and they are up to {self.levels} levels off "
+                     "(tilewright compare checks each layer by itself)")
         return said
 
 

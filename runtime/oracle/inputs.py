@@ -56,7 +56,7 @@ def node_args(tensors: Sequence[TensorInfo]) -> list[NodeArg]:
 def node_arg(tensor: TensorInfo) -> NodeArg:
     """Return the model's input or output that ``tensor`` stands for."""
     if tensor.onnx_name is None or tensor.onnx_dtype is None or tensor.onnx_shape is None:
-        raise ValueError(f"Tensor {tensor.name!r} must be an input or output of the model, and is none")
+        raise ValueError(f"Tensor {tensor.name!r} must be an input or output of the model, and is neither")
     return NodeArg(tensor.onnx_name, tensor.onnx_shape, ONNX_TYPES[tensor.onnx_dtype])
 
 
@@ -76,7 +76,7 @@ def check_inputs(inputs: Mapping[str, np.ndarray], expected: Sequence[NodeArg],
                              f"not {array.dtype} of shape {array.shape}")
         if argument.name not in unquantised and np.isnan(array).any():
             place = tuple(map(int, np.argwhere(np.isnan(array))[0]))
-            raise InputError(f"Input {argument.name!r} must hold numbers, not NaN as at index {place}")
+            raise InputError(f"Input {argument.name!r} must hold numbers, not NaN, as at index {place}")
 
 
 def read_inputs(path: Path, expected: Sequence[NodeArg]) -> dict[str, np.ndarray]:

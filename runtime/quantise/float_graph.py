@@ -131,7 +131,7 @@ def _upgrade(proto: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.version_converter.convert_version(proto, OPSET)
     except (RuntimeError, ValueError, onnx.version_converter.ConvertError) as error:
-        raise InputError(f"Model of opset {opset} cannot be brought to opset {OPSET}, which quantisation needs: "
+        raise InputError(f"Model of opset {opset} cannot be converted to opset {OPSET}, which quantisation needs: "
                          f"{first_line(error)}; export it again with that opset, or give --float") from error
 
 
@@ -146,7 +146,7 @@ def _optimise(proto: onnx.ModelProto) -> onnx.ModelProto:
         try:
             onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         except Exception as error:
-            raise InputError(f"Model cannot be quantised, as ONNX Runtime refuses it: {reason(error)}") from error
+            raise InputError(f"Model cannot be quantised, because ONNX Runtime rejects it: {reason(error)}") from error
         return onnx.load(path)
 
 

@@ -37,8 +37,8 @@ class RangesOrigin:
         """The origin as reports state it."""
         said = f"{self.samples} samples of {self.source}"
         if self.kind is RangesKind.NOISE:
-            return (f"QUICK LOOK: ranges are from noise ({said}), not from data, and accuracy means nothing; "
-                    f"give --calibrate FILE for real ones")
+            return (f"QUICK LOOK: ranges come from noise ({said}), not from data, so accuracy means nothing; give "
+                    "--calibrate FILE for real ranges")
         return f"quantised here, ranges from {said}"
 
     def to_text(self) -> str:

@@ -131,18 +131,19 @@ def _require_same(model: Path, prepared: Path, feed: Mapping[str, np.ndarray], *
         try:
             results.append(onnxruntime.InferenceSession(file, _silent(), providers=_PROVIDERS).run(None, dict(feed)))
         except Exception as error:
-            raise InputError(f"Model {model.name!r} cannot be quantised, as ONNX Runtime cannot run it: "
+            raise InputError(f"Model {model.name!r} cannot be quantised, because ONNX Runtime cannot run it: "
                              f"{reason(error)}") from error
     for before, after in zip(*results, strict=True):
         if not np.isfinite(before).all():
-            raise InputError(f"Model {model.name!r} cannot be quantised: of the first sample it makes numbers "
-                             f"that are not finite; give samples of its own kind with --calibrate, or --float")
+            raise InputError(f"Model {model.name!r} cannot be quantised: for the first sample its results are not "
+                             "finite; give real samples with --calibrate, or --float")
         scale = float(np.abs(before).max(initial=1e-9))
         apart = np.abs(before.astype(np.float64) - after)
         # Where the model rounds to few levels, a last digit may make one of them another.
         off = float(apart.mean() if rounds else apart.max(initial=0))
         if not off <= (_ROUNDED_TOLERANCE if rounds else _TOLERANCE) * scale:
-            raise InputError(f"Model {model.name!r} cannot be quantised: made ready for it, its outputs change by "
+            raise InputError(f"Model {model.name!r} cannot be quantised: preparing it for quantisation changes its "
+                             "outputs by "
                              f"{off:.3g} of at most {scale:.3g}; give --float to compute it in float32 on the core")
 
 

@@ -77,7 +77,7 @@ def read_calibration(path: Path, expected: Sequence[NodeArg]) -> Calibration:
     counts = {name: len(array) for name, array in checked.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
-        raise InputError(f"Calibration arrays must hold as many samples each; {listed}")
+        raise InputError(f"Calibration arrays must all hold the same number of samples; {listed}")
     count = len(next(iter(checked.values())))
     return Calibration(checked, RangesOrigin(RangesKind.SAMPLES, count, path.name))
 
@@ -97,7 +97,8 @@ def _samples(argument: NodeArg, array: np.ndarray) -> np.ndarray:
         raise InputError(f"Calibration array {argument.name!r} must hold at least one sample, not none")
     for index, sample in enumerate(array):
         if not np.isfinite(sample).all():
-            raise InputError(f"Calibration array {argument.name!r} must hold finite numbers, unlike sample {index}")
+            raise InputError(f"Calibration array {argument.name!r} must hold "
+                             f"only finite numbers, unlike sample {index}")
     return array
 
 
@@ -112,8 +113,8 @@ def noise(expected: Sequence[NodeArg]) -> Calibration:
     rng = np.random.default_rng(_SEED)
     for argument in expected:
         if argument.dtype != np.float32:
-            raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be made up; give "
-                             f"samples with --calibrate FILE")
+            raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be generated; give "
+                             "samples with --calibrate FILE")
     arrays = {argument.name: np.stack([_smooth(argument.shape, rng) for _ in range(NOISE_SAMPLES)])
               for argument in expected}
     return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, f"smooth noise, seed {_SEED}"))

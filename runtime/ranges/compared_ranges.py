@@ -95,8 +95,8 @@ def run_artefact_ranges(folder: Path, input_file: Path | None, request: RangeReq
         planned = _Planned.of(artefact.model, manifest.model, manifest.machine, manifest.options)
     if [(layer.name, layer.writes) for layer in planned.network.layers] != [(layer.name, layer.outputs)
                                                                             for layer in manifest.layers]:
-        raise ArtefactError(f"Artefact {folder} must have the layers that its model.onnx has for this compiler to "
-                            f"simulate some of them, and has others: compile the model again")
+        raise ArtefactError(f"Artefact {folder} must have the layers of its model.onnx before some of them can be "
+                            "simulated, and has others: compile the model again")
     return _run(planned, ModelSource.of(artefact.model), input_file, request, steps)
 
 
@@ -112,7 +112,7 @@ class _Planned:
     @classmethod
     def of(cls, model: Path, name: str, machine: Machine, options: Options) -> "_Planned":
         if options.batch > 1:
-            raise InputError(f"Ranges of layers must be of one image, not of a batch of {options.batch}: leave out "
+            raise InputError(f"Ranges of layers must run on one image, not on a batch of {options.batch}: leave out "
                              "--layers and --jobs, or compile without --batch")
         read = compile_network(model, options, extension_of(machine))
         network, plans = fit_network(replace(read, name=name), machine, options)
@@ -125,7 +125,7 @@ def _run(planned: _Planned, source: ModelSource, input_file: Path | None, reques
     chosen = parse_range(request.layers or ":", len(network.layers))
     inputs = choose_inputs(network.inputs, source, input_file)
     tensors = {info.name: quantise_input(info, inputs.arrays[node_arg(info).name]) for info in network.inputs}
-    with steps.step("Computing what the layers read"):
+    with steps.step("Computing the inputs of the layers"):
         values = run_network(network, tensors)
     runner = RangeRunner(network=network, machine=machine, timing=request.memory or MemoryTiming.default(machine),
                          options=planned.options, values=values, predicted=predicted,

@@ -174,8 +174,8 @@ def describe(runs: Sequence[RangeRun]) -> str:
     """Say how a run was cut, for its report."""
     earlier = sum(run.stored for run in runs)
     ranges = ", ".join(str(run.layers) for run in runs)
-    said = f"layers {ranges} simulated apart" if len(runs) > 1 else f"layers {ranges} simulated alone"
+    said = f"layers {ranges} simulated separately" if len(runs) > 1 else f"only layers {ranges} simulated"
     said += f", {earlier} of {len(runs)} in an earlier run" if earlier else ""
-    return f"{said}: what a run in one piece fetches ahead across their borders is not counted"
+    return f"{said}: prefetching across their borders, as in a single run, is not counted"
 
 

@@ -74,8 +74,8 @@ def _figures(report: Report) -> list[tuple[str, str, str]]:
 
 def _prediction(report: Report) -> str:
     """Say how near to RTL predicted cycles are: those of the datapath, and those of the host core."""
-    datapath = "predicted: the datapath within 2 % of RTL a network, 5 % a layer"
-    return f"{datapath}; the host core's are an estimate, within about 35 %" if report.core_cycles else datapath
+    datapath = "predicted: the datapath within 2 % of RTL per network, 5 % per layer"
+    return f"{datapath}; those of the host core are an estimate, within about 35 %" if report.core_cycles else datapath
 
 
 def _range(low: float, high: float) -> str:

@@ -71,8 +71,8 @@ class CycleModel:
         self._shared.scheduler.run()
         if self._cycles is None:
             held = ", ".join(unit for unit, queue in self._shared.queues.items() if queue.items)
-            raise ExecutionError(f"Program must end, but {self._shared.working} commands never do; there are some in "
-                                 f"the queues of {held or 'no unit'}")
+            raise ExecutionError(f"Program must end, but {self._shared.working} commands never do; commands are left "
+                                 f"in the queues of {held or 'no unit'}")
         return self._cycles
 
     def _host(self, commands: Iterator[tuple[int, EncodedCommand]]) -> Process:

@@ -103,7 +103,7 @@ class MainMemory:
         if not allowed.all():
             raise WindowError(Fault(code, int(low[~allowed][0])), self.windows)
         if starts.min() < MAIN_BASE or starts.max() + size > MAIN_BASE + self.bytes.size:
-            raise ValueError(f"Memory must hold what the windows permit; it has {self.bytes.size} bytes from "
+            raise ValueError(f"Memory must cover the windows; it has {self.bytes.size} bytes from "
                              f"{MAIN_BASE:#x}, and {int(starts.max()) + size:#x} was used")
         return starts
 

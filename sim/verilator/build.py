@@ -95,7 +95,7 @@ def build_simulator(machine: Machine | None, *, tracing: WaveFormat | None = Non
     if machine is None and core not in CORES:
         raise ValueError(f"Core without a coprocessor must be one of {', '.join(CORES)}, not {core!r}")
     if machine is None and (activity or covered or upsets):
-        raise ValueError("Activity must be counted with a machine, not of a core alone")
+        raise ValueError("Activity can be counted only on a machine, not on a core alone")
     variant = _Variant(tracing, activity, checked, covered, upsets)
     key = _key(machine, variant, core)
     home = cache_folder() / "simulators"

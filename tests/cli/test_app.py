@@ -119,7 +119,7 @@ def test_layers_are_simulated_in_rtl_by_ranges():
     done = invoke("run", "lenet5", "--engine", "rtl", "--layers", "1:5", "--jobs", "2")
     assert done.exit_code == 0, done.output
     assert "4 of 4 layers compared with ONNX Runtime: every element is equal" in done.stdout
-    assert "what a run in one piece fetches ahead across their borders is not counted" in done.stdout
+    assert "prefetching across their borders, as in a single run, is not counted" in done.stdout
 
 
 def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
@@ -133,12 +133,12 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs need --engine rtl, and go without --wave, --activity or --host"),
+     "Options --layers and --jobs need --engine rtl, and exclude --wave, --activity or --host"),
     (("--jobs", "2", "--engine", "rtl", "--wave", "x.vcd"),
-     "Options --layers and --jobs need --engine rtl, and go without --wave, --activity or --host"),
+     "Options --layers and --jobs need --engine rtl, and exclude --wave, --activity or --host"),
     (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
-     "Option --output goes without --layers: some layers alone need not have the outputs"),
-    (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
+     "Option --output excludes --layers: a range of layers may not include the outputs"),
+    (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is saved between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
     (("--wave-cycles", "3:9", "--engine", "rtl"),
@@ -152,12 +152,12 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs need --engine rtl, and go without --wave, --explain, --activity, --outputs-only "
+     "Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only "
      "or --host"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
-     "Options --layers and --jobs need --engine rtl, and go without --wave, --explain, --activity, --outputs-only "
+     "Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only "
      "or --host"),
-    (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is kept between runs"),
+    (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is saved between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),
 ])
@@ -324,7 +324,7 @@ def test_a_difference_ends_with_1_and_names_the_place(tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "as_int8", spoilt)
     done = invoke("run", "lenet5", "--json", tmp_path / "report.json")
     assert done.exit_code == 1
-    assert "Layer 3 (/fc1/Gemm) is the first to differ from ONNX Runtime" in done.stdout
+    assert "Layer 3 (/fc1/Gemm) is the first that differs from ONNX Runtime" in done.stdout
     assert "at (5, 0, 0) (channel, row, column)" in done.stdout
     assert json.loads((tmp_path / "report.json").read_text())["matches_reference"] is False
 
@@ -339,10 +339,10 @@ def test_a_difference_ends_with_1_and_names_the_place(tmp_path, monkeypatch):
     (("run", "lenet6"), "Model must be an .onnx file or one of lenet5, lenet5_accel, lenet5_qoperator"),
     (("run", "lenet5", "--machine", "huge"), NO_MACHINE),
     (("verilog", "--machine", "huge", "-o", "x"), NO_MACHINE),
-    (("compile", "lenet5"), "Give -o DIR for the compiled model to be written to, or --explain to see its plan alone"),
+    (("compile", "lenet5"), "Give -o DIR to write the compiled model, or --explain to see only its plan"),
     (("run", "lenet5", "--frobnicate"), "No such option: --frobnicate"),
     (("run", "lenet5", "--input", "none.npz"), "Input file 'none.npz' cannot be read: No such file or directory"),
-    (("simulate", "none"), "Compiled model must be a folder that `tilewright compile` wrote, not 'none'"),
+    (("simulate", "none"), "Compiled model must be a folder written by `tilewright compile`, not 'none'"),
 ])
 def test_bad_arguments_are_refused(arguments, sentence):
     assert refused(2, *arguments).startswith(sentence)
@@ -359,7 +359,7 @@ def test_unknown_values_are_refused_with_those_there_are(arguments):
 @pytest.mark.parametrize(("array", "sentence"), [
     (IMAGE[0], "must be float32 of shape (1, 1, 32, 32), not float32 of shape (1, 32, 32)"),
     (IMAGE.astype(np.float64), "must be float32 of shape (1, 1, 32, 32), not float64"),
-    (np.full_like(IMAGE, np.nan), "must hold numbers, not NaN as at index (0, 0, 0, 0)"),
+    (np.full_like(IMAGE, np.nan), "must hold numbers, not NaN, as at index (0, 0, 0, 0)"),
 ])
 def test_wrong_inputs_are_refused(compiled, tmp_path, array, sentence):
     np.save(tmp_path / "in.npy", array)
@@ -385,7 +385,7 @@ def test_a_model_too_new_for_onnx_runtime_is_refused(tmp_path):
     model.opset_import[0].version = onnx.defs.onnx_opset_version()
     onnx.save(model, tmp_path / "net.onnx")
     sentence = refused(2, "run", tmp_path / "net.onnx")
-    assert sentence.startswith("Model 'net.onnx' cannot be compared, as ONNX Runtime refuses it: ")
+    assert sentence.startswith("Model 'net.onnx' cannot be compared, because ONNX Runtime rejects it: ")
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "program.json", "weights.bin", "model.elf", "model.onnx"])

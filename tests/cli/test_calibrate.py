@@ -71,4 +71,4 @@ def test_figures_of_an_earlier_run_that_are_damaged_are_refused(tmp_path, change
 
 def test_the_core_alone_goes_with_no_choice_of_blocks(tmp_path):
     said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", tmp_path / "c.json", "--blocks", "array")
-    assert "Option --core goes without --machine and --blocks" in " ".join(said.split())
+    assert "Option --core excludes --machine and --blocks" in " ".join(said.split())

@@ -108,7 +108,7 @@ def test_the_smallest_device_that_holds_everything_is_named(tmp_path):
     assert report.device == "XC7A200T", "400 DSP blocks are too many for the others"
     assert any(line.startswith("fits XC7A200T, 1 % of its LUT2-LUT6") for line in summary(report))
     full = finding("ecp5-25k", tmp_path)
-    assert full.lacking == "LFE5U-25F is too small, it would need 400 MULT18X18D of 28 and 400 DP16KD of 56"
+    assert full.lacking == "LFE5U-25F is too small: it would need 400 MULT18X18D of 28 and 400 DP16KD of 56"
     assert any(line == f"does not fit: {full.lacking}" for line in summary(full))
 
 

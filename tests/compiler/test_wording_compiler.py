@@ -15,12 +15,13 @@ from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.models import builtin
 
 SENTENCES = {
-    "TypeError: Window of a QAverage must be exact, and is as the model states it": lambda: QAverage().exact_window,
+    "TypeError: Window of a QAverage must be resolved to numbers, and is still as the model states it":
+        lambda: QAverage().exact_window,
     "TypeError: Operands of an expression must both be float32, not int8: cast one":
         lambda: constant(1, "float32") + variable("x", "int8"),
     "ValueError: Option winograd must be one of auto, never, not 'always'": lambda: Options(winograd="always"),
     "ValueError: Option batch must be a number of images in 1..1024, not 0": lambda: Options(batch=0),
-    "UnsupportedModelError: Input 'y' must have a leading extent of 1 for a batch of 3, not the shape (2, 3); run one "
+    "UnsupportedModelError: Input 'y' must have a first dimension of 1 for a batch of 3, not the shape (2, 3); run one "
     "image after the other": lambda: in_batch(NETWORKS["floats alone"](), 3),
     "ValueError: Layers must be a range inside 0:5 with one layer or more, not 2:2":
         lambda: slice_network(compile_network(builtin("lenet5")), 2, 2),

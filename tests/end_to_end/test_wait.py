@@ -34,7 +34,7 @@ def test_both_have_the_bits_of_onnx_runtime_and_one_sleeps(reports):
     assert wfi["matches_reference"]
     assert poll["asleep_cycles"] == 0 < wfi["asleep_cycles"] < wfi["cycles"]
     assert "asleep" not in polled
-    assert f"asleep in {wfi['asleep_cycles']:,} cycles" in slept
+    assert f"asleep for {wfi['asleep_cycles']:,} cycles" in slept
     assert 0 < wfi["cycles"] - poll["cycles"] < 100
 
 
@@ -47,7 +47,7 @@ def test_a_compiled_model_sleeps_as_it_was_compiled_to(tmp_path):
     assert tilewright("compile", "lenet5", "--machine", "nano", "--wait", "wfi", "-o", tmp_path / "lenet5")[0] == 0
     code, shown = tilewright("simulate", tmp_path / "lenet5", "--engine", "rtl")
     assert code == 0
-    assert "asleep in" in shown
+    assert "asleep for" in shown
 
 
 @pytest.mark.parametrize("words", [("--engine", "fast"), ("--engine", "rtl", "--jobs", "2")])

@@ -16,7 +16,7 @@ SENTENCES = {
     "ValueError: WindowCheck windows must be a positive integer, not 0":
         lambda: WindowCheck(8, is_write=False, windows=0),
     "ValueError: PostUnit sums_latency must be at least 2, not 1": lambda: PostUnit(preset("nano"), sums_latency=1),
-    "EncodingError: lda.linear must have the flag 'wait_out_free', and has it not":
+    "EncodingError: lda.linear must have the flag 'wait_out_free', and lacks it":
         lambda: flag("lda", "linear", "wait_out_free"),
 }
 

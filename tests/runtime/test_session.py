@@ -147,7 +147,7 @@ def test_outputs_can_be_chosen_by_name(lenet5):
 
 def test_a_report_needs_a_run():
     session = InferenceSession(builtin("lenet5"), machine="nano")
-    with pytest.raises(SimulationError, match="before it has a report"):
+    with pytest.raises(SimulationError, match="only after a run"):
         session.report  # noqa: B018 -- the property raises
     session.run(None, {"image": IMAGES[:1]})
     assert session.report.machine == "nano"

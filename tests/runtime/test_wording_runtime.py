@@ -39,7 +39,7 @@ SENTENCES = {
     "InputError: Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '4:9'":
         lambda: parse_range("4:9", 5),
     "InputError: Jobs must be one or more, not 0": lambda: RangeRequest(jobs=0),
-    "InputError: Compiled model must be a folder that `tilewright compile` wrote, not '/none'":
+    "InputError: Compiled model must be a folder written by `tilewright compile`, not '/none'":
         lambda: require_folder(Path("/none")),
     "SimulationError: Status record of a layer must count cycles since reset, not 0: the program did not store it":
         lambda: read_record(bytes(RECORD_BYTES)),
@@ -47,7 +47,7 @@ SENTENCES = {
         lambda: InferenceSession(builtin("lenet5"), engine="slow"),
     "InputError: Engine must be rtl for the host ibex, not 'fast'":
         lambda: InferenceSession(builtin("lenet5"), run_options=RunOptions(host="ibex")),
-    "SimulationError: Session must have run before it has a report": lambda: session().report,
+    "SimulationError: Session has a report only after a run": lambda: session().report,
     "InputError: Outputs must be of logits, not 'scores'": lambda: session().run(["scores"], {}),
     "InputError: Engine must be rtl to write waveforms, not 'fast'":
         lambda: session().run(None, {}, wave=Path("run.vcd")),
@@ -56,7 +56,7 @@ SENTENCES = {
     "InputError: Inputs must be of one image to write waveforms, not of 2":
         lambda: InferenceSession(builtin("lenet5"), engine="rtl").run(
             None, {"image": np.zeros((2, 1, 32, 32), np.float32)}, wave=Path("run.vcd")),
-    "InputError: Option --calibrate needs a float model, and lenet5.onnx is quantised already":
+    "InputError: Option --calibrate needs a float model, and lenet5.onnx is already quantised":
         lambda: find_model("lenet5", Silence(), calibrate=Path("images.npz")),
 }
 

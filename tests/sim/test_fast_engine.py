@@ -98,7 +98,7 @@ def test_sums_that_nobody_drains_block_the_fence():
     settings = (issue("conv", "set_shape", tiles_x=8, runs=1, kernel_x=1, kernel_y=1), issue("conv", "set_tile_step"),
                 issue("conv", "set_kernel_step"), issue("conv", "set_group_step"))
     run = issue("conv", "run", tiles_y=8, groups=1)
-    message = r"^Program must end, but 1 commands never do; there are some in the queues of no unit$"
+    message = r"^Program must end, but 1 commands never do; commands are left in the queues of no unit$"
     with pytest.raises(ExecutionError, match=message):
         run_fast(preset("base"), program_of(*settings, run))
 

@@ -125,7 +125,7 @@ def test_a_signal_too_many_stops_the_run_and_names_the_semaphore(program):
     """)
     result = run_rtl(NANO, elf)
     index = [semaphore.name for semaphore in SEMAPHORES].index("res_free")
-    assert str(result.fault) == f"more events than a semaphore counts at {index:#010x}"
+    assert str(result.fault) == f"a semaphore would overflow at {index:#010x}"
 
 
 def test_a_program_that_waits_for_ever_is_told_on(program):
@@ -179,7 +179,7 @@ def test_an_address_where_nothing_is_stops_the_run(program):
     result = run_bare(program("return *(volatile uint32_t *)0x20000000u;"))
     assert result.stop_reason == "bus error"
     assert result.address == 0x2000_0000
-    assert result.explanation.startswith("Program used address 0x20000000, where nothing is, at pc 0x0000")
+    assert result.explanation.startswith("Program used address 0x20000000, where there is no memory, at pc 0x0000")
 
 
 def test_a_cycle_limit_is_kept(program):

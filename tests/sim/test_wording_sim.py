@@ -20,7 +20,7 @@ SENTENCES = {
     "WindowError: A DMA request must stay inside a window (0x80000000..0x80000020), not write outside the windows "
     "at 0x80000020": lambda: MainMemory(64, [AddressWindow(MAIN_BASE, MAIN_BASE + 32)]).write_strided(
         MAIN_BASE + 32, np.zeros((1, 1, 8), np.int8), (0, 0), 8),
-    "ValueError: Activity must be counted with a machine, not of a core alone":
+    "ValueError: Activity can be counted only on a machine, not on a core alone":
         lambda: build_simulator(None, activity=True),
     "ValueError: Core of a machine with a coprocessor must be one of cv32e40x, ibex, not 'cv32e40p'":
         lambda: build_simulator(preset("base"), core="cv32e40p"),
@@ -39,7 +39,7 @@ SENTENCES = {
     "InputError: Layers of the waveform must be of the network's 5, 0 to 4, not 3:6":
         lambda: Wave(Path("run.fst"), layers=range(3, 6)).require_layers(5),
     "InputError: Window of the waveform must begin before the run ends, in cycle 100, not in cycle 100: 'run.vcd' "
-    "shows nothing": lambda: Wave(Path("run.vcd"), range(100, 200)).require_shown(100),
+    "would show nothing": lambda: Wave(Path("run.vcd"), range(100, 200)).require_shown(100),
 }
 
 

@@ -21,13 +21,13 @@ class PairLookUp(CheckedKernel):
     """Elements ``a`` and ``b`` become entry (128 + a, 128 + b) of the third input, int8 of shape (256, 256)."""
 
     op = "PairLookUp"
-    limits = "two int8 tensors of one shape, and a table of 256 by 256 int8"
+    limits = "two int8 tensors of the same shape, and a table of 256 by 256 int8"
 
     def result(self, call: Call) -> tuple[str, Dims]:
         at_most(call, 3)
         a, b, table = (required(call, position, ("int8",)) for position in range(3))
         if a.dims != b.dims:
-            raise Refused(f"{self.op} must have two tensors of one shape, not {a.dims!r} and {b.dims!r}")
+            raise Refused(f"{self.op} must have two tensors of the same shape, not {a.dims!r} and {b.dims!r}")
         if table.dims != (_VALUES, _VALUES):
             raise Refused(f"{self.op} must have a table of {_VALUES} by {_VALUES}, not {table.dims!r}")
         return "int8", a.dims

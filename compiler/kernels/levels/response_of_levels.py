@@ -59,7 +59,7 @@ class ResponseOfLevels(CheckedKernel):
     """LRN of ``scale_value`` · (x - ``zero_point_value``), quantised by ``y_scale`` and ``y_zero_point``."""
 
     op = "ResponseOfLevels"
-    limits = "int8 uint8, a positive bias, factors that 1024 straight parts come close to"
+    limits = "int8 uint8, a positive bias, factors that 1024 straight segments approximate"
     exactness = "within one level"
 
     def result(self, call: Call) -> tuple[str, Dims]:
@@ -69,7 +69,7 @@ class ResponseOfLevels(CheckedKernel):
             raise Refused(f"{self.op} takes tensors of rank 3 or more to {' '.join(_BYTES)}, not {source.dims!r} to "
                           f"{call.output.dtype}")
         if _factors(call) is None:
-            raise Refused(f"{self.op} must have factors that parts of a table come close to")
+            raise Refused(f"{self.op} must have factors that the segments of a table approximate")
         return call.output.dtype, source.dims
 
     def compute(self, call: Call, arrays: Sequence[np.ndarray | None]) -> np.ndarray:

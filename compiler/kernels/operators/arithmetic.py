@@ -181,7 +181,7 @@ UNARY = (
     Elementwise("LeakyRelu", lambda call, x: where(x < 0, x * _number(call, "alpha", 0.01), x), [FLOAT]),
     Elementwise("ThresholdedRelu", lambda call, x: where(x > _number(call, "alpha", 1), x, 0.0), [FLOAT]),
     Elementwise("Clip", _clip, [NUMBERS], inputs=(1, 3),
-                limits="float32 int8 uint8 int32 int64; infinities stay where that bound is left out"),
+                limits="float32 int8 uint8 int32 int64; infinities stay where a bound is missing"),
     Elementwise("Identity", _unary(lambda x: x), [ALL]),
     Elementwise("Dropout", lambda call, x, ratio=None, training=None: x, [FLOAT], inputs=(1, 1),
                 limits="float32, inference only"),

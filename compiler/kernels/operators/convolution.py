@@ -132,8 +132,8 @@ class Convolution(CheckedKernel):
         dtypes = ("float32",) if self.products.floats else ("int8", "uint8")
         x, w = required(call, self.products.x, dtypes), required(call, self.products.w, dtypes)
         if len(x.dims) < 3 or len(w.dims) != len(x.dims):
-            raise Refused(f"{self.op} must have image and weights of one rank from 3 to 5, "
-                          f"not {x.dims!r} and {w.dims!r}")
+            raise Refused(f"{self.op} must have image and weights of the same rank, from 3 to 5, not {x.dims!r} and "
+                          f"{w.dims!r}")
         return window_of(call, x.dims[2:], w.dims[2:], transposed=self.transposed)
 
 

@@ -66,7 +66,8 @@ class Elementwise(CheckedKernel):
                 continue
             found = required(call, position, self.dtypes[min(position, len(self.dtypes) - 1)])
             if self.same and found.dtype != call.inputs[0].dtype:
-                raise Refused(f"{self.op} must have inputs of one dtype, not {call.inputs[0].dtype} and {found.dtype}")
+                raise Refused(f"{self.op} must have inputs of the same dtype, not {call.inputs[0].dtype} and "
+                              f"{found.dtype}")
             shapes.append(self._dims(call, position))
         return self.expression(call).dtype, broadcast(call, shapes)
 

@@ -32,7 +32,7 @@ __all__ = ["KERNELS", "SQUARES", "BatchNormalisation", "LocalResponse", "LpNorma
 def _batch_normalisation(call: Call, x: Expression, scale: Expression, bias: Expression, mean: Expression,
                          variance: Expression) -> Expression:
     if attribute(call, "training_mode", 0) or not attribute(call, "spatial", 1):
-        raise Refused("BatchNormalization must be of inference, with one mean per channel")
+        raise Refused("BatchNormalization must be in inference mode, with one mean per channel")
     factor = (scale / sqrt(variance + float(attribute(call, "epsilon", 1e-5)))).named("factor")
     return x * factor + (bias - mean * factor)
 

@@ -194,7 +194,7 @@ def _constant_number(call: Call, name: str) -> float:
 
 def _product(call: Call, a: Expression, _a: None, _z: None, b: Expression | None = None, *_: object) -> Expression:
     if b is None or a.dtype != b.dtype:
-        raise Refused("QLinearMul must have two tensors of one type")
+        raise Refused("QLinearMul must have two tensors of the same type")
     shift = 128 if call.attrs.get("unsigned", 0) else 0
     a_scale, b_scale, y_scale = (np.float32(_constant_number(call, f"{name}_scale")) for name in "aby")
     a_zero, b_zero, y_zero = (int(_constant_number(call, f"{name}_zero_point")) for name in "aby")
@@ -209,5 +209,5 @@ def _product(call: Call, a: Expression, _a: None, _z: None, b: Expression | None
 
 QLINEAR_MUL = Elementwise(
     "QLinearMul", _product, [("int8", "uint8")], inputs=(1, 8),
-    limits="int8 uint8, both operands and the result of one type; scales and zero points constant")
+    limits="int8 uint8, both operands and the result of the same type; constant scales and zero points")
 QLINEAR_MUL.parameters = SCALES_AND_ZEROS

@@ -33,7 +33,7 @@ class Resize(CopyKernel):
     """Another height and width (or any axes)."""
 
     exactness = "nearest exact, linear and cubic relative 1e-5"
-    limits = "nearest: any dtype; linear, cubic: float32; no antialias, exclude_outside, tf_crop_and_resize"
+    limits = "nearest: any dtype; linear, cubic: float32; no antialias, exclude_outside or tf_crop_and_resize"
 
     def __init__(self, op: str) -> None:
         super().__init__(op)

@@ -51,7 +51,7 @@ class Pooling(CheckedKernel):
         if any(max(axis.before, axis.after) > axis.reach for axis in window.axes):
             raise Refused(f"{self.op} must have pads no larger than its window, not {call.attrs.get('pads')!r}")
         if min(map(min, self._counts(call, window))) == 0:
-            raise Refused(f"{self.op} must have something of the image in every window")
+            raise Refused(f"{self.op} must have at least one pixel of the image in every window")
         self._step(call)
         return source.dtype, (*source.dims[:2], *window.outputs)
 

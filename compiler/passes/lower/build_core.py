@@ -57,7 +57,7 @@ def core_info(tensor: Tensor) -> TensorInfo:
     """Return what the back end knows of a tensor that the host core touches."""
     shape = tensor.shape
     if shape is None or not tensor.dtype:
-        raise BadModelError(f"Shape of tensor {tensor.name!r} must be known, and nothing tells it")
+        raise BadModelError(f"Shape of tensor {tensor.name!r} must be known, and nothing determines it")
     if tensor.quantised and tensor.dtype == "int8" and len(shape) in (2, 4) and shape[0] == 1:
         return replace(tensor_info(tensor), dims=shape)
     if len(shape) == 4 and shape[0] == 1:

@@ -119,7 +119,7 @@ def _check_computed(layers: Sequence[AnyLayer], graph: Graph) -> None:
         constant = [name for name in layer.reads if name in graph.constants]
         if constant:
             raise UnsupportedNodeError(layer.onnx_nodes[0] if layer.onnx_nodes else layer.name, layer.kind,
-                                       f"it computes with the constant {constant[0]!r}, as nothing at run time does",
+                                       f"it computes with the constant {constant[0]!r}, which nothing does at run time",
                                        "fold constants into the model, for instance with onnxsim")
 
 

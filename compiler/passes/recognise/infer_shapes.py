@@ -88,7 +88,7 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Gr
     """Return the node with its window stated, and the shape of its output."""
     shape = tensors[node.inputs[0]].shape
     if shape is None:
-        raise BadModelError(f"Shape of tensor {node.inputs[0]!r} must be known, and nothing tells it")
+        raise BadModelError(f"Shape of tensor {node.inputs[0]!r} must be known, and nothing determines it")
     if isinstance(operator, QAlias | QPiece | QAssemble):
         return node, tensors[node.output].shape or ()
     if not isinstance(operator, QReshape | Quantize | Dequantize) and (len(shape) not in (2, 4) or shape[0] != 1):
@@ -108,13 +108,13 @@ def _infer(graph: Graph, tensors: Mapping[str, Tensor], node: Node, operator: Gr
             weights = graph.constants[node.inputs[1]]
             if len(shape) != 2 or shape[1] != weights.shape[1]:
                 raise _refusal(node, f"its input has the shape {list(shape)}, its weights take "
-                                     f"{weights.shape[1]} values", "give it a flat input of that many")
+                                     f"{weights.shape[1]} values", "give it a flat input of that size")
             return node, (shape[0], weights.shape[0])
         case QScale() if tensors[node.inputs[1]].shape != (1, shape[1], 1, 1):
             raise _refusal(node, "its operands differ in shape by more than one image per channel",
                            "multiply by a vector of channels")
         case QAdd() if tensors[node.inputs[1]].shape != shape:
-            raise _refusal(node, "its operands differ in shape", "expand the smaller when exporting")
+            raise _refusal(node, "its operands differ in shape", "expand the smaller operand when exporting")
         case QReshape(view):
             return node, _reshaped(node, view, shape)
         case _:
@@ -185,7 +185,7 @@ def _check_pool(node: Node, window: ExactWindow) -> None:
     if window.dilations != (1, 1):
         raise _refusal(node, "its window is dilated", "use a window without dilation")
     if any(pad >= extent for pad, extent in zip(window.pads, (*window.kernel, *window.kernel), strict=True)):
-        raise _refusal(node, "a whole window lies in the padding", "use smaller pads")
+        raise _refusal(node, "a window lies wholly in the padding", "use smaller pads")
 
 
 def _pads(read: WindowAsRead, size: _Shape, extents: _Shape, strides: _Shape) -> _Shape:
@@ -205,7 +205,7 @@ def _fit(node: Node, read: WindowAsRead, size: _Shape, extents: _Shape, pads: _S
     for n, extent, stride, before, after in zip(size, extents, read.strides, pads[:2], pads[2:], strict=True):
         room = n + before + after - extent
         if room < 0:
-            raise BadModelError(f"Window of node {node.name!r} must fit its padded input, and is larger")
+            raise BadModelError(f"Window of node {node.name!r} must fit into its padded input, and is larger")
         steps = -(-room // stride) if read.ceil_mode else room // stride
         if read.ceil_mode and steps * stride >= n + before:
             # A window that would start behind the image is left out.

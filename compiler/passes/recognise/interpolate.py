@@ -57,7 +57,7 @@ def interpolated(graph: Graph, node: Node, resize: OnnxResize, x: Tensor, y: Ten
     Raises
     ------
     UnsupportedNodeError
-        If it resizes other axes than height and width, or one level cannot be promised, or takes too many layers.
+        If it resizes axes other than height and width, or one level cannot be promised, or takes too many layers.
     """
     return _Interpolating(graph, node, resize, x, y).built()
 
@@ -92,7 +92,7 @@ class _Interpolating:
         elif both <= _MOST:
             self.resized(self.x, self.y, (rows, columns), 0.0, direct=self.direct)
         else:
-            raise self.refusal(f"it has {len(rows.phases)} by {len(columns.phases)} pixels with weights of their own")
+            raise self.refusal(f"it has {len(rows.phases)} by {len(columns.phases)} different pixel weights")
         return self.graph.with_tensors(*self.tensors), tuple(self.nodes)
 
     @property
@@ -161,10 +161,10 @@ class _Interpolating:
             scales = np.array(self.resize.attributes["scales"], np.float32)
         given = sizes if sizes.size else scales
         if given.size != len(axes) or not (np.all(np.isfinite(given)) and np.all(given > 0)):
-            raise self.refusal("its sizes are computed while the model runs, or none")
+            raise self.refusal("its sizes are computed while the model runs, or missing")
         for other, value in zip(axes, given, strict=True):
             if other < 2 and value != (self.shape[other] if sizes.size else 1):
-                raise self.refusal("it resizes other axes than height and width")
+                raise self.refusal("it resizes axes other than height and width")
         if axis not in axes:
             return np.float32(1), self.shape[axis]
         value, dim = given[axes.index(axis)], self.shape[axis]

@@ -108,7 +108,7 @@ def _recognised(graph: Graph, node: Node, operator: _QLinear) -> tuple[Graph, No
             values = quantisation.constant(graph, node, bias, "bias") if bias else None
             graph, new = weighted_node(graph, node, i[0], product.of_type(dtype), packed, values)
     if len({tensor.dtype for tensor in types}) > 1:
-        raise UnsupportedNodeError(node.name, node.op, "its tensors are int8 and uint8 mixed",
+        raise UnsupportedNodeError(node.name, node.op, "its tensors mix int8 and uint8",
                                    "quantise all activations to one type")
     return quantisation.with_types(graph, *types), new
 

@@ -28,8 +28,7 @@ def test_compile_explains_without_writing_an_artefact(tmp_path):
 def test_compile_without_a_folder_or_a_question_is_refused():
     done = invoke("compile", "lenet5_accel")
     assert done.exit_code == 2
-    assert done.stderr == ("tilewright: Give -o DIR for the compiled model to be written to, or --explain to see its "
-                           "plan alone.\n")
+    assert done.stderr == ("tilewright: Give -o DIR to write the compiled model, or --explain to see only its plan.\n")
 
 
 def test_run_puts_the_plan_into_its_report(tmp_path):

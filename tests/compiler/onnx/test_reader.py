@@ -117,7 +117,8 @@ def test_a_dynamic_batch_is_one():
 def test_other_dimensions_must_be_fixed():
     model = small()
     model.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
-    refuse(model, UnsupportedModelError, "Input 'input0' must have a fixed shape, the batch excepted; its dimension 2 "
+    refuse(model, UnsupportedModelError, "Input 'input0' must have a fixed shape, except for the batch; its dimension "
+                                         "2 "
            "is 'height'")
 
 
@@ -187,7 +188,7 @@ def test_one_tensor_has_one_quantisation():
     conv = [node for node in model.graph.node if node.op_type == "QLinearConv"][1]
     name = conv.input[1]
     initializer(model, name).CopyFrom(numpy_helper.from_array(np.float32(0.125), name))
-    refuse(model, BadModelError, "Tensor 'tensor2' must be written and read with one quantisation, "
+    refuse(model, BadModelError, "Tensor 'tensor2' must be written and read with the same quantisation, "
            r"not with scale .* and with scale 0.125, zero point .* \(int8\)")
 
 
@@ -314,4 +315,4 @@ def test_identities_and_weights_quantised_in_the_model_are_folded():
 
 def test_a_split_has_as_many_outputs_as_it_says():
     model = of_nodes(helper.make_node("Split", ["x"], ["y", "z"], "halves", axis=1, num_outputs=1), opset=18)
-    refuse(model, BadModelError, r"Node 'halves' \(Split\) must have as many outputs as it says, 1, not 2")
+    refuse(model, BadModelError, r"Node 'halves' \(Split\) must have as many outputs as it states, 1, not 2")

@@ -330,7 +330,7 @@ def test_a_result_read_in_float_is_the_cores():
     model.quantised(conv.output[0], other)
     assert left(model, y, other) == [
         ("DequantizeLinear", "its result is needed in float"),
-        ("Conv", "its result is not quantised at once and only once, so ONNX Runtime computes it in float"),
+        ("Conv", "its result is not quantised immediately and exactly once, so ONNX Runtime computes it in float"),
         ("QuantizeLinear", "its input is computed in float"), ("QuantizeLinear", "its input is computed in float")]
 
 

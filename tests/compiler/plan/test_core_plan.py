@@ -153,7 +153,7 @@ def test_a_fence_that_is_never_passed_is_found():
 def test_a_call_without_a_fence_is_a_mistake_of_the_schedule():
     store = Draft("sta", "memory", {}, (Access("memory", 0x8000_0100, 0x8000_0140, write=True),))
     reads = Call("Neg", (Operand(0x8000_0100, "int8", (4,), (1,)),), Operand(0x8000_0200, "int8", (4,), (1,)))
-    with pytest.raises(ScheduleError, match="must stand behind a fence"):
+    with pytest.raises(ScheduleError, match="must come after a fence"):
         synchronise([store, reads])
     assert synchronise([store, Draft("sta", "fence"), reads])[-1] is reads
 

@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_told_with_figures(cache):
     report = synthesise(SynthesisRequest(design, "nano"), "ice40up5k", quiet)
     assert not report.fits
     assert report.device is None
-    assert report.lacking == "iCE40UP5K is too small, it would need 9 SB_MAC16 of 8"
+    assert report.lacking == "iCE40UP5K is too small: it would need 9 SB_MAC16 of 8"
 
 
 def test_a_target_that_there_is_not_is_refused():

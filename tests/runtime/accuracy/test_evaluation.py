@@ -1,4 +1,4 @@
-"""An evaluation equals single runs, differs where the hardware would, and goes on where it was interrupted."""
+"""An evaluation equals single runs, differs where the hardware would, and continues where it was interrupted."""
 
 import numpy as np
 import onnx
@@ -110,7 +110,7 @@ def test_an_interrupted_evaluation_goes_on_where_it_was(monkeypatch):
         return real(network, inputs)
 
     monkeypatch.setattr(answering, "run_network", interrupted)
-    with pytest.raises(SimulationError, match=r"8 of 12 images are kept: "):
+    with pytest.raises(SimulationError, match=r"8 of 12 images are saved: "):
         digits(limit=12)
     found = digits(limit=12)
     assert (found.resumed, found.evaluated_now, len(seen)) == (8, 4, 15)

@@ -90,7 +90,7 @@ def test_a_float_model_is_checked_as_it_would_be_quantised(tmp_path, monkeypatch
     onnx.save(classifier(), tmp_path / "net.onnx")
     done = invoke("check", tmp_path / "net.onnx")
     assert done.exit_code == 0, done.output
-    assert "warning: QUICK LOOK: ranges are from noise" in done.stdout
+    assert "warning: QUICK LOOK: ranges come from noise" in done.stdout
     done = invoke("check", tmp_path / "net.onnx", "--float", "--json", tmp_path / "check.json")
     assert done.exit_code == 0, done.output
     assert {layer["runs_on"] for layer in json.loads((tmp_path / "check.json").read_text())["layers"]} == {"core"}
@@ -104,8 +104,8 @@ def test_memory_that_does_not_suffice_is_told():
     assert not check_model(ModelSource(builtin("lenet5")), BASE, needed - 1).compiles
     done = invoke("check", "lenet5", "--capacity", "0.05")
     assert done.exit_code == 2
-    assert "52,428 there are: it does NOT fit" in done.stdout
-    assert "has no room in memory" in done.stdout
+    assert "52,428 are available: it does NOT fit" in done.stdout
+    assert "does not fit the memory" in done.stdout
     assert "--capacity" in refused(2, "check", "lenet5", "--capacity", "0")
 
 
@@ -152,7 +152,7 @@ def test_every_layer_that_does_not_fit_is_listed(monkeypatch):
     assert not found.compiles
     assert [each.node for each in found.refusals] == ["/conv1/Conv", "/conv2/Conv", "/conv3/Conv"]
     assert found.refusals[1].reason == "The smallest tile of layer '/conv2/Conv' needs much"
-    assert found.refusals[1].way_out == "take a larger machine, or compute that layer outside"
+    assert found.refusals[1].way_out == "take a larger machine, or compute that layer outside of the model"
 
 
 def test_refusals_of_one_error_are_all_shown(monkeypatch):
@@ -209,16 +209,17 @@ def scales(factor):
 
 @pytest.mark.parametrize(("changes", "warning"), [
     (lambda: {"requantisation": scales(1000)},
-     r"Scales of a layer's channels are far apart, .*: /conv2/Conv \([\d,]+ to 1\)"),
+     r"The scales of a layer's channels are far apart, .*: /conv2/Conv \([\d,]+ to 1\)"),
     (lambda: {"weights": weights(lambda w: w.__setitem__(2, w[2] // 8))},
      r"Weights use less than a quarter of their int8 range, .*: /conv2/Conv \(1 of 16 channels within ±1\d\)"),
     (lambda: {"weights": weights(lambda w: w.__setitem__(slice(5, 7), 0))},
      r"All weights of a channel are zero: /conv2/Conv \(2 of 16 channels\)"),
     (lambda: {"requantisation": scales(2000)},
-     r"Outputs are quantised finer than their sums, .*: /conv2/Conv \([\d.]+ levels per unit\)"),
+     r"Outputs are quantised more finely than their sums, .*: /conv2/Conv \([\d.]+ levels per unit\)"),
     (lambda: {"bias": np.full(16, 2**31 - 5, np.int32)},
      r"Sums can overflow 32 bits for some inputs: /conv2/Conv \(16 of 16 channels\)"),
-    (lambda: {"exact": False}, "ONNX Runtime computes in float there, and may be one level off: /conv2/Conv"),
+    (lambda: {"exact": False},
+     "ONNX Runtime computes these layers in float, so they may be one level off: /conv2/Conv"),
 ])
 def test_risks_of_a_layer_are_told(changes, warning):
     found = model_warnings(lenet(**changes()))
@@ -226,7 +227,7 @@ def test_risks_of_a_layer_are_told(changes, warning):
     assert not model_warnings(lenet())
 
 
-@pytest.mark.parametrize(("scale", "said"), [(1e3, "The range is huge"), (1e-9, "The range is next to nothing")])
+@pytest.mark.parametrize(("scale", "said"), [(1e3, "The range is huge"), (1e-9, "The range is almost zero")])
 def test_unlikely_ranges_are_told(scale, said):
     network = lenet()
     name = network.layers[2].output

@@ -145,7 +145,7 @@ def test_a_later_layer_that_overwrites_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(layer_comparison, "find_writer", lambda *_: writer)
     spoil(monkeypatch, element_address(job, first, written))
     lines = summary(compare_layers(ModelSource.of(model), BASE, "fast", None, steps=Silence()))
-    assert f"which is not of this layer: {writer.function} has overwritten it" in lines
+    assert f"which belongs to another layer: {writer.function} has overwritten it" in lines
 
 
 def test_an_address_that_nothing_writes_has_no_writer():
@@ -242,7 +242,7 @@ def test_a_difference_ends_in_status_1_and_names_all(monkeypatch, tmp_path):
     assert f"at (2, 5, 6) (channel, row, column), address {address:#x}, is " in done.stdout
     assert "written by sta.memory " in done.stdout
     assert "tw_sta_memory(" in done.stdout
-    assert "replayed by itself, the program writes the byte " in done.stdout
+    assert "the program alone, replayed, writes the byte " in done.stdout
     found = json.loads((tmp_path / "found.json").read_text())
     assert (found["matches"], len(found["layers"]), found["layers_in_all"]) == (False, 1, 5)
     assert found["divergence"]["index"] == [2, 5, 6]

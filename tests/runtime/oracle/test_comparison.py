@@ -26,7 +26,7 @@ def test_the_first_difference_is_told_with_index_and_values():
     wrong["c"][0] = 1
     comparison = compare(LAYERS, wrong, REFERENCE)
     assert comparison.matches is False
-    assert str(comparison) == ("Layer 1 (conv2) is the first to differ from ONNX Runtime: b at (2, 0, 0) (channel, "
+    assert str(comparison) == ("Layer 1 (conv2) is the first that differs from ONNX Runtime: b at (2, 0, 0) (channel, "
                                "row, column) is -7, not 2; 2 of its elements differ")
 
 
@@ -42,8 +42,8 @@ def test_floats_need_only_be_near():
     near, far = ours + np.float32([1e-4, 0, 0, 0]), ours + np.float32([0, 0.1, 0, 0])
     comparison = compare([("tanh", "t")], {"t": ours}, {"t": near})
     assert (comparison.matches, comparison.floats) == (True, 1)
-    assert str(comparison).endswith("every element is equal but for 1 float tensors, which differ by 5e-05 of their "
-                                    "range at most")
+    assert str(comparison).endswith("every element is equal except in 1 float tensors, which differ by at most 5e-05 "
+                                    "of their range")
     for wrong in (far, np.float32([1, -2, 0, np.inf]), np.float32([1, -2, np.nan, 3])):
         assert compare([("tanh", "t")], {"t": ours}, {"t": wrong}).matches is False
 
@@ -53,11 +53,11 @@ def test_what_onnx_runtime_rounds_in_float_may_be_off():
     comparison = compare(LAYERS, wrong, REFERENCE, {"b"})
     assert comparison.matches is True
     alone = replace(comparison, compared=comparison.loose)
-    assert str(alone) == ("1 of 3 layers compared with ONNX Runtime, which rounds in float what they come from: up to "
-                          f"{comparison.levels} levels off (tilewright compare holds each by itself)")
+    assert str(alone) == ("1 of 3 layers compared with ONNX Runtime, which computes them in float: up to "
+                          f"{comparison.levels} levels off (tilewright compare checks each layer by itself)")
     assert str(comparison).startswith("2 of 3 layers compared with ONNX Runtime: every element is equal; ")
-    assert str(comparison).endswith("; 1 more come from what ONNX Runtime rounds in float, and are up to 3 levels "
-                                    "off (tilewright compare holds each by itself)")
+    assert str(comparison).endswith("; ONNX Runtime computes 1 more in float, and they are up to 3 levels off "
+                                    "(tilewright compare checks each layer by itself)")
     assert compare(LAYERS, wrong | {"c": OURS["c"] + np.int8(1)}, REFERENCE, {"b"}).matches is False
 
 

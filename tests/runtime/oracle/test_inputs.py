@@ -52,7 +52,7 @@ def test_a_tensor_inside_the_model_is_no_argument():
      "Input 'image' must be float32 of shape (1, 1, 2, 3), not float64 of shape (1, 1, 2, 3)"),
     ({"image": GOOD[0]}, "Input 'image' must be float32 of shape (1, 1, 2, 3), not float32 of shape (1, 2, 3)"),
     ({"image": np.where(GOOD == 4, np.float32(np.nan), GOOD)},
-     "Input 'image' must hold numbers, not NaN as at index (0, 0, 1, 1)"),
+     "Input 'image' must hold numbers, not NaN, as at index (0, 0, 1, 1)"),
 ])
 def test_wrong_arrays_are_refused(inputs, sentence):
     with pytest.raises(InputError, match=f"^{re.escape(sentence)}$"):

@@ -54,7 +54,7 @@ def operators(model):
 def test_a_float_model_runs_as_a_quick_look_that_says_so(model):
     done = invoke("run", model)
     assert done.exit_code == 0, done.output
-    assert "QUICK LOOK: ranges are from noise (16 samples of smooth noise, seed 0), not from data" in done.stdout
+    assert "QUICK LOOK: ranges come from noise (16 samples of smooth noise, seed 0), not from data" in done.stdout
     assert "give --calibrate FILE for real ones" in done.stdout
     assert "every element is equal" in done.stdout
     assert "net on base" in done.stdout
@@ -222,9 +222,9 @@ def test_a_float_model_is_one_of_floats(tmp_path, proto, expected):
     (np.zeros(SHAPE, np.float32), "must have the shape (samples, 3, 12, 10), not (3, 12, 10)"),
     (np.zeros((4, *SHAPE)), "must be float32, not float64"),
     (np.zeros((0, *SHAPE), np.float32), "must hold at least one sample, not none"),
-    (np.full((2, *SHAPE), np.nan, np.float32), "must hold finite numbers, unlike sample 0"),
+    (np.full((2, *SHAPE), np.nan, np.float32), "must hold only finite numbers, unlike sample 0"),
     (np.concatenate([samples(2), np.full((1, *SHAPE), np.inf, np.float32)]),
-     "must hold finite numbers, unlike sample 2"),
+     "must hold only finite numbers, unlike sample 2"),
 ])
 def test_samples_that_do_not_fit_are_refused(model, tmp_path, array, sentence):
     np.save(tmp_path / "samples.npy", array)
@@ -254,9 +254,9 @@ def test_options_that_do_not_go_together_are_refused(model, tmp_path):
     assert "exclude each other" in refused(
         2, "run", model, "--float", "--calibrate", tmp_path / "samples.npy")
     assert refused(2, "run", "lenet5", "--calibrate", tmp_path / "samples.npy") == (
-        "Option --calibrate needs a float model, and lenet5.onnx is quantised already")
+        "Option --calibrate needs a float model, and lenet5.onnx is already quantised")
     assert refused(2, "run", "lenet5", "--float") == (
-        "Option --float needs a float model, and lenet5.onnx is quantised already")
+        "Option --float needs a float model, and lenet5.onnx is already quantised")
 
 
 def test_dynamic_dimensions_besides_the_batch_are_refused(tmp_path):
@@ -301,5 +301,5 @@ def test_a_preparation_that_changes_the_model_is_noticed(model, monkeypatch):
         return proto
 
     monkeypatch.setattr(post_training.float_graph, "prepare", spoilt)
-    with pytest.raises(InputError, match=r"outputs change by .*--float"):
+    with pytest.raises(InputError, match=r"changes its outputs by .*--float"):
         quantise(model, None, Silence())

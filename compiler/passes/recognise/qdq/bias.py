@@ -98,8 +98,8 @@ def _quantised(group: QdqGroup, numbers: np.ndarray, step: np.ndarray, exact: bo
                             "give it one element per output channel")
     levels = np.rint(numbers.astype(np.float32) / step.astype(np.float32)) if exact else np.rint(numbers / step)
     if not np.all(np.abs(levels) < 2.0**31):
-        raise group.refusal("its bias does not fit int32 at the product of the scales", "use a larger scale")
+        raise group.refusal("its bias at the product of the scales does not fit int32", "use a larger scale")
     if not exact and (np.abs(levels * step - numbers) / float(group.scale)).max(initial=0) > _MAX_ERROR:
-        raise group.refusal("one step of its sums is more than a level of its result, so int32 cannot say its bias",
-                            "give input, weights and output scales that are less far apart")
+        raise group.refusal("one step of its sums exceeds one level of its result, so int32 cannot represent its bias",
+                            "give input, weights and output scales that are closer together")
     return Bias(levels.astype(np.int32), exact)

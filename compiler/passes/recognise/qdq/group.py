@@ -81,8 +81,8 @@ class QdqGroup:
         else:
             clip = None
         if following is None or not isinstance(following.operator, OnnxQuantizeLinear):
-            raise self.refusal("its result is not quantised at once and only once, so ONNX Runtime computes it in "
-                               "float", "quantise every activation of the model, outputs included")
+            raise self.refusal("its result is not quantised immediately and exactly once, so ONNX Runtime computes it "
+                               "in float", "quantise every activation of the model, outputs included")
         return clip, following
 
     def data_input(self, name: str) -> Tensor:

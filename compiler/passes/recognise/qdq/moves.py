@@ -79,7 +79,7 @@ def shuffled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         raise group.refusal("its input and output have different scales or zero points", "give them one")
     graph = quantisation.with_types(group.graph, x, group.kind)
     new = group.node.with_(inputs=(x.name, *group.node.inputs[1:]), output=group.kind.name,
-                          reason="the datapath moves no elements one by one")
+                          reason="the datapath cannot move single elements")
     return graph, (new,)
 
 
@@ -94,7 +94,7 @@ def multiplied(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         fixed = graph.constants.get(source.inputs[0])
         tensor = type_behind(graph, source)
         if tensor.dtype != group.kind.dtype:
-            raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+            raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
         names.append(tensor.name)
         if fixed is None:
             graph = quantisation.with_types(graph, tensor)
@@ -105,7 +105,7 @@ def multiplied(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
     names += _parameters(group.kind, group.kind.name, constants)
     graph = quantisation.with_types(graph, group.kind).with_constants(constants)
     new = group.node.with_(operator=OnnxQLinearMul({"unsigned": int(unsigned)}), inputs=tuple(names),
-                          output=group.kind.name, reason="the datapath multiplies by constants only")
+                          output=group.kind.name, reason="the datapath multiplies only by constants")
     return graph, (new,)
 
 

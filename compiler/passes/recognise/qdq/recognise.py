@@ -161,7 +161,7 @@ def _resized(group: QdqGroup, operator: OnnxResize) -> tuple[Graph, tuple[Node, 
     """Return the graph with the types of a linear or cubic Resize, and the integer operators that stand for it."""
     x = group.data_input(group.node.inputs[0])
     if x.dtype != group.kind.dtype:
-        raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+        raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
     graph = quantisation.with_types(group.graph, x, group.kind)
     return interpolated(graph, group.node, operator, x, group.kind)
 
@@ -173,7 +173,7 @@ def _integer(group: QdqGroup) -> tuple[Graph, Node]:
     if isinstance(operator, _Affine) and not isinstance(operator, OnnxAdd):
         raise group.refusal("the datapath has no such operator", "replace it")
     if any(tensor.dtype != dtype for tensor in inputs):
-        raise group.refusal("its tensors are int8 and uint8 mixed", "quantise all activations to one type")
+        raise group.refusal("its tensors mix int8 and uint8", "quantise all activations to one type")
     graph = quantisation.with_types(group.graph, *inputs, group.kind)
     x = inputs[0]
     match operator:
@@ -192,5 +192,5 @@ def _integer(group: QdqGroup) -> tuple[Graph, Node]:
             return summed(group, graph, node, x.name)
     if not x.same_quantisation(group.kind):
         raise group.refusal("its input and output have different scales or zero points",
-                            "give them one, as onnxruntime.quantization does")
+                            "give them the same quantisation, as onnxruntime.quantization does")
     return graph, moving_node(graph, node, x.name, dtype, *group.bounds(node))

@@ -32,7 +32,7 @@ def summed(group: QdqGroup, graph: Graph, node: Node, x: str) -> tuple[Graph, No
         axes = [int(axis) for axis in quantisation.constant(graph, node, node.inputs[1], "axes").ravel()]
     over = {int(axis) % 4 for axis in axes} if axes and len(shape) == 4 else set()
     if not over or 0 in over or shape[0] != 1:
-        raise group.refusal("it does not reduce channels, height or width of one image alone", "reduce those")
+        raise group.refusal("it reduces more than channels, height or width of one image", "reduce those")
     mean = isinstance(operator, OnnxReduceMean)
     if over == {2, 3} and mean:
         return graph, standing_for(node, QAverage(exact=False).of_type(group.kind.dtype), x)

@@ -33,7 +33,7 @@ def weighted(group: QdqGroup, graph: Graph, node: Node, x: Tensor) -> tuple[Grap
     (values, scale, zero), along = _weights(group, graph, node)
     packed = quantisation.weights(graph, node, values, scale, zero, axis)
     if packed[1].size > 1 and along % packed[0].ndim != axis:
-        raise group.refusal("the scales of its weights are not those of its output channels",
+        raise group.refusal("the scales of its weights do not belong to its output channels",
                             f"quantise the weights along axis {axis}")
     operator, levels = operator.of_type(group.kind.dtype), None
     if bias_name:
@@ -62,7 +62,7 @@ def transposed(group: QdqGroup, graph: Graph, node: Node, operator: OnnxConvTran
     groups = operator.group
     levels, factors = transposed_weights(graph, node, values, scale, zero, groups)
     if factors.size > 1 and along % levels.ndim != 1:
-        raise group.refusal("the scales of its weights are not those of its output channels",
+        raise group.refusal("the scales of its weights do not belong to its output channels",
                             "quantise the weights along axis 1")
     bias_name = (*node.inputs, "", "")[2]
     constants = {"weights": levels, "scale": factors}
@@ -101,11 +101,11 @@ def affine_node(group: QdqGroup, graph: Graph, tensors: tuple[Tensor, Tensor], c
     """
     (x, y), (factor, offset) = tensors, constants
     if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
-        raise group.refusal("its constants make infinity or no number", "use finite constants")
+        raise group.refusal("its constants give infinity or NaN", "use finite constants")
     levels, scale, bias, error = _with_offset(factor, offset, float(x.parameters[0]), float(group.scale))
     if error.max() > _MAX_OFFSET_ERROR or np.abs(bias).max() >= 2.0**30:
-        raise group.refusal("one level of its input is too many of its output for its constants to be int32 beside "
-                            "int8 weights", "give input and output scales that are less far apart")
+        raise group.refusal("one level of its input is so many levels of its output that its constants do not fit "
+                            "int32 with int8 weights", "give input and output scales that are closer together")
     weights = (levels * np.sign(factor)).astype(np.int8).reshape(-1, 1, 1, 1)
     graph, node = weighted_node(
         graph, group.node.with_(output=y.name), x.name,

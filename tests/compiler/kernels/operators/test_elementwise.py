@@ -201,7 +201,7 @@ def operand(dims, dtype="float32"):
     (Call("Add", (operand((2, 3)), operand((2,))), operand((2, 3))),
      "Add must have inputs that broadcast, not (2, 3) and (2,)"),
     (Call("Add", (operand((2,)), operand((2,), "int32")), operand((2,))),
-     "Add must have inputs of one dtype, not float32 and int32"),
+     "Add must have inputs of the same dtype, not float32 and int32"),
     (Call("Add", (operand((2,)),), operand((2,))), "Add must have input 1"),
     (Call("Add", (operand((2,)), operand((2,))), operand((3,))), "Add gives float32 (2,) here, not float32 (3,)"),
     (Call("Exp", (operand((2,), "int32"),), operand((2,), "int32")), "Exp takes float32 as input 0, not int32"),
