@@ -1,1 +1,1 @@
-"""``tilewright bench``: what to run, the runs and their cache, and the page that is made of them."""
+"""``tilewright bench``: the cases, their runs and cache, and the resulting page."""

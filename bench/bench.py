@@ -1,4 +1,4 @@
-"""Run a matrix of cases and write the page; what was done before is not done again."""
+"""Run a matrix of cases and write the page; saved results are not computed again."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Counts of a run, layer by layer: kept by the benchmarks, and priced anew whenever prices change."""
+"""Counts of a run, layer by layer: saved by the benchmarks, and priced again whenever prices change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The page on energy: networks, components, savings over both baselines and what each choice is worth, by technology.
+"""The page on energy: networks, components, savings over both baselines and the gain of each choice, by technology.
 
 It is priced from the counts of the benchmarks' runs (`bench.counted_work`), so nothing is simulated for it.
 """

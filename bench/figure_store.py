@@ -1,4 +1,4 @@
-"""Figures that are kept: each run is done once, so that an interrupted bench goes on where it was."""
+"""Saved figures: each run is done once, so that an interrupted bench continues where it was."""
 
 import hashlib
 import json

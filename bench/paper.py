@@ -1,4 +1,4 @@
-"""The paper's table beside ours, and why they differ.
+"""The paper's table beside ours, and why the figures differ.
 
 S. Wang et al., "Optimizing CNN Computation Using RISC-V Custom Instruction Sets for Edge Platforms", IEEE Trans.
 Computers 73(5), 2024, doi 10.1109/TC.2024.3362060. Its figures here are those of the abstract.

@@ -1,4 +1,4 @@
-"""A quantised network as a .tflite file, for compilers that read nothing else: shapes, weights and scales as they are.
+"""A quantised network as a .tflite file, for compilers that read nothing else, with unchanged weights and scales.
 
 Such a file is for estimates: padding is one of TensorFlow's two kinds, which put the same number of pixels around an
 image, at other sides where the stride is 2.

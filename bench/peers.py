@@ -1,4 +1,4 @@
-"""Our cycles beside an Ethos-U55's on the same networks: Arm's compiler Vela estimates those, no hardware runs them."""
+"""Our cycles beside those that Arm's compiler Vela estimates for an Ethos-U55 on the same networks."""
 
 import csv
 import shutil

@@ -1,4 +1,4 @@
-"""Run networks that others published and write a page of them: ``python -m tilewright.bench.real_networks LIST PAGE``.
+"""Run published networks and write a page about them: ``python -m tilewright.bench.real_networks LIST PAGE``.
 
 Beside the page lie its facts as JSON, from which docs/operators.md takes the networks that the core is busy with. A
 network whose file is missing is a row that says so; one that is refused, the refusal; one that crashes, the exception.

@@ -1,4 +1,4 @@
-"""The page docs/real-networks.md: what published networks take, what of them the core computes, how exact they are."""
+"""The page docs/real-networks.md: cycles of published networks, the core's share, and exactness."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

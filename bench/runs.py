@@ -1,4 +1,4 @@
-"""Runs of the benchmarks: each is done once and its figures are kept, so that an interrupted bench goes on."""
+"""Runs of the benchmarks: each is done once and its figures are saved, so that an interrupted bench continues."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

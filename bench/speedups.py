@@ -1,4 +1,4 @@
-"""The tables of speed: what the baselines take, and what each network saves over each of them."""
+"""The tables of speed: cycles of the baselines, and the saving of each network over each of them."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The tables of runs: what each row begins with, what ran where, and energies with their range."""
+"""The tables of runs: common first columns, and energies with their range."""
 
 from collections.abc import Mapping, Sequence
 

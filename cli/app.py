@@ -1,4 +1,4 @@
-"""The command ``tilewright``: results on standard output, progress and refusals on standard error.
+"""The command ``tilewright``: results on standard output, progress and errors on standard error.
 
 Exit status: 0 if the run ended and every value compared equals ONNX Runtime's, 1 if not, 2 for bad input.
 What a command needs is imported when it runs, so that ``--help`` and ``isa`` answer at once.

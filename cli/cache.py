@@ -1,4 +1,4 @@
-"""The command ``cache``: where results are kept between runs, how much they take, and how to remove them."""
+"""The command ``cache``: show where results are kept between runs and their size, or remove them."""
 
 import shutil
 import time

@@ -1,4 +1,4 @@
-"""The command ``calibrate``: measure the prices of a technology again; see `energy.calibrate.calibration`."""
+"""The command ``calibrate``: measure the prices of a technology; see `energy.calibrate.calibration`."""
 
 import json
 from dataclasses import replace

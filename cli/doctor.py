@@ -1,4 +1,4 @@
-"""The command ``doctor``: whether every tool is there and runs, one finding each, and how to get what is missing."""
+"""The command ``doctor``: one finding per tool, whether it is found and runs, and how to get a missing one."""
 
 import platform
 import re

@@ -1,4 +1,4 @@
-"""The commands ``run`` and ``simulate``: a model, or a compiled one, on an engine, held to ONNX Runtime."""
+"""The commands ``run`` and ``simulate``: a model, or a compiled one, on an engine, compared with ONNX Runtime."""
 
 import json
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""The back end: a network of fused layers to a program and its memory map; a model to an artefact."""
+"""The back end: from a network of fused layers to a program and its memory map, and from a model to an artefact."""
 
 import re
 import tempfile

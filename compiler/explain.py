@@ -1,4 +1,4 @@
-"""A compiled network in figures: for each layer algorithm, tile and loop order, what it should cost, what bounds it."""
+"""A compiled network in figures: algorithm, tile, loop order, predicted cost and bound of each layer."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Render which ONNX operators run where, within what limits and how exactly, as the manual page docs/operators.md."""
+"""Render the manual page docs/operators.md: which ONNX operators run where, within which limits, and how exactly."""
 
 import json
 from pathlib import Path

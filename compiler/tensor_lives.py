@@ -1,4 +1,4 @@
-"""The tensors of a compiled network in main memory: where each lies, and from which layer to which it is needed."""
+"""The tensors of a compiled network in main memory: their addresses, and between which layers they are needed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Logic of an extension that its machine's tables do not hold: flip-flops and multipliers, counted in the gateware.
+"""Logic of an extension that the tables of its machine do not include: flip-flops and multipliers in the gateware.
 
 A product of a stage costs what one of requantisation does, by its size: of the register toggles of post-processing that
 come with a value, whose price holds the logic behind them, a share for each partial product of its 24 by 24 bits. The

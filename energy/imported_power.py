@@ -1,4 +1,4 @@
-"""Energy on an FPGA: only from a vendor's power report that is imported, power x cycles / clock frequency.
+"""Energy on an FPGA, only from an imported power report of the vendor: power x cycles / clock frequency.
 
 Two forms are read. The text of Vivado's ``report_power`` with exactly one clock (its sections Summary and Clock
 Constraints, AMD UG907), and for every other tool JSON::

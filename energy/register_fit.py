@@ -1,4 +1,4 @@
-"""Flip-flops of a machine's blocks, predicted: a line for each block through machines that were elaborated.
+"""Predicted flip-flops of a machine's blocks: one line per block, fitted to elaborated machines.
 
 ``python -m tilewright.energy.register_fit`` elaborates machines drawn at random from the whole space, which takes half
 an hour, and writes energy/register_fit.toml again, with the largest error of each block, the machine left out of the

@@ -1,4 +1,4 @@
-"""The text of a technology file and of the list of DRAM parts: read, and refused where it makes no sense."""
+"""The text of a technology file and of the list of DRAM parts: read, and rejected if it is invalid."""
 
 import tomllib
 from collections.abc import Mapping

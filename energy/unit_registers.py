@@ -1,4 +1,4 @@
-"""Flip-flops that a machine saves by what it leaves out, by block: differences of elaborated machines.
+"""Flip-flops that a machine saves by leaving out units, by block: differences of elaborated machines.
 
 Counted on `nano`, on `base`, and on a machine of two lanes between them, each without one unit at a time; the terms
 below are lines through the three, and those of inner products through six machines of 2 to 8 lanes. Without all units

@@ -1,1 +1,1 @@
-"""The contract between hardware and software; standard library only, but for NumPy in semantics/."""
+"""The contract between hardware and software; it imports only the standard library, and NumPy in semantics/."""

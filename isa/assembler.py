@@ -1,4 +1,4 @@
-"""Commands to words and back: funct7, operand packing, assembly text.
+"""Convert commands to words and back: funct7, operand packing, assembly text.
 
 A *command* is one executed instruction with the values of its operands; a *word* is the 32-bit instruction
 that names the registers in which those operands travel.

@@ -1,4 +1,4 @@
-"""Shifts and masks of a variant's operands and flags, worked out once for each variant of the table."""
+"""Shifts and masks of a variant's operands and flags, computed once for each variant of the table."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

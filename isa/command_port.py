@@ -1,4 +1,4 @@
-"""The registers of the AXI4-Lite command port: one table, from which hardware, C header and manual are made.
+"""The registers of the AXI4-Lite command port: one table, from which hardware, C header and manual are generated.
 
 For a host that has no CV-X-IF: an instruction is its operands and its word, written one after the other.
 """

@@ -1,4 +1,4 @@
-"""RISC-V cores that programs run on: hosts of the coprocessor, and the core of the baseline with SIMD instructions."""
+"""RISC-V cores that run programs: the hosts of the coprocessor, and the core of the baseline with SIMD instructions."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The counters a coprocessor keeps and ``sta.status`` stores, in the order they are stored.
+"""The counters that a coprocessor keeps and ``sta.status`` stores, in the order in which they are stored.
 
 Every counter is 32 bits wide and wraps; of ``cycles`` a further word holds the upper half. In each cycle exactly one
 of the ``mac_*`` counters steps, so that over any interval they add up to the cycles of the interval: cycles by cause,

@@ -1,4 +1,4 @@
-"""The seven instructions: the one table every other folder reads; importing it proves it sound.
+"""The seven instructions: the one table that every other folder reads; importing it checks it.
 
 All live in custom-0 (opcode 0x0B), R-type, one funct3 each; rd is always x0. funct7 holds the variant in its
 upper three bits and four semaphore flags below. rs1 and rs2 carry the operand fields, packed from bit 0 upwards

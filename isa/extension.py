@@ -1,4 +1,4 @@
-"""An instruction of a user's own, from one file, and a machine that has it; docs/extensions.md is the contract.
+"""A user's own instruction, from one file, and a machine that has it; docs/extensions.md is the contract.
 
 The file makes one `PostStage` or `BufferUnit` and calls it ``EXTENSION``. The instruction of a stage, funct3 7 of
 custom-0, turns it on and sets its fields; ``act`` commands with ``table`` then pass their values through it instead of

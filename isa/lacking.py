@@ -1,4 +1,4 @@
-"""Instructions that a machine lacks: which unit each variant or operand needs, and whether the machine has it."""
+"""Instructions that a machine lacks: the unit that each variant or operand needs, and whether the machine has it."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Images with the spectrum of natural ones, made of noise: what the large networks are calibrated and run on."""
+"""Noise images with the spectrum of natural ones, to calibrate and run the large networks."""
 
 import numpy as np
 

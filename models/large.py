@@ -1,4 +1,4 @@
-"""Builds the networks too large to commit: seeded weights with the statistics of real ones, quantised, cached.
+"""Build the networks that are too large to commit: seeded weights with realistic statistics, quantised, cached.
 
 He initialisation keeps the variance from layer to layer; batch normalisation takes its mean and variance from a forward
 pass over the calibration images, as training would. So activations use their int8 range at every layer, and the

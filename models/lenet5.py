@@ -1,4 +1,4 @@
-"""LeNet-5, as published and as an accelerator likes it.
+"""LeNet-5, as published and in a form that suits an accelerator.
 
 ``lenet5`` follows LeCun et al., "Gradient-Based Learning Applied to Document Recognition", Proc. IEEE 86(11),
 1998, with ReLU and max pooling. ``lenet5_accel`` follows the idea of "Optimizing CNN Computation Using RISC-V

@@ -1,4 +1,4 @@
-"""The published networks that come with onnx as structures without weights, given seeded ones: material for tests.
+"""The published networks that onnx ships as structures without weights, with seeded weights, for tests.
 
 onnx's ``light_*`` models have every weight as a ConstantOfShape, one value throughout, so that they say nothing about
 arithmetic. Here each is a constant drawn as in `models.large`: He-normal kernels, and batch normalisations whose mean

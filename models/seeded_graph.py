@@ -1,4 +1,4 @@
-"""A float ONNX graph with seeded weights, node by node: what the large networks are written with. NumPy is enough.
+"""A float ONNX graph with seeded weights, built node by node with NumPy alone, for the large networks.
 
 Weights are He-normal (He et al., "Delving Deep into Rectifiers", ICCV 2015), so that the variance is kept from layer
 to layer; batch normalisations get random gains and shifts here and their statistics from `batch_statistics`.

@@ -1,4 +1,4 @@
-"""The coprocessor: four units, their queues, semaphores and counters, one AXI4 master; no host core in sight."""
+"""The coprocessor: four units, their queues, semaphores and counters, one AXI4 master; independent of the host core."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar

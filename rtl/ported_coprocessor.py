@@ -1,4 +1,4 @@
-"""The coprocessor behind one of its ports: what any of them has in common."""
+"""The coprocessor behind one of its ports: the parts that all ports share."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Batches of images for a model of one: which arrays are one, each image of it, and the answers put together again."""
+"""Batches of images for a model of one image: split the arrays, run each image, and stack the answers."""
 
 from collections.abc import Mapping, Sequence
 

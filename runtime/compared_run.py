@@ -1,4 +1,4 @@
-"""Run a model once and hold the result to ONNX Runtime: what the command line shows."""
+"""Run a model once and compare the result with ONNX Runtime, for the command line."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Samples that a program gives as arrays or as a file, for what quantises with a file: ``calibrate=`` of a session."""
+"""Samples given as arrays or as a file, for quantisation with a file: ``calibrate=`` of a session."""
 
 import tempfile
 from collections.abc import Iterator, Mapping

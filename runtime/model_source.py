@@ -1,4 +1,4 @@
-"""Which file is the model: from the name that a user gives to its file, where that is from, and inputs that suit it."""
+"""Find the model file for a name given by a user, where it comes from, and suitable inputs."""
 
 import filecmp
 from collections.abc import Sequence

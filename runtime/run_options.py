@@ -1,4 +1,4 @@
-"""How a session runs a model, apart from what is computed: prices of energy, memory, what is counted, progress."""
+"""How a session runs a model: energy prices, memory, counting, progress."""
 
 from dataclasses import dataclass, field
 

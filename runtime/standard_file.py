@@ -1,4 +1,4 @@
-"""A user's ONNX file as everything here takes it: shapes fixed as told, in forms that ONNX Runtime runs too.
+"""A user's ONNX file in standard form: shapes fixed as given, in forms that ONNX Runtime also runs.
 
 What the reader changes (`compiler.onnx.reader.read_model`) is written to the cache, so that compiler, quantiser, oracle
 and artefact see the same model; a file that needs no change is taken as it is.

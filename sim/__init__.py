@@ -1,1 +1,1 @@
-"""Simulated machines: the fast engine, of values and predicted time, and the RTL engine."""
+"""Simulated machines: the fast engine, for values and predicted time, and the RTL engine."""

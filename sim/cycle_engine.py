@@ -1,4 +1,4 @@
-"""Cycles without values: a program's time by the cycle model alone, which no value of a tensor changes."""
+"""Cycles without values: a program's time by the cycle model alone, which does not depend on values."""
 
 import time
 from collections.abc import Callable

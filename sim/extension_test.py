@@ -1,4 +1,4 @@
-"""An extension held to itself: its component in simulation against its NumPy function, on random vectors."""
+"""Test an extension: compare its component in simulation with its NumPy function, on random vectors."""
 
 from dataclasses import dataclass
 

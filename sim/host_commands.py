@@ -1,4 +1,4 @@
-"""The host core as both of the fast engine's halves see it: which command it sends when."""
+"""The host core as both parts of the fast engine see it: which command it sends when."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator

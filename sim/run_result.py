@@ -1,4 +1,4 @@
-"""The result of a run on either engine, and how it ended."""
+"""The result of a run on either engine, and the way in which it ended."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

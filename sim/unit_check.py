@@ -1,4 +1,4 @@
-"""The unit of an extension held to itself: its component, under back-pressure, against its NumPy function."""
+"""Test the unit of an extension: compare its component, under back-pressure, with its NumPy function."""
 
 from dataclasses import dataclass
 

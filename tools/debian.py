@@ -1,4 +1,4 @@
-"""Tools and data that are no Python wheels: from the PATH, or from Debian's packages, unpacked into the cache.
+"""Tools and data that are not Python wheels: from the PATH, or from Debian packages unpacked into the cache.
 
 Nothing is installed into the system and no root is needed: ``apt-get download`` fetches the package and those of its
 dependencies that the system lacks, ``dpkg-deb -x`` unpacks them, and a small script starts the program with its

@@ -1,4 +1,4 @@
-"""Writing files: each is there whole or not at all, and a full disk is one sentence."""
+"""Write files completely or not at all; a full disk becomes one sentence."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Markdown tables, and numbers as the generated pages write them."""
+"""Markdown tables, and number formats of the generated pages."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Progress shown to a waiting user, on standard error: one line per step, and what a long one took."""
+"""Progress for a waiting user, on standard error: one line per step, and the duration of long steps."""
 
 import time
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""Text files with gaps: Jinja2 templates, which lie beside the modules that fill them."""
+"""Jinja2 templates, which lie beside the modules that fill them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Find the hardware tools, which are all Python wheels, and say how to call them."""
+"""Find the hardware tools, all of them Python wheels, and define how to call them."""
 
 import importlib.util
 import os

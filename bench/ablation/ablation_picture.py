@@ -1,4 +1,4 @@
-"""A picture of an ablation as SVG: for each network and machine a bar for each unit, as long as what it earns."""
+"""A picture of an ablation as SVG: one bar per unit for each network and machine, as long as the unit's gain."""
 
 from collections.abc import Iterator
 from html import escape

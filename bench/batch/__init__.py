@@ -1,1 +1,1 @@
-"""What batches save."""
+"""The gain of batches."""

@@ -1,1 +1,1 @@
-"""``tilewright explore``: many designs predicted on several networks, and the front of those that nothing beats."""
+"""``tilewright explore``: many designs predicted on several networks, and their Pareto front."""

@@ -1,4 +1,4 @@
-"""Cost of a design: a task that depends on nothing but its arguments, so that any worker may do it, and again."""
+"""Cost of a design: a task that depends only on its arguments, so that any worker may do it, and repeat it."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Limits: what a design may cost at most, or must have at least, such as ``mult18<=156``."""
+"""Limits: upper or lower bounds on a measure of a design, such as ``mult18<=156``."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""An exploration: trials asked for, evaluated by workers and recorded, until there are as many as wanted."""
+"""An exploration: trials are requested, evaluated by workers and recorded, until there are as many as wanted."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The front of an exploration: measured if asked for, written into the exploration's folder as files and as a page."""
+"""The front of an exploration: measured on request, and written into the exploration's folder as files and a page."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Locks in an exploration's folder, which the kernel lifts when their process ends, however it ends."""
+"""Locks in an exploration's folder, which the kernel releases when their process ends, in whatever way."""
 
 import fcntl
 import os

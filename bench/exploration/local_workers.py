@@ -1,4 +1,4 @@
-"""Workers on this machine: processes that live as long as the exploration, one design at a time each."""
+"""Workers on this machine: processes that live as long as the exploration and evaluate one design at a time."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Workers of a Ray cluster: a design is a task, done again elsewhere if its worker or its node is lost."""
+"""Workers of a Ray cluster: a design is a task, repeated elsewhere if its worker or its node is lost."""
 
 import logging
 from concurrent.futures import Future

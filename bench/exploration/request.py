@@ -1,4 +1,4 @@
-"""Request of a user for an exploration, read and checked before anything is evaluated."""
+"""A user's request for an exploration, read and checked before anything is evaluated."""
 
 import math
 from collections.abc import Sequence

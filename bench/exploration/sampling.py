@@ -1,4 +1,4 @@
-"""Samplers of Optuna that never draw the same design twice, and draw the same again after an interruption."""
+"""Samplers of Optuna that never draw a design twice, and draw the same designs again after an interruption."""
 
 import hashlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""A space of designs: which values each parameter may take, and the design that a choice of them is."""
+"""A space of designs: the values that each parameter may take, and the design of a choice of them."""
 
 import json
 import math

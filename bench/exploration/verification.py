@@ -1,4 +1,4 @@
-"""The front held to the hardware: its designs in RTL on the smallest network, and synthesised."""
+"""Verify the front in hardware: run its designs in RTL on the smallest network, and synthesise them."""
 
 import json
 from collections.abc import Sequence

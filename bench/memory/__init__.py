@@ -1,1 +1,1 @@
-"""What main memory costs: runs with DRAM beside those with a fixed latency."""
+"""The cost of main memory: runs with DRAM beside those with a fixed latency."""

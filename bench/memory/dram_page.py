@@ -1,4 +1,4 @@
-"""The page docs/dram.md: the DRAM parts, what each costs each network, and how near the prediction is to the RTL."""
+"""The page docs/dram.md: the DRAM parts, their cost for each network, and the accuracy of the prediction."""
 
 import argparse
 import sys

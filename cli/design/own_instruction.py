@@ -1,4 +1,4 @@
-"""The command ``tilewright extension``: an instruction of one's own, tested and described."""
+"""The command ``tilewright extension``: test and describe your own instruction."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The command ``machine``: the parameters of a design, their limits, and what follows from them."""
+"""The command ``machine``: the parameters of a design, their limits, and derived values."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any

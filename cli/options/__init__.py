@@ -1,1 +1,1 @@
-"""Options that commands share, and how they refuse."""
+"""Options that commands share, and errors at the command line."""

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, alone and in groups, and what their values stand for.
+"""Options and arguments that several commands share, alone and in groups, and the meaning of their values.
 
 Options that go together are a dataclass, which a command takes as one parameter. Typer reads a command's options from
 its signature, one parameter each, and knows no dataclasses, so ``with_groups`` shows it a longer signature than the

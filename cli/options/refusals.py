@@ -1,4 +1,4 @@
-"""Every way a command can end badly becomes one sentence on standard error and an exit status, never a traceback.
+"""Turn every failure of a command into one sentence on standard error and an exit status, never a traceback.
 
 Only a mistake in Tilewright itself, :exc:`tilewright.errors.InternalError`, keeps its traceback.
 """

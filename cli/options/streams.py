@@ -1,4 +1,4 @@
-"""Where a command's output goes: a report on standard output alone, or nothing but errors."""
+"""Direct a command's output: only a report on standard output, or only errors."""
 
 import os
 import sys

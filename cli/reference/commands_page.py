@@ -1,4 +1,4 @@
-"""The command line as the page docs/commands.md: each command with its arguments and options, as typer knows them."""
+"""The page docs/commands.md: each command with its arguments and options, as typer declares them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Findings as tables for a person; the packages that find them know no tables."""
+"""Results as tables for a person; the packages that compute them know no tables."""

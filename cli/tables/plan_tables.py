@@ -1,4 +1,4 @@
-"""Plans as tables for a person: what ``--explain`` shows."""
+"""Plans as tables for a person, for ``--explain``."""
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table

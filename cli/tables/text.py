@@ -1,4 +1,4 @@
-"""Where tables are printed, and how text from a model is made safe to print."""
+"""Print tables, and make text from a model safe to print."""
 
 from rich.console import Console
 from rich.text import Text

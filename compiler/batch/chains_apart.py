@@ -1,4 +1,4 @@
-"""Which layers of a batch are computed for one image after the other, as their tensors then stay on chip."""
+"""Choose the layers of a batch that are computed image by image because their tensors then stay on chip."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Turn a network of one image into one of several, each layer computing all of them before the next one begins.
+"""Turn a network of one image into one of several; each layer computes all of them before the next one starts.
 
 The images of a tensor lie one behind the other, which in NHWC is one image of so many times the height. So a layer
 that looks beyond no border of an image (a fully connected one, a 1x1 convolution, an addition, an average over all

@@ -1,4 +1,4 @@
-"""A network as C for a core alone: the baselines that speed-ups are measured against, scalar and with SIMD.
+"""A network as C for a core alone: the baselines for speed-ups, scalar and with SIMD.
 
 Each layer becomes one function, which calls ``compiler/c/kernels.h`` with its dimensions as constants. Weights,
 tables and tensors lie in main memory; every tensor has a place of its own, so that all of them can be compared.

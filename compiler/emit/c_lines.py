@@ -1,4 +1,4 @@
-"""The line of ``model.c`` on which each command of a program stands: what a trace shows beside the command."""
+"""The line of ``model.c`` on which each command of a program stands, for traces."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The manifest of an artefact: what it says of a compiled model, and how it is read from untrusted JSON."""
+"""The manifest of an artefact: its content, and how it is read from untrusted JSON."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""Kinds of :exc:`tilewright.errors.CompileError`: one clear sentence each for what can be wrong with a model.
+"""Kinds of :exc:`tilewright.errors.CompileError`: one clear sentence for each fault of a model.
 
 Every model is untrusted input, so everything that can be wrong with one ends in such an error.
 """

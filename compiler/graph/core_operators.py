@@ -1,4 +1,4 @@
-"""Operators of the host core that the compiler makes of several of ONNX's: functions of quantised tensors."""
+"""Operators of the host core that the compiler makes from several ONNX operators: functions of quantised tensors."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The graph every pass takes and returns; never changed in place."""
+"""The graph that every pass takes and returns; it is never changed in place."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Nodes of integer operators, made of ONNX's nodes whichever form the model has."""
+"""Nodes of integer operators, made from ONNX nodes in either form of model."""
 
 from dataclasses import replace
 

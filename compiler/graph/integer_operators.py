@@ -1,4 +1,4 @@
-"""The integer operators that recognition makes of both ONNX forms: their meaning, inputs and attributes.
+"""The integer operators that recognition makes from both ONNX forms: their meaning, inputs and attributes.
 
 Scales and zero points of activations are those of the tensors. Weights are int8 (int16 until SplitWeights), output
 channels first; the bias is int32, or ``""`` for none. What only moves integers is in

@@ -1,4 +1,4 @@
-"""Nodes that concatenate, slice, upsample and pad integers, made of ONNX's nodes."""
+"""Nodes that concatenate, slice, upsample and pad integers, made from ONNX nodes."""
 
 import math
 

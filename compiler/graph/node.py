@@ -1,4 +1,4 @@
-"""One operation of the graph: an operator, what it reads and what it writes."""
+"""One operation of the graph: an operator, the tensors that it reads and those that it writes."""
 
 from dataclasses import dataclass, replace
 from typing import Any

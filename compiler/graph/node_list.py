@@ -1,4 +1,4 @@
-"""Nodes in execution order, found by what they write and by what they read, in a list that is never changed.
+"""Nodes in execution order, found by the tensors that they write and read, in a list that is never changed.
 
 A changed copy costs as much as the change: the copies share persistent maps (hash tries), so that a pass which rewrites
 every node of a graph, one by one, is still linear. What was there before stays as it was, for whoever takes it back.

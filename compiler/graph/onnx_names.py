@@ -1,4 +1,4 @@
-"""ONNX's names of operators, each with its class, and which of them the compiler knows."""
+"""ONNX's operator names, each with its class, and which of them the compiler knows."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Another order of a tensor's channels: of the rows of the weights that make it, or else by a 1x1 convolution.
+"""Permute a tensor's channels: by reordering the rows of the weights before it, or else by a 1x1 convolution.
 
 The convolution has one 1 per output channel, which is exact, and many times as fast as moving bytes on the host core.
 """

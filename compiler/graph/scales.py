@@ -1,4 +1,4 @@
-"""Reading of scales and zero points from constants, with every way they can be wrong."""
+"""Reading of scales and zero points from constants, with every possible error."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Run a call of the host core in NumPy, and tell how long the core would take: what the fast engine asks for."""
+"""Run a call of the host core in NumPy, and estimate how long the core would take, for the fast engine."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How many multiply-accumulates an operator of the host core has: only convolutions and matrix products have any."""
+"""Count the multiply-accumulates of an operator on the host core: only convolutions and matrix products have any."""
 
 import math
 from collections.abc import Sequence

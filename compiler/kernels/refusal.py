@@ -1,4 +1,4 @@
-"""Why the host core cannot run a call, if it cannot: an operator, a type or a rank that no kernel takes."""
+"""Reasons why the host core cannot run a call: an operator, a type or a rank that no kernel accepts."""
 
 from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.isa.program import DTYPES, MAX_RANK, Call

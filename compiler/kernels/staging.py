@@ -1,4 +1,4 @@
-"""Copies of a call's operands in the host core's own memory, where an access takes one cycle and not a latency.
+"""Copies of a call's operands in the host core's own memory, where an access takes only one cycle.
 
 A copy moves words, eight at a time, of which the core has two under way; a kernel's own accesses come one by one, and
 those of int8 tensors are a byte each. So copying pays wherever elements are small, or are read more than once.

@@ -1,4 +1,4 @@
-"""Changes to a model so that the host core need not compute an operator of it: one table, by operator."""
+"""Advice on changing a model so that the host core need not compute an operator: one table, by operator."""
 
 __all__ = ["way_out"]
 

@@ -1,1 +1,1 @@
-"""The network of fused layers: layers, tensors, and where they lie in memory."""
+"""The network of fused layers: layers, tensors, and their addresses in memory."""

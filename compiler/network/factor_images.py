@@ -1,4 +1,4 @@
-"""A computed vector as the weights and parameters that ``ldw`` loads, written by ordinary layers: docs/datapath.md.
+"""A computed vector as weights and parameters for ``ldw``, written by ordinary layers; see docs/datapath.md.
 
 A product by a vector per channel is a depthwise convolution of one pixel (``Layer.factor``). What the weight memory
 wants, 16 bytes for each lane of which one is the weight, is a convolution too: from a pixel of the channels of a lane

@@ -1,4 +1,4 @@
-"""How tensors of other dimensions are images (1, channels, height, width), mostly without moving a byte."""
+"""Represent tensors of other ranks as images (1, channels, height, width), mostly without moving a byte."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

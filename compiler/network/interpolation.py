@@ -1,4 +1,4 @@
-"""A linear or cubic resize as depthwise convolutions: one for each phase of its output, which lie interleaved in it.
+"""A linear or cubic resize as depthwise convolutions: one for each phase of the output, stored interleaved.
 
 Outputs of an axis that weigh their neighbours alike form a phase: of an enlargement by p / q there are p, each a
 convolution of stride q with fixed weights. Those are rational numbers, and become integers over one denominator that

@@ -1,4 +1,4 @@
-"""The input of the back end: a network of fused layers, each one trip through the datapath.
+"""The input of the back end: a network of fused layers, each one pass through the datapath.
 
 A layer computes, for every output channel o::
 

@@ -1,4 +1,4 @@
-"""Main memory: where weights, inputs, intermediate tensors, outputs and records lie, and what may touch them."""
+"""Main memory: addresses of weights, inputs, intermediate tensors, outputs and records, and who may access them."""
 
 import math
 from collections.abc import Iterable, Mapping

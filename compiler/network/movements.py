@@ -1,4 +1,4 @@
-"""Movements: one tensor made of others, or of a part of another one, by moving elements alone."""
+"""Movements: one tensor made from others, or from part of another one, only by moving elements."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Options of compilation: the batch, and optimisations to leave out for measurements; every default is the best."""
+"""Options of compilation: the batch, and optimisations that can be turned off for measurements; defaults are best."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args

@@ -1,4 +1,4 @@
-"""Part of a layer as a layer of its own: some output rows and channels, on the part of the input they need."""
+"""Part of a layer as a separate layer: some output rows and channels, with the part of the input that they need."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Part of a network as a network of its own: what is simulated when a run is cut at layer borders."""
+"""Part of a network as a separate network, for runs that are cut at layer borders."""
 
 from collections.abc import Collection, Mapping
 from math import prod

@@ -1,4 +1,4 @@
-"""The integer reference: evaluates layers and networks exactly; every engine and ONNX Runtime agree with it.
+"""The integer reference: evaluates layers and networks exactly, in agreement with every engine and ONNX Runtime.
 
 Sums of products are exact in float32 as long as they stay below 2**24, and float32 has BLAS: |x · w| ≤ 2**14, so
 products over 1023 terms are exact, and longer ones are cut into such pieces and added in integers.

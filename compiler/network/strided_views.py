@@ -1,4 +1,4 @@
-"""Another shape over the same bytes: where an image lies in memory once its elements are counted differently.
+"""Another shape over the same bytes: the place of an image in memory when its elements are counted differently.
 
 Both shapes count elements in the order in which they lie: row by row, in a row pixel by pixel, the channels of a pixel
 one behind the other. Of a tensor without gaps every other shape is possible; of one with gaps those whose rows, pixels

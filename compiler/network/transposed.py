@@ -1,4 +1,4 @@
-"""A transposed convolution as ordinary ones: one for each phase of its output, which lie interleaved in it.
+"""A transposed convolution as ordinary ones: one for each phase of the output, stored interleaved.
 
 Output row t takes from input row i the kernel row k = t + pad - i · stride, so rows with the same (t + pad) mod stride
 see the same rows of the kernel, every stride-th of them, over neighbouring rows of the input: a convolution of

@@ -1,1 +1,1 @@
-"""ONNX files in: cleaning, shapes, faults, and the graph that comes out."""
+"""ONNX files: cleaning, shapes, faults, and the resulting graph."""

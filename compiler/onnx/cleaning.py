@@ -1,4 +1,4 @@
-"""ONNX's graph made plain: functions inlined, constants folded within limits, and what computes nothing removed."""
+"""Simplify ONNX's graph: inline functions, fold constants within limits, and remove nodes that compute nothing."""
 
 import math
 from collections.abc import Collection, Mapping

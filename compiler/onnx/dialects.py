@@ -1,4 +1,4 @@
-"""Integer graphs that other tools write with operators, or an arithmetic, of their own: refused by the tool's name."""
+"""Integer graphs in the dialects of other tools, rejected by the name of the tool."""
 
 from collections.abc import Mapping
 

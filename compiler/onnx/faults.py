@@ -1,4 +1,4 @@
-"""Faults of an ONNX file, in sentences that name file, node and tensor: onnx's own checker does not.
+"""Faults of an ONNX file, in sentences that name file, node and tensor, unlike those of onnx's own checker.
 
 Each function raises a :exc:`BadModelError` or :exc:`UnsupportedModelError`, or returns where nothing is wrong.
 """

@@ -1,4 +1,4 @@
-"""Open dimensions of a model's inputs, fixed as a user says: whole shapes by input, or extents by symbol."""
+"""Open dimensions of a model's inputs, fixed by the user: whole shapes by input, or sizes by symbol."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Models in float16 or bfloat16 become models in float32: the core and the quantiser know no shorter floats."""
+"""Convert float16 and bfloat16 models to float32, the only float type of the core and the quantiser."""
 
 from collections.abc import Iterator
 

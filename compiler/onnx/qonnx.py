@@ -1,4 +1,4 @@
-"""QONNX: ``Quant`` of Brevitas and FINN becomes QuantizeLinear, Clip and DequantizeLinear; its NHWC operators ONNX's.
+"""QONNX: ``Quant`` of Brevitas and FINN becomes QuantizeLinear, Clip, DequantizeLinear; NHWC operators become ONNX's.
 
 Quant(x, scale, zero, bits) is (clip(round(x / scale + zero)) - zero) · scale, with the bounds of that many bits. It is
 written with int8 whatever the bits: unsigned levels of 8 bits are shifted by 128, with their zero point.

@@ -1,4 +1,4 @@
-"""ONNX file → Graph: with its two helpers, the only place of the compiler that knows ONNX's own format.
+"""Read an ONNX file into a Graph; with two helpers, the only place of the compiler that knows ONNX's format.
 
 The file is untrusted. It is checked, measured against limits before anything is built from it, given static
 shapes, cleaned up (functions inlined, constants folded, identities removed), and only operators that the datapath or

@@ -1,4 +1,4 @@
-"""Changes made to a model while it was read, kept in the file's own metadata, so that every report can say it."""
+"""Changes made to a model while it was read, kept in the file's own metadata, so that every report can list them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Plans of layers that differ in names and values alone: they are planned once, and remembered."""
+"""Plans of layers that differ only in names and values: they are planned once, and the plan is reused."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""The plan of a layer on the host core: its call, the cycles of that, and the constants it needs in memory."""
+"""The plan of a layer on the host core: its call, the cycles of the call, and the constants that it needs in memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Choose for each layer the algorithm, the tile and the loop order, by cost alone; refuse what does not fit.
+"""Choose algorithm, tile and loop order of each layer by cost alone; reject layers that do not fit.
 
 A layer is cut three ways: into strips of output rows (and blocks of columns only where a strip of the least rows does
 not fit), into blocks of output channels whose weights are loaded together, and, for a kernel too large for the weight

@@ -1,4 +1,4 @@
-"""A planning problem, and a tiling as one answer to it: what is computed, how it is cut, and in which order."""
+"""A planning problem, and a tiling as one answer to it: the computation, how it is cut, and in which order."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The roofline of a network on a machine: what shares in plans and benchmarks refer to.
+"""The roofline of a network on a machine, to which shares in plans and benchmarks refer.
 
     layer    max(array, bus)                                                   cycles, perfectly overlapped
     array    tiles · steps · ceil(O / lanes)                                   by the better algorithm

@@ -1,4 +1,4 @@
-"""Layers that compute each channel by itself, cut into ranges of channels where the whole does not fit the machine.
+"""Cut layers that compute channels separately into ranges of channels where the whole does not fit the machine.
 
 A global average needs all rows of an image at once, so its tile grows with the channels. A range of them is a part of
 the tensor (``TensorInfo.place``), so cutting moves no data.

@@ -1,4 +1,4 @@
-"""Layers that need units which a machine leaves out, cut before these: the host core does what is missing.
+"""Cut layers before units that the machine leaves out: the host core computes the missing part.
 
 Behind the requantisation of a layer come addition, value table and max pooling. Those up to the first that the machine
 lacks stay with the layer, whose result is a tensor of its own. From there on each is an operator of the host core

@@ -1,4 +1,4 @@
-"""Accesses of commands to buffers and memory, read off operands and settings by the layouts of docs/datapath.md.
+"""Accesses of commands to buffers and memory, derived from operands and settings by the layouts of docs/datapath.md.
 
 :class:`Reader` knows nothing of plans and regions: it is how compiler/schedule/races.py sees a program. Each access is
 the interval from the first to behind the last place, in bytes; weight memories are counted over all clusters.

@@ -1,4 +1,4 @@
-"""Which results stay on chip: the layer behind finds them in the activation buffer, where it reads its input.
+"""Choose the results that stay on chip: the next layer finds them in the activation buffer, where it reads its input.
 
 A layer is *chained* to the one before it if it takes that one's output as its input, and the buffer has room: for the
 whole inputs of all layers of the chain, at the same time, and for two input tiles of its first. Then nothing is

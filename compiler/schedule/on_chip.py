@@ -1,4 +1,4 @@
-"""The commands by which results stay on chip: padding around the place of an input, and results stored into it.
+"""The commands that keep results on chip: padding around the place of an input, and results stored into it.
 
 The loads write the padding before anything else of the chain, so that everything that waits for the first input knows
 it written too. `sta.linear` and `sta.blocked` put the results between.

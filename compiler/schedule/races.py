@@ -1,4 +1,4 @@
-"""Prove that a program means the same whatever the units' relative speed: no starving wait, no race, no overflow.
+"""Prove that the units' relative speed does not matter: no wait starves, no access races, no semaphore overflows.
 
 The program is replayed once in its order. Every command has a start and an end, and each of them a clock: per unit
 the latest command known to have ended. What is known:

@@ -1,4 +1,4 @@
-"""A buffer used as a ring: regions are taken one behind the other, and never from one still needed.
+"""A buffer used as a ring: regions are taken one after the other, and never from a region that is still needed.
 
 :class:`LoadedRegions` are the regions of what is loaded of one kind, taken in the order of the steps that need them.
 """

@@ -1,4 +1,4 @@
-"""The commands of one step: operands worked out from plan and buffer regions, as docs/datapath.md wants them.
+"""The commands of one step: operands computed from plan and buffer regions, as docs/datapath.md defines them.
 
 Every function yields drafts: commands without semaphores, with the bytes they read and write.
 compiler/schedule/synchronisation.py turns these into waits and signals.

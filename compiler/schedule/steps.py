@@ -1,4 +1,4 @@
-"""The steps of a network in order, and what each of them needs in the buffers.
+"""The steps of a network in order, and the buffer space that each of them needs.
 
 A step is one tile and one block of one layer: at most one mac command, one act and one store. What it needs is
 loaded once for all the steps in a row that need the same.

@@ -1,4 +1,4 @@
-"""Order the commands of different units by semaphores: as few waits and signals as what they touch demands.
+"""Order the commands of different units by semaphores, with as few waits and signals as their accesses require.
 
 Each unit takes its commands in order, so knowing that one is complete means knowing it of all before it. Every unit
 is given a clock: for each queue of the others, the latest command known to be complete when its next one starts. A

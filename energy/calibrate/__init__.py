@@ -1,1 +1,1 @@
-"""Calibration: prices of a technology measured at gate level on stretches of real runs."""
+"""Calibration: prices of a technology measured at gate level on windows of real runs."""

@@ -1,4 +1,4 @@
-"""A RISC-V core's section of docs/calibration.md: its price, the windows, and what the price does not explain."""
+"""A RISC-V core's section of docs/calibration.md: its price, its windows, and the remaining error."""
 
 from dataclasses import dataclass
 from pathlib import Path

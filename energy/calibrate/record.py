@@ -1,4 +1,4 @@
-"""The figures of a calibration as they are kept: ``calibration.json``, read once and written back the same.
+"""The figures of a calibration in ``calibration.json``, read and written back unchanged.
 
 Energies are in picojoules. Errors are relative: of the model, whose prices were fitted to all other windows, over the
 measurement, less one.

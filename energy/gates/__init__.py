@@ -1,1 +1,1 @@
-"""Gate level: mapped netlists of our blocks, simulated with delays, and what they cost in energy."""
+"""Gate level: mapped netlists of our blocks, simulated with delays, and their energy."""

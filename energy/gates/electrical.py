@@ -1,4 +1,4 @@
-"""Loads, slews and delays of a netlist before layout: what each net must be charged, and how fast it moves.
+"""Loads, slews and delays of a netlist before layout: the load of each net, and how fast it switches.
 
 A net's load is the capacitance of the pins it drives, and of a wire if one is assumed for each of them. Slews are
 propagated from the borders through the cells' tables, as a mean over inputs and over rise and fall.

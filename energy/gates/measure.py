@@ -1,4 +1,4 @@
-"""Measure a part of the machine on a window of a run: its energy at gate level, and what the model knows of it."""
+"""Measure a part of the machine on a window of a run: its energy at gate level, and the inputs of the model."""
 
 import ast
 import hashlib

@@ -1,4 +1,4 @@
-"""Blocks of the machine as netlists: which modules each consists of, and what is cut out of them.
+"""Blocks of the machine as netlists: the modules of each block, and those that are cut out.
 
 They are those of `sim.verilog.energy_blocks`, by which energy is counted. Lanes are alike, as are weight buffers and
 transforms of weights: one of each is mapped, and simulated in the place of all.

@@ -1,4 +1,4 @@
-"""The RTL's activity at a block's borders, from a waveform: inputs, expected outputs, first state of the registers."""
+"""The RTL's activity at a block's borders, from a waveform: inputs, expected outputs, initial registers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A window of a waveform: what every signal is in each of a few hundred cycles of a run in RTL."""
+"""A window of a waveform: the value of every signal in each of a few hundred cycles of an RTL run."""
 
 import gzip
 import os

@@ -1,1 +1,1 @@
-"""Area of a machine before it is synthesised: counts that follow from its parameters, and a fit to synthesised ones."""
+"""Area of a machine before synthesis: counts from its parameters, and a fit to synthesised machines."""

@@ -1,4 +1,4 @@
-"""Fits the coefficients of the area model to what was synthesised; see `make_area_model`.
+"""Fit the coefficients of the area model to synthesised machines; see `make_area_model`.
 
 Coefficients are not negative, so that no machine becomes larger when it loses a unit. Each block and resource is a
 regression of its own, weighted by what the whole machine has of the resource: what counts is the machine's error.

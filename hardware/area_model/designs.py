@@ -1,4 +1,4 @@
-"""Machines that the area model is fitted to: the presets, and others that tell each parameter from the rest.
+"""Machines to which the area model is fitted: the presets, and others that separate the parameters.
 
 The others are small, since synthesis of one of 16 lanes takes as long as that of five of them. They were drawn at
 random, by array and lanes, and kept where they add most to what a regression knows (D-optimal, greedily). They

@@ -1,4 +1,4 @@
-"""Terms that the area of each block is a sum of: features of the machine, each with a coefficient that is fitted.
+"""Features of the machine whose weighted sum is the area of each block; the coefficients are fitted.
 
 A feature never falls when a machine gets a unit, more lanes or a wider bus, and coefficients are not negative: so no
 machine is predicted to be smaller than one that lacks a unit of it.

@@ -1,4 +1,4 @@
-"""Fits the area model, and writes the page docs/area-model.md: ``make area-model``."""
+"""Fit the area model, and write the page docs/area-model.md: ``make area-model``."""
 
 import argparse
 import json

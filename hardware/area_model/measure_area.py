@@ -1,4 +1,4 @@
-"""Synthesises the machines that the area model is fitted to: ``python -m tilewright.hardware.area_model.measure_area``.
+"""Synthesise the machines for the area model: ``python -m tilewright.hardware.area_model.measure_area``.
 
 Each result is added to ``measured.json`` as soon as it is there, so that a stopped run goes on where it was; a machine
 and target that the file has already are not synthesised again. The smallest machines come first.

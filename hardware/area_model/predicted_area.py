@@ -1,4 +1,4 @@
-"""Area of a machine before synthesis, by block: multipliers and memories counted, all else by fitted coefficients."""
+"""Area of a machine before synthesis, by block: multipliers and memories counted, the rest by fitted coefficients."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Counts that follow from a machine's parameters: its memories, the block RAMs and LUT RAMs they take, multipliers."""
+"""Counts from a machine's parameters: its memories, the block RAMs and LUT RAMs that they take, multipliers."""
 
 import math
 from collections.abc import Iterable

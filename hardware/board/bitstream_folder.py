@@ -1,4 +1,4 @@
-"""A board's bitstream in a folder, with a report, and what is shown of it."""
+"""A board's bitstream in a folder, with a report and the lines that are shown."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The system for a board: which files it is made of, how large its memories are, and the files with their contents."""
+"""The system for a board: its files, the sizes of its memories, and the files with their contents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A network on a board: put together, simulated at the serial line's pins, built into a bitstream.
+"""A network on a board: assembled, simulated at the pins of the serial line, built into a bitstream.
 
 The serial protocol is that of ``compiler/c/board.c``: frames to the board, lines of text from it.
 """

@@ -1,4 +1,4 @@
-"""First contents of block RAM in a routed ECP5 design: exchanged in nextpnr's text, so that a program needs no routing.
+"""Exchange the contents of block RAM in a routed ECP5 design, in nextpnr's text, so that a program needs no routing.
 
 A design is synthesised and routed with random contents, and those tell where each bit has gone: a slice, one bit of 512
 words in a row, lies in one block RAM, in one of the shapes that the block has, and random slices are all different. So

@@ -1,4 +1,4 @@
-"""What other tools read of a Verilog package: a component in IP-XACT (IEEE 1685-2009), and a core file for FuseSoC."""
+"""Descriptions of a Verilog package for other tools: IP-XACT (IEEE 1685-2009), and a core file for FuseSoC."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The coprocessor as a Verilog package for use elsewhere: sources, testbench, constraints, and what to read first."""
+"""The coprocessor as a Verilog package for use elsewhere: sources, testbench, constraints, README."""
 
 import os
 from collections.abc import Callable, Mapping

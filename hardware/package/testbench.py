@@ -1,4 +1,4 @@
-"""The Verilog package's testbench: commands of a small network as the compiler writes them, memory before and after.
+"""The Verilog package's testbench: commands of a small compiled network, memory before and after.
 
 The network is cut from a built-in one: two convolutions by Winograd with max pooling, and the classifier, on the digit
 that a run takes by default. Memory after it is what the functional engine leaves, and the results in it are compared

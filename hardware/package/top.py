@@ -1,4 +1,4 @@
-"""The Verilog package's top module: flat ports, a meaning for each, around coprocessor and, if any, bus adapter."""
+"""The Verilog package's top module: flat, documented ports around the coprocessor and the bus adapter, if any."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""The bus master behind its window checks, wired as the coprocessor wires them: what the guard's proof is about."""
+"""The bus master behind its window checks, wired as in the coprocessor, for the proof of the windows."""
 
 from amaranth import Module
 from amaranth.lib import stream

@@ -1,4 +1,4 @@
-"""The matrices of Winograd's transforms as sums of inputs, read off `isa.numerics`, for linear_transform.sv.j2."""
+"""The matrices of Winograd's transforms as sums of inputs, derived from `isa.numerics`, for linear_transform.sv.j2."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The page docs/proofs.md: every property with what came of its proof, today.
+"""The page docs/proofs.md: every property with the result of its proof.
 
 ``python -m tilewright.hardware.proofs.proofs_page`` prints a line for each property and ends with status 1 if one is
 not proved; ``-o docs/proofs.md`` writes the page too, and names of properties limit it to those.

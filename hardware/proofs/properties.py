@@ -1,4 +1,4 @@
-"""What is proved: each property with its design, the way to its proof, and the mutants that the same way refutes."""
+"""The proved properties: each with its design, its method of proof, and the mutants that the method refutes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

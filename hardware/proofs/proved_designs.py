@@ -1,4 +1,4 @@
-"""The designs that proofs are about, as Verilog, and the same with a deliberate bug in their source."""
+"""The designs of the proofs as Verilog, and the same with a deliberate bug in their source."""
 
 import importlib
 import inspect

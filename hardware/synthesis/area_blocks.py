@@ -1,4 +1,4 @@
-"""Blocks by which area is counted: which block a name or a line of Verilog belongs to.
+"""Blocks for area: the block of a name or of a line of Verilog.
 
 By the line of Verilog that it was made from, which tells the module, or by its name, which is a path:
 ``coprocessor.mac.buffer.word_3_TRELLIS_FF_Q``. See `attribution` for which of them counts when.

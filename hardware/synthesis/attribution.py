@@ -1,4 +1,4 @@
-"""To which block each cell of a flat netlist belongs.
+"""Attribute each cell of a flat netlist to a block.
 
 A cell that carries a line of the gateware's Verilog (Yosys' attribute ``src``) belongs to that module: registers,
 adders, multipliers. A memory, or a register that the tool made, has its path as its name. What remains is logic, made

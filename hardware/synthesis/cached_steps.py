@@ -1,4 +1,4 @@
-"""One run of a synthesis tool in a folder of its own, kept in the cache: what is finished is never run again.
+"""One run of a synthesis tool in a separate folder in the cache; a finished step never runs again.
 
 A step's key is everything it depends on: tool and version, arguments, and the contents of its files. So a run that was
 interrupted goes on with the step that was under way, and the same question is answered at once.

@@ -1,4 +1,4 @@
-"""Place and route by nextpnr, and what its report says: the frequency and the path that limits it."""
+"""Place and route by nextpnr, and its report: the frequency and the path that limits it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The report of a synthesis: area by block, whether it fits, the longest path, and how long it all took."""
+"""The report of a synthesis: area by block, whether it fits, the longest path, and the duration of each step."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A DRAM part behind its controller at a clock, as main memory: the numbers that simulator and cycle model share."""
+"""A DRAM part behind its controller, as main memory at a clock: the numbers that simulator and cycle model share."""
 
 from dataclasses import dataclass, fields, replace
 

@@ -1,4 +1,4 @@
-"""DRAM parts that main memory can be: geometry and times in nanoseconds, as their data sheets state them."""
+"""DRAM parts for main memory: geometry and times in nanoseconds, as their data sheets state them."""
 
 from dataclasses import dataclass
 

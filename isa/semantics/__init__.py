@@ -1,1 +1,1 @@
-"""Semantics of the seven instructions: what each does to the coprocessor's state and to memory, values only."""
+"""Semantics of the seven instructions: their effect on the coprocessor's state and on memory, values only."""

@@ -1,4 +1,4 @@
-"""act: take the sums of one mac command through post-processing to the result buffer.
+"""act: pass the sums of one mac command through post-processing to the result buffer.
 
     q = requantise(sum, parameters of the channel, zero_point, low, high)
     residual   q = the sum of q and the byte that lies where it will go; own_second: q is the second operand

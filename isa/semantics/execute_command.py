@@ -1,4 +1,4 @@
-"""One command's effect on state and memory: its semaphores, then what its instruction does.
+"""One command's effect on state and memory: its semaphores, then its instruction.
 
 Executing every command at once in program order is a valid order (docs/datapath.md): whoever runs a whole program
 calls :func:`execute_command` for one after the other.

@@ -1,4 +1,4 @@
-"""Winograd's inner product of 1968: what each of its parts comes to, on whole arrays.
+"""Winograd's inner product of 1968: the values of its parts, on whole arrays.
 
     sum x_k w_k  =  sum_j (x_2j + w_2j+1) (x_2j+1 + w_2j)  -  xi  -  eta
 

@@ -1,4 +1,4 @@
-"""extension.run_unit: items of the activation buffer through the unit of an extension.
+"""extension.run_unit: pass items of the activation buffer through the unit of an extension.
 
 Item i is the ``item_bytes`` bytes from ``base + i * item_bytes`` on, in the linear layout; its first bytes become the
 unit's result, the others stay.

@@ -1,4 +1,4 @@
-"""The frame of conv23, conv and pool.sum: sums of all tiles, held in the accumulators or passed on to act.
+"""The common part of conv23, conv and pool.sum: sums of all tiles, held in the accumulators or passed on to act.
 
     accumulate   the sums start from those that the accumulators hold
     hold         they stay there, and nothing is passed on

@@ -1,4 +1,4 @@
-"""An unsigned product with registers before and after it: the place of a DSP block."""
+"""An unsigned product with registers before and after it, which maps to a DSP block."""
 
 from collections.abc import Mapping
 

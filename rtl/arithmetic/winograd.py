@@ -1,4 +1,4 @@
-"""Winograd's F(2x2, 3x3) in hardware: the three transforms, each with a way through for dot products.
+"""Winograd's F(2x2, 3x3) in hardware: the three transforms, each with a bypass for dot products.
 
     U = 2G g 2Gᵀ        V = Bᵀ d B        Y = Aᵀ (U ⊙ V) A / 4
 

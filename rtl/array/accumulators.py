@@ -1,4 +1,4 @@
-"""The sums of the tiles in flight, and behind them those that post-processing has not read yet."""
+"""The sums of the tiles in flight, and those that post-processing has not read yet."""
 
 from amaranth import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib.data import ArrayLayout

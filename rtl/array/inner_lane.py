@@ -1,4 +1,4 @@
-"""Two output channels of an array of inner products: 16 multipliers of 9 by 9 bits; and the lane of xi beside them."""
+"""Two output channels of an array of inner products: 16 multipliers of 9 by 9 bits; also the lane of xi."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Finished sums of inner products on their way out: xi comes off, and four times a pixel becomes the pixel."""
+"""Output of finished inner-product sums: subtracts xi, and divides four times a pixel by four."""
 
 from amaranth import Cat, Module, Mux, Value
 from amaranth.lib.data import ArrayLayout, StructLayout

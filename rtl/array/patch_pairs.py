@@ -1,4 +1,4 @@
-"""Patches of two neighbouring channels beside each other, though one patch comes in a cycle."""
+"""Patches of two neighbouring channels side by side, although only one patch arrives per cycle."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib.data import ArrayLayout, StructLayout

@@ -1,4 +1,4 @@
-"""The state of the sequencer: settings, the pending run command, the run that is issued, and its loops."""
+"""The state of the sequencer: settings, the pending run command, the run in progress, and its loops."""
 
 from amaranth import Module, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View

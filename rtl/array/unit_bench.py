@@ -1,4 +1,4 @@
-"""The component of an extension's unit on its own in Amaranth's simulator: items sent, results held up at random."""
+"""The component of an extension's unit alone in Amaranth's simulator: items sent, results stalled at random."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""F(2x2, 3x3) and the inner product in one lane: 16 multipliers of 12 by 12 bits; and the lane of xi beside them.
+"""F(2x2, 3x3) and the inner product in one lane: 16 multipliers of 12 by 12 bits; also the lane of xi.
 
 A lane has two output channels. For conv23 it multiplies two neighbouring input channels, patches and kernels, ``even``
 and ``odd``, for its first output channel, and the same patches for its second in a slot of its own: `PatchPairs`. Of a

@@ -1,4 +1,4 @@
-"""The activation buffer: 16 byte banks that give a 4x4 patch or a run of 16 bytes per cycle.
+"""The activation buffer: 16 byte-wide banks that deliver a 4x4 patch or a run of 16 bytes per cycle.
 
 Layouts (docs/datapath.md): linear, byte address a in bank a % 16; blocked, byte (x, y, c) in bank
 (x % 4 + 4 * (y % 4) + c) % 16. Each bank picks its word by itself: a run lies in two neighbouring words, or each

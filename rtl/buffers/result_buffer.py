@@ -1,4 +1,4 @@
-"""The result buffer: byte banks shared by post-processing, which goes first, the store and the load of residuals."""
+"""The result buffer: byte banks shared by post-processing (with priority), the store, and the load of residuals."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream

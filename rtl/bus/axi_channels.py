@@ -1,4 +1,4 @@
-"""AXI4 as the master sees it: its channels, and what an address channel carries. Names are those of ARM IHI 0022."""
+"""AXI4 as the master sees it: its channels, and the fields of an address channel. Names are those of ARM IHI 0022."""
 
 from amaranth import Value
 from amaranth.lib import wiring

@@ -1,4 +1,4 @@
-"""AXI4 to Wishbone: what the coprocessor asks of its AXI4 master goes out on a Wishbone B4 bus, pipelined mode.
+"""AXI4 to Wishbone: requests of the coprocessor's AXI4 master go out on a Wishbone B4 bus in pipelined mode.
 
 Names and rules are those of the specification "Wishbone B4" (OpenCores, 2010), its pipelined mode. A slave or an
 interconnect in standard (classic) mode is connected as its section 5.2 says: ``stall = stb & ~(ack | err)``, that is, a

@@ -1,4 +1,4 @@
-"""The load unit: main memory to the activation buffer, the weight memories, parameters, tables and residuals.
+"""The load unit: from main memory to the activation buffer, the weight memories, parameters, tables and residuals.
 
 The *front* turns commands into requests for bus words and, for each, a segment that says where its bytes go; it
 runs ahead of the data by as many segments as the queue holds. The *back*, a `RowWriter`, turns segments and data

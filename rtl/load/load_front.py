@@ -1,4 +1,4 @@
-"""The front of the load unit: commands to requests for bus words, and to segments that say where they go."""
+"""The front of the load unit: turns commands into requests for bus words, and into segments with their targets."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Rows of bytes, fed as bus words or as padding, to writes in the linear or the blocked layout.
+"""Turn rows of bytes, which arrive as bus words or as padding, into writes in the linear or the blocked layout.
 
 A *segment* is a piece of a row that lies in one piece at its source: a run, or the padding before or after the
 row. It takes words from the bus and leaves as *parts*, each of them bytes of one word for neighbouring places.

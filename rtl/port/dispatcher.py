@@ -1,4 +1,4 @@
-"""The command port: each command goes to its unit's queue, and a fence waits until all is quiet."""
+"""The command port: each command goes to its unit's queue, and a fence waits until all units are idle."""
 
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Faults, abort and watchdog: when the units stop, when the bus has come to rest, and when all begins anew."""
+"""Faults, abort and watchdog: when the units stop, when the bus is idle, and when everything is reset."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring

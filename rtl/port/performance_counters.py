@@ -1,4 +1,4 @@
-"""The performance counters of `isa.counters`: cycles by cause, bytes by place; their sums lie in a LUT RAM.
+"""The performance counters of `isa.counters`: cycles by cause, bytes by place, with their sums in a LUT RAM.
 
 A counter is a narrow register, wide enough for ``INTERVAL`` cycles, and a word of 32 bits in the memory. At the
 latest every ``INTERVAL`` cycles a *walk* begins: the registers of all counters are copied and start again, in one

@@ -1,4 +1,4 @@
-"""The counting semaphores between the units: who signals and who waits is read off the instruction table."""
+"""The counting semaphores between the units; the instruction table defines who signals and who waits."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring

@@ -1,4 +1,4 @@
-"""Memory windows: what the program may reach is decided by the host, in front of the bus master."""
+"""Memory windows: the host limits what the program may reach, in front of the bus master."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring

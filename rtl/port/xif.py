@@ -1,4 +1,4 @@
-"""CV-X-IF adapter: the instructions a CV32E40X offloads become commands, none of them before its time.
+"""CV-X-IF adapter: the instructions that a CV32E40X offloads become commands once they are committed.
 
 The interface is the draft that CV32E40X 0.6.0 implements (OpenHW CV-X-IF, signals of its ``if_xif.sv``).
 """

@@ -1,4 +1,4 @@
-"""One axis of the walk over outputs: where a pixel lies among the pooling windows, and how many tiles are left."""
+"""One axis of the walk over outputs: the position of a pixel in the pooling windows, and the tiles that are left."""
 
 from amaranth import Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib.data import Struct, StructLayout

@@ -1,4 +1,4 @@
-"""The residual adders behind the requantisers: vectors in, one adder for four values, vectors out."""
+"""The residual adders after the requantisers: vectors in, one adder for four values, vectors out."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib.data import ArrayLayout, StructLayout

@@ -1,4 +1,4 @@
-"""The stage of an extension on its own in Amaranth's simulator: parameters loaded, vectors sent, results collected."""
+"""The stage of an extension alone in Amaranth's simulator: parameters loaded, vectors sent, results collected."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Value tables behind the requantisers: any function of an int8 value, looked up, one copy of the tables per lane."""
+"""Value tables after the requantisers: look up any function of an int8 value, with one copy of the tables per lane."""
 
 from amaranth import Module, Signal
 from amaranth.lib.data import ArrayLayout, StructLayout

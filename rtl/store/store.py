@@ -1,4 +1,4 @@
-"""The store unit: the result buffer to main memory, or back to the activation buffer; and the status record.
+"""The store unit: from the result buffer to main memory or back to the activation buffer; also the status record.
 
 The front turns commands into runs. The *reader* asks the result buffer for each run's bytes, already in the lanes
 where memory wants them, and notes what they are for; the words that come back pass through a queue to the bus or

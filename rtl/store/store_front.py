@@ -1,4 +1,4 @@
-"""The front of the store unit: commands to runs of bytes in the result buffer and where each of them goes."""
+"""The front of the store unit: turns commands into runs of bytes in the result buffer with their targets."""
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring

@@ -1,1 +1,1 @@
-"""Streams: pipelines that never stall, queues, commands as they are queued, counters of turns."""
+"""Streams: pipelines that never stall, queues, queued commands, and loop counters."""

@@ -1,4 +1,4 @@
-"""The interface through which a unit asks for the performance counters' counts."""
+"""The interface through which a unit requests the counts of the performance counters."""
 
 from amaranth.lib.data import StructLayout
 from amaranth.lib.wiring import In, Out, Signature

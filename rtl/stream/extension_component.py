@@ -1,4 +1,4 @@
-"""The component of an extension as its file makes it, held to the members of the contract."""
+"""The component of an extension, made by its file and checked against the members of the contract."""
 
 from collections.abc import Mapping
 from typing import Any

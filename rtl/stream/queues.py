@@ -1,4 +1,4 @@
-"""Streams through queues, and past a halt: the handshakes that units have in common."""
+"""Streams through queues and across a halt: the handshakes that units have in common."""
 
 from amaranth import Module, Value
 from amaranth.lib.fifo import FIFOInterface

@@ -1,4 +1,4 @@
-"""Values that flow: the signature of values that cannot be held back, and pipelines of them that never stall."""
+"""Streams without back-pressure: the signature of their values, and pipelines of them that never stall."""
 
 from amaranth import Module, ShapeLike, Signal, Value, ValueLike
 from amaranth.lib.wiring import Out, Signature

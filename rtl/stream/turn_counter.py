@@ -1,4 +1,4 @@
-"""A counter of turns left, of whose last turn a register tells."""
+"""A counter of the remaining turns, with a register that marks the last turn."""
 
 from amaranth import Module, Signal, Value
 

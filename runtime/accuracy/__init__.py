@@ -1,1 +1,1 @@
-"""Accuracy of a model over a data set: float, quantised, and as the hardware computes it."""
+"""Accuracy of a model over a data set: float, quantised, and in hardware."""

@@ -1,4 +1,4 @@
-"""Accuracy over a data set: how often each of the three is right, and on which images they part."""
+"""Accuracy over a data set: how often each of the three models is right, and on which images they differ."""
 
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Answers that are kept, chunk by chunk, so that an interrupted evaluation goes on where it was."""
+"""Saved answers, chunk by chunk, so that an interrupted evaluation continues where it was."""
 
 import hashlib
 import shutil

@@ -1,4 +1,4 @@
-"""``tilewright check``: before anything is built, where each node of a model would run, what it costs, what fails."""
+"""``tilewright check``: where each node of a model would run, its cost and its faults, before anything is built."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

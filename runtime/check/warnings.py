@@ -1,4 +1,4 @@
-"""Warnings of what may make a model inaccurate or slow, from its compiled layers alone, before it is built or run."""
+"""Warnings about inaccurate or slow models, from their compiled layers alone, before they are built or run."""
 
 from collections.abc import Callable, Iterable
 

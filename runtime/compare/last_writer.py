@@ -1,4 +1,4 @@
-"""Which instruction wrote a byte of memory: the program replayed command by command, with an eye on one address."""
+"""Find the instruction that wrote a byte of memory: replay the program command by command, watching one address."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Layers one by one in three computations, ONNX Runtime's, the integer reference's and an engine's, until two part.
+"""Compare three computations layer by layer: ONNX Runtime's, the integer reference's and an engine's.
 
 The engine must equal the integer reference in every bit. The reference must equal ONNX Runtime, but where that computes
 in float: such a layer may be one level off, float tensors as far as `runtime.oracle.comparison` allows. What follows

@@ -1,4 +1,4 @@
-"""The error of a design that cannot be read or does not make sense."""
+"""The error of a design that cannot be read or is invalid."""
 
 from tilewright.errors import InputError
 

@@ -1,4 +1,4 @@
-"""Designs written as design files: what `runtime.design.design_file` reads again as the same design."""
+"""Designs written as design files, which `runtime.design.design_file` reads back as the same design."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The host core's share of a network's cycles: how large it is, which layers it is, and what would change it."""
+"""The host core's share of a network's cycles: its size, its layers, and what would change it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Run a compiled model on either engine; what comes out is the same but for the time it took.
+"""Run a compiled model on either engine; the results are the same except for the time.
 
 A run on engine ``rtl`` runs the whole fast engine too, unless it counts toggles: the RTL does not show what the array's
 operands are like, from which the energy estimate predicts toggles.

@@ -1,4 +1,4 @@
-"""A compiled model as the engines take it: program, memory contents and map, and what each layer is."""
+"""A compiled model as input of the engines: program, memory contents and map, and the layers."""
 
 import math
 from dataclasses import dataclass

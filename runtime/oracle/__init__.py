@@ -1,1 +1,1 @@
-"""ONNX Runtime as the reference, and how tensors are held to it."""
+"""ONNX Runtime as the reference, and the comparison of tensors with it."""

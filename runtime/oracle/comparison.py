@@ -1,4 +1,4 @@
-"""Compare every layer's tensor with ONNX Runtime's, element for element, and say where the first one parts."""
+"""Compare every layer's tensor with ONNX Runtime's, element by element, and report the first difference."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Between the model's own inputs and outputs and the tensors of a network, as ONNX Runtime converts them.
+"""Convert between the model's own inputs and outputs and the tensors of a network, as ONNX Runtime does.
 
 A tensor of the host core that has the model's own type is handed through as it is.
 """

@@ -1,4 +1,4 @@
-"""Products of integers that ONNX Runtime computes exactly on any processor, though some of its kernels saturate.
+"""Integer products that ONNX Runtime computes exactly on any processor, although some of its kernels saturate.
 
 On x86 without VNNI its kernels for uint8 by int8 add two products in 16 bits and saturate (``vpmaddubsw``): 16 times
 255 by 127 is 262,136 there, not 518,160. Its kernels for uint8 by uint8 are exact. So int8 operands of such products

@@ -1,4 +1,4 @@
-"""Which tensors of a network ONNX Runtime can be held to: parts of those it shows, and none that it rounds in float."""
+"""The tensors of a network that can be compared with ONNX Runtime: those it exposes and does not round in float."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The arrays a model is given: read from a file, checked against the model, or made up where there is none."""
+"""The inputs of a model: read from a file and checked against the model, or generated if there is none."""
 
 import zipfile
 import zlib

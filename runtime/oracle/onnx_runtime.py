@@ -1,4 +1,4 @@
-"""The door to ONNX Runtime: every integer tensor of a model as its integer kernels compute it.
+"""The only access to ONNX Runtime: every integer tensor of a model as its integer kernels compute it.
 
 ONNX Runtime fuses a model before it runs it, and that decides what is computed in integers. So it is asked to write
 its fused model, in which every integer tensor is then made an output, and which runs without further fusion:

@@ -1,1 +1,1 @@
-"""Float models quantised after training."""
+"""Quantisation of float models after training."""

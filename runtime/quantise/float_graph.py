@@ -1,4 +1,4 @@
-"""A float ONNX model made ready for quantisation: fixed shapes, normalisation folded, only forms that integers have.
+"""Prepare a float ONNX model for quantisation: fix shapes, fold normalisation, use only forms that integers have.
 
 ONNX Runtime's own basic optimisation folds constants and joins batch normalisation, scaling and padding with the
 convolution before them. What it leaves is brought into forms that its quantiser knows; none of the steps changes what

@@ -1,4 +1,4 @@
-"""Models of which a part is quantised: which regions are float, and how the quantiser is kept from the others.
+"""Partly quantised models: find the float regions, and keep the quantiser away from the others.
 
 A region is a set of nodes that float tensors join, between what quantises and dequantises. One with a single product
 between integers is a layer as it should be and stays; one with a product that reads or makes floats, or with several,

@@ -1,4 +1,4 @@
-"""The error that quantisation brings: each tensor's distance from its float self, and how often answers agree."""
+"""The error of quantisation: each tensor's distance from its float original, and how often answers agree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A float model that was quantised here: where it lies, what it was made of, and what its ranges are from."""
+"""A float model that was quantised here: its file, its origin, and the source of its ranges."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Post-training quantisation: a float model and samples in, the int8 model that ONNX Runtime's quantiser makes out.
+"""Post-training quantisation: from a float model and samples to the int8 model of ONNX Runtime's quantiser.
 
 Activations are symmetric int8 with a scale per tensor, weights symmetric int8 with a scale per output channel, as Q/DQ
 nodes: the form that the datapath computes exactly. The result is kept in the cache under a hash of model and samples,

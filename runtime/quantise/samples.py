@@ -1,4 +1,4 @@
-"""Samples that a float model's ranges are measured on: read from a file and checked, or noise that says so."""
+"""Samples that determine a float model's ranges: read from a file and checked, or noise with a warning."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Run ranges of a model's layers in RTL and hold them to ONNX Runtime: ``--layers`` and ``--jobs``."""
+"""Run ranges of a model's layers in RTL and compare them with ONNX Runtime: ``--layers`` and ``--jobs``."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

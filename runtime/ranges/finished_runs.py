@@ -1,4 +1,4 @@
-"""Finished simulations, kept in the cache: what was interrupted goes on where it was."""
+"""Finished simulations, kept in the cache, so that an interrupted run continues where it was."""
 
 import hashlib
 import json

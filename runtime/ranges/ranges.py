@@ -1,4 +1,4 @@
-"""Ranges of layers: written A:B, and chosen so that each takes about as long as the next."""
+"""Ranges of layers: written as A:B, and chosen so that all take about the same time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""RTL runs cut at layer borders: every range of layers is a program of its own, several are simulated at a time.
+"""RTL runs cut at layer borders: every range of layers is a separate program, and several run at a time.
 
 What a range reads comes from the integer reference, so no range waits for another. Two things differ from a run in
 one piece: nothing is fetched ahead across a border, and each range starts up and ends on its own. So the figure that

@@ -1,1 +1,1 @@
-"""Views of a run: a page to look at it, a trace of its commands."""
+"""Views of a run: an HTML page, and a trace of its commands."""

@@ -1,4 +1,4 @@
-"""The commands of a run as slices in time, unit by unit, and how full the buffers are meanwhile."""
+"""The commands of a run as slices in time, unit by unit, and the occupancy of the buffers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

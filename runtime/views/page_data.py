@@ -1,4 +1,4 @@
-"""The figures that a page of a run shows, as dicts, lists and numbers: charts and tables are drawn from them."""
+"""The figures of a run's page, as dicts, lists and numbers, from which charts and tables are drawn."""
 
 from collections.abc import Sequence
 from itertools import pairwise

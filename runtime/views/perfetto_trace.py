@@ -1,4 +1,4 @@
-"""A run as a trace in Chrome's JSON, which ui.perfetto.dev opens: a track a unit, tracks of layers and tiles, counters.
+"""A run as a trace in Chrome's JSON for ui.perfetto.dev: one track per unit, tracks of layers and tiles, counters.
 
 A nanosecond of the trace is a cycle.
 """

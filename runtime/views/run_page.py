@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file with its data, style and scripts in it, which needs no network."""
+"""The page of a run: one HTML file that contains its data, style and scripts, and needs no network."""
 
 import json
 from collections.abc import Mapping

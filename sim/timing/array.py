@@ -1,4 +1,4 @@
-"""The array and post-processing in step: who waits for whom, tile group by tile group.
+"""Array and post-processing together: who waits for whom, tile group by tile group.
 
 The array may be ``ring`` tile groups ahead of post-processing: it begins the last step of group j, in which the
 sums leave, only when post-processing is done with group j - ring, or has begun with the very command of group j and

@@ -1,4 +1,4 @@
-"""The memory bus as a fluid: one stream of words read and one written share its rate.
+"""The memory bus as a fluid: one stream of words read and one of words written share its rate.
 
 While both want words, each gets half of the rate, and what one does not want goes to the other: words alternate
 (sim/verilator/harness/axi.h). Between changes of the streams their rates are constant, so a transfer of any length

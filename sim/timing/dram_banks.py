@@ -1,4 +1,4 @@
-"""A DRAM's banks and data pins in time: the arithmetic of sim/verilator/harness/dram.h, in picoseconds."""
+"""Timing of a DRAM's banks and data pins: the arithmetic of sim/verilator/harness/dram.h, in picoseconds."""
 
 from dataclasses import dataclass
 

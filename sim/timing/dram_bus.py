@@ -1,4 +1,4 @@
-"""Main memory of DRAM in the cycle model: bursts out of the coprocessor, the controller's choice, words back.
+"""DRAM as main memory in the cycle model: bursts from the coprocessor, the controller's choice, words back.
 
 What the controller does is sim/verilator/harness/controller.h, burst by burst. Words still cross the bus as a fluid
 (sim/timing/bus.py), one each way and cycle at most, as fast as the units give and take them.

@@ -1,4 +1,4 @@
-"""Latencies of the components in rtl/, in cycles: by value, since sim/ imports nothing from there; held by tests."""
+"""Latencies of the components in rtl/, in cycles, as numbers: sim/ imports nothing from there, and tests compare."""
 
 from tilewright.isa.counters import COUNTERS
 

@@ -1,4 +1,4 @@
-"""The coprocessor's counters, as they would be: cycles by cause as time passes, and events as they are reported."""
+"""The coprocessor's counters in the cycle model: cycles by cause as time passes, and events as they are reported."""
 
 from collections import Counter
 from collections.abc import Mapping

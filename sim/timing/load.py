@@ -1,4 +1,4 @@
-"""The load unit in time: a front that takes commands and asks for words, and the data that follow."""
+"""Timing of the load unit: a front that takes commands and requests words, and the data that follow."""
 
 from dataclasses import dataclass
 

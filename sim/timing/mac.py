@@ -1,4 +1,4 @@
-"""The array in time: one command issues its slots, the next is prepared and waits for its semaphores."""
+"""Timing of the array: one command issues its slots while the next is prepared and waits for its semaphores."""
 
 from tilewright.isa.encoding import EXTENSION
 from tilewright.isa.extension import unit_of

@@ -1,4 +1,4 @@
-"""The cycle model: when each unit takes, begins and ends each command.
+"""The cycle model: when each unit takes, starts and ends each command.
 
 Four units take commands from queues of their own, wait for semaphores and signal them, as docs/datapath.md says; each
 is a process (sim/timing/event_queue.py) in a file of its own, and so is the RISC-V core, here. They share the bus

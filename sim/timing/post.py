@@ -1,4 +1,4 @@
-"""Post-processing in time: act commands drain the array's sums into the result buffer, one after the other."""
+"""Timing of post-processing: act commands drain the array's sums into the result buffer, one after the other."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The store unit in time: words from the result buffer to memory or the activation buffer, and status records."""
+"""Timing of the store unit: words from the result buffer to memory or the activation buffer, and status records."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Calls that the host core computes itself, in the fast engine's main memory: operands, result, cycles predicted."""
+"""Calls of the host core in the fast engine's main memory: operands, result, predicted cycles."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Main memory as the fast engine sees it: one array, and windows that say what a DMA may touch."""
+"""Main memory of the fast engine: one array, and windows that limit what a DMA may access."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Changes of the array's operands from slot to slot, sampled: a few slots of each layer, as the hardware sees them.
+"""Sampled changes of the array's operands from slot to slot: a few slots of each layer, as in hardware.
 
 Toggles of a register depend on the data: quiet images, zero weights and depthwise layers can take half of what dense
 ones do. So a sample of every mac command's slots goes through the array's registers in NumPy: patch, its transform, the

@@ -1,4 +1,4 @@
-"""What registers of an array that takes channels in pairs hold, slot by slot: patches beside each other, and products.
+"""Contents of the registers of an array that takes channels in pairs, slot by slot: pairs of patches, and products.
 
 The array is that of rtl/array/winograd_inner_lane.py and patch_pairs.py: a lane has two output channels, and the pairs
 of conv23 are there for the first and then for the second ones. Its state is that of neighbouring slots, in order.

@@ -1,4 +1,4 @@
-"""CV32E40X's own assertions, from its wheel, in words that Verilator takes: for simulators that check them.
+"""CV32E40X's own assertions, from its wheel, rewritten for Verilator: for simulators that check them.
 
 The wheel binds them in ``cv32e40x_wrapper.sv`` to a core of its own, beside a tracer. Here they are bound to the core
 of ``host_core.sv``; `LEFT_OUT` says which are not.

@@ -1,4 +1,4 @@
-"""The cores' files as their wheels have them, and ours around them, in the order in which tools must read them."""
+"""The cores' files from their wheels, and our wrappers around them, in the order in which tools must read them."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Amaranth to Verilog: the one door between the simulators and the gateware."""
+"""From Amaranth to Verilog: the only connection between the simulators and the gateware."""
 
 import gc
 import hashlib

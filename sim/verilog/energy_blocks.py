@@ -1,4 +1,4 @@
-"""Blocks of the coprocessor by which energy is counted: which module belongs to which, and its registers in RTLIL.
+"""Blocks of the coprocessor for energy: the modules of each block, and its registers in RTLIL.
 
 A block's registers are the flip-flops of its modules as they are elaborated, memories apart: a synthesiser may merge
 some of them.

@@ -1,4 +1,4 @@
-"""What must hold inside the coprocessor in every cycle, as assertions in its Verilog, for simulators that check."""
+"""Invariants of the coprocessor in every cycle, as assertions in its Verilog, for simulators that check them."""
 
 import re
 from collections.abc import Iterator

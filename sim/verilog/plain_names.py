@@ -1,4 +1,4 @@
-"""Plain names in Verilog: escaped identifiers, at which several tools stumble, become ordinary ones.
+"""Plain names in Verilog: escaped identifiers, which several tools cannot handle, become ordinary ones.
 
 Yosys writes ``coprocessor.load.front``, ``u[3]`` and ``$17`` behind a backslash, which is legal. But abc in Yosys 0.70
 stops at brackets and dots in them, and tools that write netlists, constraints or scripts each quote them in a way of

@@ -1,4 +1,4 @@
-"""Verilog for tools that are not ours: plain names, no unused wires, memories that start at zero in a simulation too.
+"""Verilog for other tools: plain names, no unused wires, memories that also start at zero in simulation.
 
 The same gateware as `elaborate.verilog_of` gives the simulators, but as those who read it and run lint over it expect.
 """

@@ -1,4 +1,4 @@
-"""Probes that count toggles: each block's flip-flops that change at the next clock edge, added up in the RTLIL.
+"""Probes that count toggles: the flip-flops of each block that change at the next clock edge, added up in RTLIL.
 
 Each module gets an output for every block that has registers in it or below: how many bits change. The top module hands
 the sums, and the moment in which a status record is taken, to ``tilewright_activity`` of

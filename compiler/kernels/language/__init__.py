@@ -1,1 +1,1 @@
-"""The language of kernels: expressions and loops that are NumPy and C alike."""
+"""The language of kernels: expressions and loops that are both NumPy and C."""

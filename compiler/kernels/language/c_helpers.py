@@ -1,4 +1,4 @@
-"""The C functions that kernels share: those written as expressions, and the few that are C by nature."""
+"""The C functions that kernels share: those written as expressions, and the few that are written in C."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Nested C loops over strided tensors: dims of one vanish, neighbours that lie contiguously become one loop."""
+"""Nested C loops over strided tensors: dims of one vanish, and contiguous neighbours become one loop."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

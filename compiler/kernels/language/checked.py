@@ -1,4 +1,4 @@
-"""Kernels that say which result a call must have; every other call is refused."""
+"""Kernels that state the result that a call must have, and reject every other call."""
 
 import math
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""Scalar arithmetic written once: an expression is evaluated by NumPy and printed as C, with the same roundings.
+"""Scalar arithmetic written once: NumPy evaluates an expression and C prints it, with the same roundings.
 
 Every operation is one IEEE operation of its dtype, in both. Integers wrap around. Which NaN it is, is not defined.
 """

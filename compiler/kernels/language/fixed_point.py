@@ -1,4 +1,4 @@
-"""Exponential, logarithm and rounding of float32 in integer arithmetic: ten times as quick as in soft floats.
+"""Exponential, logarithm and rounding of float32 in integer arithmetic, ten times as fast as in soft float.
 
 The core multiplies 32-bit integers in a few cycles, and a soft float takes sixty. Polynomials interpolate at
 Chebyshev's nodes (derived with 60 digits); their coefficients are integers of 30 or 31 fractional bits, so that the

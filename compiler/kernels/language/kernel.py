@@ -1,4 +1,4 @@
-"""An operator of the host core: its NumPy reference, its C, its cost, and what it refuses.
+"""An operator of the host core: its NumPy reference, its C, its cost, and the calls that it rejects.
 
 A kernel works on a :class:`tilewright.isa.program.Call`: operands with address, dtype, ONNX dims and strides, so
 everything is a constant in the C. Floats are IEEE float32, rounded after every operation, in the same order in NumPy

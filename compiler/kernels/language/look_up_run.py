@@ -1,4 +1,4 @@
-"""Float32 of a table for each byte of a run: eight bytes at a time, straight from and to main memory.
+"""Look up a float32 for each byte of a run: eight bytes at a time, directly from and to main memory.
 
 The core has two accesses under way if they follow each other at once; so two words are loaded, eight values looked up,
 and these stored together. A copy in the core's own memory would cost more than all the rest.

@@ -1,1 +1,1 @@
-"""Functions of quantised tensors: kernels that no operator of ONNX is alone, but what stands between quantisations."""
+"""Functions of quantised tensors: kernels for groups of ONNX operators between quantisations."""

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm of quantised values: exponentials are a table, their sum is of integers.
+"""Softmax of quantised values and its logarithm: a table of exponentials, and their sum in integers.
 
 An element is one of 256 values below the row's largest, ``k`` levels lower: its exponential is exp(-k · scale), of
 which there are tables in float32 and with 31 fractional bits. A float result takes one soft product per element, in a

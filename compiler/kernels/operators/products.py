@@ -1,4 +1,4 @@
-"""Sums of products in three arithmetics: float32, integers less their zero points, and those requantised to 8 bits.
+"""Sums of products in three arithmetics: float32, integers minus their zero points, and these requantised to 8 bits.
 
 float         total = start + Σ x * w                                    float32, in order
 integer       total = start + Σ (x - x_zero) * (w - w_zero)              int32, wraps around

@@ -1,4 +1,4 @@
-"""From float32 to integers and back: QuantizeLinear and DequantizeLinear, per tensor or per axis.
+"""QuantizeLinear and DequantizeLinear, per tensor or per axis.
 
     quantise      clamp(rne(x / scale) + zero_point)        a true division, halves to even
     dequantise    (q - zero_point) * scale

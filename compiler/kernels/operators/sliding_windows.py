@@ -1,4 +1,4 @@
-"""Windows that slide over an image of one, two or three dimensions: which inputs each output reads, in C and NumPy.
+"""Windows that slide over an image of one to three dimensions: the inputs that each output reads, in C and NumPy.
 
 Along an axis, output ``o`` reads input ``o * stride - before + k * dilation`` at tap ``k`` of the kernel, if that is
 inside the image. Transposed, input ``i`` goes to the output of that formula, so output ``o`` reads

@@ -1,1 +1,1 @@
-"""Passes that bring quantised operators into the forms that the datapath has."""
+"""Passes that bring quantised operators into the forms of the datapath."""

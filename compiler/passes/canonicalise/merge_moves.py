@@ -1,4 +1,4 @@
-"""Chains of transposes and reshapes of integers by what they do in all: nothing, or another order of the channels.
+"""Merge chains of transposes and reshapes of integers into their net effect: none, or a permutation of channels.
 
 Tensors lie as NHWC, so between (1, H, W, C) of a model's border and (1, C, H, W) no byte moves; nor does it when a
 tensor is flattened in NHWC. A shuffle of channels (reshape, transpose, reshape) is an order of weights.

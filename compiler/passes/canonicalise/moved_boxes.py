@@ -1,4 +1,4 @@
-"""Where bytes come from, told as boxes: images whose rows and pixels lie in even steps on both sides of a copy.
+"""Describe the sources of bytes as boxes: images whose rows and pixels lie in even steps on both sides of a copy.
 
 A movement of whatever kind is a list that tells of each byte of the result which byte it is. Runs of neighbours are
 found first; then runs that repeat in even steps, twice, whatever lies between them: that is a box.

@@ -1,4 +1,4 @@
-"""Movements of whatever kind and rank become places: what each byte of the result is tells which copies are left.
+"""Turn movements of any kind and rank into places: the source of each byte decides which copies remain.
 
 Transposes, reshapes, slices, concatenations, gathers by constants, tiles and their kin, in any arrangement, are one
 list of where the bytes come from. If the list is the bytes in order, nothing moves; if it is an order of channels, it

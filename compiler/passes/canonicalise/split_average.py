@@ -1,4 +1,4 @@
-"""Averages whose windows at the border count fewer values become one average per number counted, side by side.
+"""Averages whose windows at the border count fewer values become one average for each count, side by side.
 
 ``AveragePool`` with padding that does not count (``count_include_pad=0``) divides by the pixels that lie in the image.
 Inside, that is the whole window; along each border and in each corner another number, for which there is a layer

@@ -1,4 +1,4 @@
-"""Moves what treats each channel by itself in front of a concatenation: ``pool(concat(a, b))`` to its inputs.
+"""Move operators that treat channels separately before a concatenation: ``pool(concat(a, b))`` to its inputs.
 
 Maxima and bounds commute with joining channels. Before the concatenation they may end the layers that compute a and b,
 which then write less; behind it they are a layer of their own, which reads everything again.

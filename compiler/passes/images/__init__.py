@@ -1,1 +1,1 @@
-"""Tensors of two and three dimensions as images of four, which is what the datapath computes."""
+"""Represent tensors of two and three dimensions as images of four, the form that the datapath computes."""

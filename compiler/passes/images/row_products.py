@@ -1,4 +1,4 @@
-"""Products of rows with a constant matrix become 1x1 convolutions over an image with a pixel for every row."""
+"""Products of rows with a constant matrix become 1x1 convolutions over an image with one pixel per row."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""A graph while it is rewritten to images: its nodes so far, and which tensors there are in which form."""
+"""A graph while it is rewritten to images: its nodes so far, and the forms in which each tensor exists."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The one scale that stands for an average pooling of ONNX Runtime, where there is one; a helper of build_layers.
+"""The single scale of an average pooling of ONNX Runtime, where there is one; a helper of build_layers.
 
 Global averages are integer sums in ONNX Runtime, times x_scale / (y_scale · count). Others are float32: each x is
 dequantised, the sum is divided by the count and quantised, with a rounding at every step. They are taken where

@@ -1,4 +1,4 @@
-"""The last step: a graph of fused operators becomes a Network, all constants worked out."""
+"""The last step: a graph of fused operators becomes a Network with all constants computed."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The layer of a product by a computed vector, and the scale that gives ONNX Runtime's integers; for build_layers.
+"""The layer of a product with a computed vector, and the scale that gives ONNX Runtime's integers; for build_layers.
 
 ONNX Runtime rounds a product once, behind its zero point: rne(fl32(fl32(p · ratio) + zero)), where the datapath rounds
 before it. All products of two bytes are tried: almost always the ratio, or a neighbour of it, gives the same integers.

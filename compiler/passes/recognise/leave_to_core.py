@@ -1,4 +1,4 @@
-"""Make the operators that are left ready for the host core: ``DequantizeLinear(constant)`` becomes a float constant.
+"""Prepare the remaining operators for the host core: ``DequantizeLinear(constant)`` becomes a float constant.
 
 Tensors that were uint8 in the model are int8 by now, 128 less. What reads or writes them on the core does it with a
 zero point that is 128 less too, or only moves them.

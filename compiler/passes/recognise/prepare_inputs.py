@@ -1,4 +1,4 @@
-"""Arithmetic between a float input of the model and its quantisation becomes part of that: ``Q((x - m) / d)``.
+"""Arithmetic between a float input of the model and its quantisation becomes part of the latter: ``Q((x - m) / d)``.
 
 Quantisation of an input is the host's, in float32; so is what normalises it first, to the bit as ONNX Runtime does.
 """

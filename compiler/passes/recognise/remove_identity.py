@@ -1,4 +1,4 @@
-"""Drop what computes nothing: ``Identity(x)`` and ``Dropout(x)`` become ``x``, and ``Relu(Relu(x))`` one Relu."""
+"""Remove nodes that compute nothing: ``Identity(x)`` and ``Dropout(x)`` become ``x``, ``Relu(Relu(x))`` one Relu."""
 
 import numpy as np
 

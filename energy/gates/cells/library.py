@@ -1,4 +1,4 @@
-"""sky130's Liberty file in the cache: made cell by cell, each kept, so that an interrupted run goes on where it was."""
+"""sky130's Liberty file in the cache: made cell by cell, so that an interrupted run continues where it was."""
 
 from pathlib import Path
 

