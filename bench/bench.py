@@ -74,7 +74,7 @@ def bench(cases: Iterable[BenchCase], output: Path, steps: Steps, *, store: Figu
 
 
 def host() -> str:
-    """Return the processor of this computer, as far as it says, and how many cores it has."""
+    """Return this computer's processor, if it is known, and its number of cores."""
     facts = Path("/proc/cpuinfo")
     lines = facts.read_text(encoding="utf-8").splitlines() if facts.is_file() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -39,13 +39,13 @@ class FigureStore:
 
     @classmethod
     def open(cls, folder: Path | None = None, *, fresh: bool = False) -> "FigureStore":
-        """Return the store in ``folder``, or in the cache; a ``fresh`` one forgets what it holds."""
+        """Return the store in ``folder``, or in the cache; a ``fresh`` one starts empty."""
         place = folder or cache_folder() / "benchmarks"
         place.mkdir(parents=True, exist_ok=True)
         return cls(place, source_digest(), fresh)
 
     def get(self, what: str, model: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return what ``make`` returned for ``what`` and ``model``, now or in an earlier run."""
+        """Return the result of ``make`` for ``what`` and ``model``, from now or from an earlier run."""
         key = hashlib.sha256(f"{what}\n{self.sources}\n".encode() + model.read_bytes()).hexdigest()
         path = self.folder / f"{key}.json"
         if path.is_file() and not self.fresh:

@@ -100,7 +100,7 @@ def real_networks_page(networks: Sequence[NetworkFacts]) -> str:
 
 
 def clause(sentence: str) -> str:
-    """Return what is the matter of a refusal, without its last clause: what to do."""
+    """Return the reason of a refusal without its last clause, the way out."""
     return (sentence.rpartition(";")[0] or sentence).strip().rstrip(".")
 
 

@@ -24,7 +24,7 @@ __all__ = ["Depthwise", "Figures", "depthwise_of", "matters", "run_case"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depthwise:
-    """The depthwise convolutions of a network with one stride: how many, what they compute and what they take."""
+    """The depthwise convolutions of a network with one stride: their number, their work and their cycles."""
 
     stride: int
     layers: int
@@ -95,7 +95,7 @@ class Figures:
                       "depthwise": tuple(Depthwise(**each) for each in data["depthwise"])})
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is stored: everything but the energy."""
+        """Return the stored figures: all but the energy."""
         return asdict(replace(self, energy=EnergyEstimate({}))) | {"energy": None}
 
     @property

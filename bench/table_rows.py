@@ -16,7 +16,7 @@ PLACE = ("network, input", "machine", "memory", "engine")
 
 
 def place(case: BenchCase) -> list[str]:
-    """Return the cells that say what ran where: network with its input, machine, memory, engine."""
+    """Return the first cells of a row: network with its input, machine, memory, engine."""
     return [f"{case.network}, {SIDES[case.network]}", case.machine.name,
             case.timing.brief, case.engine]
 

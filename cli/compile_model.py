@@ -36,7 +36,7 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformOptions:
-    """What the program is for, beside the machine."""
+    """The platform of the program, besides the machine."""
 
     target: Annotated[Target, typer.Option(
         "--target", help="Kind of output: an artefact for `tilewright simulate`, or a C project for a board.")] \

@@ -29,7 +29,7 @@ MODELS = ("lenet5", "lenet5_accel")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A model's report, and what the baseline took for the same input."""
+    """A model's report, and the baseline's result for the same input."""
 
     report: "Report"
     baseline: "BaselineResult"

@@ -31,7 +31,7 @@ _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)\s*(?P<bounds>[^;]*)(?:;.*
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A tool: its version or what is wrong, whether it works, what needs it, and how to get it."""
+    """A tool: its version or fault, whether it works, who needs it, and how to get it."""
 
     tool: str
     version: str

@@ -49,7 +49,7 @@ class Axes(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions:
-    """The data set, and what of the model is held to it."""
+    """The data set, and the model's outputs that are compared with it."""
 
     input_file: Annotated[Path | None, typer.Option(
         "--input", metavar="FILE", show_default=False,
@@ -81,7 +81,7 @@ class DataOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkOptions:
-    """How the answers are computed."""
+    """Options of the evaluation itself: engine, processes, repetition."""
 
     engine: Annotated[Answering, typer.Option(
         "--engine", help="How the hardware's scores are computed: only their values, or by executing the program, with "

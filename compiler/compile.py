@@ -207,7 +207,7 @@ def _plan_comment(plan: AnyPlan, network: Network) -> str:
 
 
 def layer_comment(plan: LayerPlan) -> str:
-    """Return what stands above a layer's function: its nodes, its shapes and how it is computed."""
+    """Return the comment above a layer's function: its nodes, its shapes and its algorithm."""
     layer = plan.layer
     shapes = " -> ".join("x".join(map(str, shape)) for shape in dict.fromkeys(
         (layer.in_shape, layer.conv_shape, layer.out_shape)))
@@ -286,7 +286,7 @@ def emit_elf(compiled: Compiled, title: str, folder: Path, *, port: PortName = "
 
 
 def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
-    """Return the manifest of a compiled network, whose ELF sends its commands to ``port``."""
+    """Return the manifest of a compiled network with an ELF that sends its commands to ``port``."""
     memory, network = compiled.memory, compiled.network
     layers = tuple(
         _layer_entry(plan, network, function.name, record)

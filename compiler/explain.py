@@ -24,7 +24,7 @@ _LoopOrder = Literal["blocks outer", "tiles outer"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerExplanation:
-    """How one layer is computed, and why it takes as long as it does.
+    """Explanation of one layer: how it is computed, and what decides its cycles.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class LayerExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How a network is computed on a machine.
+    """Explanation of a network on a machine.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ def _stay_on_chip(compiled: Compiled) -> frozenset[str]:
 
 
 def explain_layers(plans: Sequence[LayerPlan | CorePlan], machine: Machine) -> tuple[LayerExplanation, ...]:
-    """Return what ``plans`` amount to on ``machine``, layer by layer."""
+    """Return the figures of ``plans`` on ``machine``, layer by layer."""
     return tuple(_explain(plan, machine) if isinstance(plan, LayerPlan) else _explain_core(plan) for plan in plans)
 
 
@@ -207,7 +207,7 @@ def _explain(plan: LayerPlan, machine: Machine) -> LayerExplanation:
 
 
 def fused(layer: Layer) -> tuple[str, ...]:
-    """Return what a layer does besides its sums and their requantisation."""
+    """Return a layer's operations besides its sums and their requantisation."""
     bounds = layer.residual or layer.requantisation
     found = []
     if layer.residual:

@@ -42,7 +42,7 @@ def of_kind(block: str, array: str) -> str:
 
 def events(counters: Mapping[str, int], algorithm: str, operands: OperandToggles,
            machine: Machine) -> dict[str, _Features]:
-    """Return for each block what its toggles are taken to be proportional to, by name.
+    """Return for each block the event counts to which its toggles are proportional, by name.
 
     Parameters
     ----------

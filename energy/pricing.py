@@ -62,7 +62,7 @@ class Pricing:
         return Clock(self.clock_mhz or technology.clock_mhz, ungated)
 
     def describe(self, technology: Technology) -> str:
-        """Return in words what the prices are, for a report."""
+        """Return a description of the prices, for a report."""
         calibrated = "calibrated" if technology.calibrated else "not calibrated"
         return f"{technology.name}, {calibrated}{', clocks gated' if self.gated else ''}"
 

@@ -41,7 +41,7 @@ def predicted_registers(machine: Machine) -> dict[str, int]:
 
 
 def features(block: str, machine: Machine) -> dict[str, float]:
-    """Return what the registers of a block are a line of: counts of what it has, and widths of its addresses."""
+    """Return the features of a machine to which each block's registers are fitted: counts, and widths of addresses."""
     lanes, clusters, post = float(machine.lanes), float(machine.clusters), float(machine.post_lanes)
     bus = float(machine.bus_bytes)
     width = {name: log2(getattr(machine, name)) for name in LIMITS}

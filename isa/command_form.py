@@ -10,7 +10,7 @@ __all__ = ["CommandForm", "OperandField", "fields_of", "form_of", "pack_fields"]
 
 @dataclass(frozen=True, slots=True)
 class OperandField:
-    """Where a field lies in its operand, and which values fit; ``sign`` is the weight of the sign bit, 0 without."""
+    """Position of a field in its operand, and the values that fit; ``sign`` is the weight of the sign bit, or 0."""
 
     name: str
     low: int

@@ -164,7 +164,7 @@ def _macro(instruction: Instruction, variant: Variant) -> list[str]:
 
 
 def header(extension: Extension | None = None) -> str:
-    """Return the header's text, instructions in table order; behind them that of ``extension``, raw and by fields."""
+    """Return the text of the header: instructions in table order, then that of ``extension``, raw and by fields."""
     lines = [_HEADER.format(opcode=f"{CUSTOM_0:#04x}", registers=_registers()).rstrip()]
     added = () if extension is None else (EXTENSION, extension.instruction)
     for instruction in (*INSTRUCTIONS, *added):

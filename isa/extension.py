@@ -130,7 +130,7 @@ class Extension:
         return found
 
     def called(self, name: str, *arguments: Any) -> Any:
-        """Return what the file's function ``name`` returns; :exc:`ExtensionError` if it raises anything."""
+        """Return the result of the file's function ``name``; :exc:`ExtensionError` if it raises anything."""
         try:
             return self.functions[name](*arguments)
         except Exception as error:  # whatever a user's file raises
@@ -146,7 +146,7 @@ class Extension:
         return {name: int(value) for name, value in found.items()}
 
     def computed(self, shape: tuple[int, ...], *arguments: Any) -> Any:
-        """Return what the file's ``compute`` returns, if it is int8 of ``shape``."""
+        """Return the result of the file's ``compute``, if it is int8 of ``shape``."""
         found = self.called("compute", *arguments)
         if getattr(found, "shape", None) != shape or str(found.dtype) != "int8":
             raise ExtensionError(f"Extension {self.path}: compute must return int8 of shape {shape}, "
@@ -205,7 +205,7 @@ class PostStage(Extension):
 
     @property
     def channels(self) -> int:
-        """How many channels' parameters a table slot holds."""
+        """Number of channels whose parameters a table slot holds."""
         return TABLE_BYTES // self.parameter_bytes
 
     def operands(self, settings: Mapping[str, int]) -> dict[str, int]:
@@ -227,7 +227,7 @@ class PostStage(Extension):
         return slot.view("uint8").reshape(self.channels, self.parameter_bytes)
 
     def compute(self, values: Any, parameters: Any, settings: Mapping[str, int]) -> Any:
-        """Return what the stage makes of ``values``, (..., channels), as its file computes it.
+        """Return the stage's result for ``values``, (..., channels), as its file computes it.
 
         Raises
         ------
@@ -291,7 +291,7 @@ class BufferUnit(Extension):
         return unpack(self.fields[1], own)
 
     def compute(self, items: Any, settings: Mapping[str, int]) -> Any:
-        """Return what the unit makes of ``items``, int8 (items, bytes), as its file computes it.
+        """Return the unit's result for ``items``, int8 (items, bytes), as its file computes it.
 
         Raises
         ------
@@ -310,7 +310,7 @@ class StageInForce:
     channel: int
 
     def compute(self, values: Any, slot: Any) -> Any:
-        """Return what becomes of ``values`` (rows, columns, channels) by the 256 bytes of a table slot."""
+        """Return the result for ``values`` (rows, columns, channels) with the 256 bytes of a table slot."""
         rows = self.stage.parameters(slot)[self.channel:self.channel + values.shape[-1]]
         if len(rows) != values.shape[-1]:
             raise ExtensionError(f"Stage {self.stage.mnemonic!r} holds parameters of {self.stage.channels} channels, "
@@ -342,7 +342,7 @@ class StageVector:
 
 
 def extended(machine: Machine, extension: Extension | None) -> Machine:
-    """Return ``machine`` with ``extension``, or as it is without one."""
+    """Return ``machine`` with ``extension``, or unchanged without one."""
     if extension is None:
         return machine
     own = {each.name: getattr(machine, each.name) for each in fields(Machine)}

@@ -55,7 +55,7 @@ ARRAYS = {
 
 
 def lanes_of_a_fetch(array: str) -> int:
-    """Return the lanes whose weights a cluster fetches in a cycle: it has as many at least, and at most for each tile.
+    """Return the lanes whose weights a cluster fetches per cycle: its least number of lanes, and its most per tile.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class Machine:
 
     @property
     def pairs_channels(self) -> bool:
-        """Whether conv23 takes input channels in pairs, and the output channels of a lane one behind the other."""
+        """Whether conv23 takes input channels in pairs, and a lane's output channels one after the other."""
         return self.array == "winograd_inner"
 
     @property
@@ -339,7 +339,7 @@ class MemoryTiming:
 
     @property
     def brief(self) -> str:
-        """What a table's cell holds: latency in cycles + bytes per cycle."""
+        """Text for the cell of a table: latency in cycles + bytes per cycle."""
         return f"{self.latency_cycles} + {self.bytes_per_cycle} B{self._stalls(', ')}"
 
     def _stalls(self, before: str) -> str:

@@ -15,7 +15,7 @@ MAIN_END = 1 << 32
 
 
 class Permission(Flag):
-    """How the coprocessor may use the addresses of a window; the values are those of the hardware's bits."""
+    """Permissions of the coprocessor in a window; the values are those of the hardware's bits."""
 
     NONE = 0
     READ = 1
@@ -45,7 +45,7 @@ class AddressWindow:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why the coprocessor has stopped: a code of `isa.counters.FAULTS`, and its address."""
+    """Reason why the coprocessor has stopped: a code of `isa.counters.FAULTS`, and its address."""
 
     code: int
     address: int

@@ -158,7 +158,7 @@ def issue(mnemonic: str, variant: str, *flags: str, **operands: Affine | int) ->
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The code of one layer: its name, what it does in a line or two, and its statements."""
+    """The code of one layer: its name, a comment of a line or two, and its statements."""
 
     name: str
     comment: str
@@ -172,7 +172,7 @@ class Program:
     functions: tuple[Function, ...]
 
     def actions(self) -> Iterator[tuple[int, EncodedCommand | Call]]:
-        """Yield (index of the function, command or what the host core computes itself) in program order."""
+        """Yield (index of the function, command or call of the host core) in program order."""
         for index, function in enumerate(self.functions):
             for each in _expand(function.body, {}):
                 yield index, each
@@ -186,7 +186,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class EncodedProgram(Program):
-    """A program whose commands are encoded once, for those who go through it several times."""
+    """A program whose commands are encoded once, for callers that iterate over it several times."""
 
     encoded: tuple[tuple[int, EncodedCommand | Call], ...] = ()
 
@@ -196,7 +196,7 @@ class EncodedProgram(Program):
         return cls(program.functions, tuple(program.actions()))
 
     def actions(self) -> Iterator[tuple[int, EncodedCommand | Call]]:
-        """Yield what `Program.actions` does."""
+        """Yield the same as `Program.actions`."""
         return iter(self.encoded)
 
 

@@ -93,7 +93,7 @@ def build(name: str) -> None:
 
 
 def outputs(name: str) -> dict[str, QuantFormat]:
-    """Return the files made of network ``name`` and the form of each."""
+    """Return the files that are made from network ``name``, and the form of each."""
     files = {f"{name}.onnx": QuantFormat.QDQ}
     if name in QOPERATOR:
         files[f"{name}_qoperator.onnx"] = QuantFormat.QOperator

@@ -8,7 +8,7 @@ __all__ = ["AxiLiteCoprocessor"]
 
 
 class AxiLiteCoprocessor(PortedCoprocessor):
-    """A `Coprocessor` whose commands come from `CommandRegisters`; members as `PortedCoprocessor` says.
+    """A `Coprocessor` whose commands come from `CommandRegisters`; members as in `PortedCoprocessor`.
 
     Whoever waits for a full queue or a fence has a command before the coprocessor, which its watchdog counts.
     """

@@ -8,7 +8,7 @@ __all__ = ["XifCoprocessor"]
 
 
 class XifCoprocessor(PortedCoprocessor):
-    """A `Coprocessor` whose commands come from an `XifAdapter`; members as `PortedCoprocessor` says."""
+    """A `Coprocessor` whose commands come from an `XifAdapter`; members as in `PortedCoprocessor`."""
 
     def __init__(self, machine: Machine, *, watched: bool = False) -> None:
         super().__init__(machine, XifAdapter(machine), told={"idle": "passes", "fault_code": "fault_code"},

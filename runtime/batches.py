@@ -32,7 +32,7 @@ def images_of(feed: Mapping[str, np.ndarray], index: int) -> dict[str, np.ndarra
 
 
 def feeds(feed: Mapping[str, np.ndarray], images: int) -> list[dict[str, np.ndarray]]:
-    """Return the inputs of each image of a batch of so many."""
+    """Return the inputs of each image of a batch."""
     return [images_of(feed, index) for index in range(images)] if images > 1 else [dict(feed)]
 
 

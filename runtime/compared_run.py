@@ -106,7 +106,7 @@ class Expected:
 
 
 def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collection[str] = ()) -> Expected:
-    """Return what `runtime.oracle.onnx_runtime` computes: integer tensors, outputs, and the ``floats`` that it has.
+    """Return the tensors that `runtime.oracle.onnx_runtime` computes: integers, outputs, and its ``floats``.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def run_reference(model: Path, inputs: Mapping[str, np.ndarray], floats: Collect
 
 def run_references(model: Path, feeds: Sequence[Mapping[str, np.ndarray]],
                    floats: Collection[str] = ()) -> list[Expected]:
-    """Return what :func:`run_reference` does for each of ``feeds``, the model read once.
+    """Return the result of :func:`run_reference` for each of ``feeds``; the model is read once.
 
     Raises
     ------

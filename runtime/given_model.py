@@ -41,7 +41,7 @@ def design_given(machine: GivenMachine) -> Design | None:
 
 
 def file_content(model: bytes | ModelProto) -> bytes:
-    """Return what an ONNX file of the model holds."""
+    """Return the contents of an ONNX file of the model."""
     return model if isinstance(model, bytes) else model.SerializeToString()
 
 

@@ -20,7 +20,7 @@ __all__ = ["ModelOrigin", "ModelSource", "choose_inputs", "find_model", "model_f
 
 
 class ModelOrigin(Enum):
-    """Where a model is from."""
+    """Origin of a model."""
 
     BUILT_IN = auto()
     """Committed with its weights."""
@@ -60,7 +60,7 @@ class ModelSource:
 
     @classmethod
     def of(cls, path: Path) -> "ModelSource":
-        """Return what an ONNX file is, told from its contents."""
+        """Return the source of an ONNX file, determined from its contents."""
         if any(filecmp.cmp(path, builtin(name), shallow=False) for name in BUILTIN):
             return cls(path, ModelOrigin.BUILT_IN)
         if is_large(path, model_folder()):
@@ -71,7 +71,7 @@ class ModelSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report's notes on the model: what its ranges are from, if it was quantised here, and how it was read."""
+        """Notes for the report: the source of the model's ranges, if quantised here, and changes when it was read."""
         return (*(() if self.ranges is None else (self.ranges.sentence,)), *self.reading)
 
 
@@ -158,7 +158,7 @@ def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> ModelSource
 
 
 def choose_inputs(tensors: Sequence[TensorInfo], source: ModelSource, input_file: Path | None) -> Inputs:
-    """Return the inputs in a file; without one what suits a built-in model, and random values for others.
+    """Return the inputs in a file; without one, suitable inputs for a built-in model, and random values for others.
 
     ``tensors`` are those that the inputs are quantised to, ``Network.inputs``.
 

@@ -21,7 +21,7 @@ __all__ = ["PredictedNetwork"]
 
 
 class PredictedNetwork:
-    """A network whose cost is asked for on many designs.
+    """A network to be priced on many designs.
 
     Reading the file, quantising it and the compiler's passes do not depend on the design, and are done once, here;
     :meth:`predict` then plans and schedules for one machine, and runs the cycle model::
@@ -100,7 +100,7 @@ class PredictedNetwork:
         return self._report(self.compiled(design), design)
 
     def predict_with_plan(self, design: Design) -> tuple[Report, Explanation]:
-        """Return the same report, and how each layer is computed; raise what :meth:`predict` raises."""
+        """Return the same report and the plan of each layer; raises the same errors as :meth:`predict`."""
         compiled = self.compiled(design)
         return self._report(compiled, design), explain(compiled)
 

@@ -195,7 +195,7 @@ class InferenceSession:
 
     @property
     def quantised_outputs(self) -> tuple[TensorInfo, ...]:
-        """The tensors that the outputs are made of."""
+        """The tensors from which the outputs are made."""
         return self._job.outputs
 
     @property
@@ -223,7 +223,7 @@ class InferenceSession:
 
     @property
     def explanation(self) -> Explanation:
-        """How the model is computed.
+        """The plan of the model, layer by layer.
 
         Raises
         ------

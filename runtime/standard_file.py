@@ -20,7 +20,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 def standard_file(model: Path, shapes: Shapes) -> Path:
-    """Return the file to compile for ``model``: itself, or one in the cache with what was changed.
+    """Return the file to compile for ``model``: the file itself, or a changed copy in the cache.
 
     Raises
     ------

@@ -68,7 +68,7 @@ class HostCommands:
             gap = 0
 
     def complete(self, times: CommandTimes) -> CommandTimes:
-        """Return ``times``, which lack what the core alone knows, with the functions of commands, and its own work."""
+        """Complete ``times`` with the facts that only the core knows: functions of commands, and its own work."""
         times.functions = self._functions
         for each in self._calls:
             # It begins when the command before has left the core.

@@ -16,7 +16,7 @@ __all__ = ["Events", "RunResult", "StopReason"]
 
 
 class StopReason(StrEnum):
-    """Why a run ended, by the names that the simulator of the RTL prints."""
+    """Reason why a run ended, by the names that the RTL simulator prints."""
 
     EXIT = "exit"
     TRAP = "trap"
@@ -28,7 +28,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What has happened to the core: settings of its timer, external interrupts, debug halts."""
+    """Events at the core: settings of its timer, external interrupts, debug halts."""
 
     timers: int = 0
     externals: int = 0

@@ -24,7 +24,7 @@ __all__ = ["debian_data", "debian_tool"]
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A program of a package: what it needs to run away from ``/``; ``{root}`` and ``{lib}`` are where it lies."""
+    """A program of a package, and its settings to run outside of ``/``; ``{root}`` and ``{lib}`` are its folders."""
 
     package: str
     purpose: str

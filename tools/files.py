@@ -84,7 +84,7 @@ def write_arrays(path: Path, arrays: Mapping[str, "np.ndarray"]) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an exception says, as the end of a sentence on one line; of ONNX Runtime's, without its C++."""
+    """Return an exception's message as the end of a sentence on one line; ONNX Runtime's without its C++."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     text = _SOURCE.sub(" ", _STATUS.sub("", text))
     return next((line.strip().rstrip(".") for line in text.splitlines() if line.strip()), type(error).__name__)

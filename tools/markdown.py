@@ -6,7 +6,7 @@ __all__ = ["change", "cut", "digits", "percent", "table"]
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int | None = 1) -> str:
-    """Return a Markdown table whose first ``left`` columns are text and the others numbers; None aligns none."""
+    """Return a Markdown table; the first ``left`` columns are text, the others numbers; None aligns none."""
     marks = ["---" if left is None else ":--" if i < left else "--:" for i in range(len(heads))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, marks, *rows))
 
@@ -22,7 +22,7 @@ def change(new: float, old: float) -> str:
 
 
 def cut(new: float, old: float) -> str:
-    """Return the share of ``old`` that ``new`` saves: at least three digits of what is left."""
+    """Return the share of ``old`` that ``new`` saves, with at least three digits of the remaining share."""
     left = 100 * new / old
     return f"{100 - left:.{1 if left >= 10 else 2 if left >= 1 else 3}f} %"
 

@@ -8,7 +8,7 @@ __all__ = ["render"]
 
 
 def render(template: Path, **values: object) -> str:
-    """Return the text of a template file whose gaps have ``values``, by name.
+    """Return the text of a template file, filled with ``values`` by name.
 
     Lines that hold nothing but a statement (``{% if … %}``) leave no line in the text.
 

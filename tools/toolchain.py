@@ -26,7 +26,7 @@ _SOURCES = Path(__file__).parent.parent
 
 
 class ToolMissingError(ToolError):
-    """A tool outside this project was not found; the message says what to install."""
+    """A tool outside this project was not found; the message names what to install."""
 
 
 def cache_folder() -> Path:

@@ -45,7 +45,7 @@ class InferenceCost:
 
     @classmethod
     def of(cls, report: Report) -> "InferenceCost":
-        """Return what a report says."""
+        """Return the cost stated in a report."""
         return cls(report.cycles, sum(layer.bytes_read + layer.bytes_written for layer in report.layers),
                    report.energy.total_uj)
 
@@ -79,12 +79,12 @@ class AblationRow:
         return None if self.without is None else self.without.cycles / self.having.cycles
 
     def added(self, target: str, resource: str) -> float | None:
-        """Return by what share of the machine without it the unit makes a resource grow; None where it has none."""
+        """Return the growth of a resource by the unit, as a share of the machine without it; None if that has none."""
         before = self.area_without.get(target, {}).get(resource)
         return None if not before else self.area_with[target][resource] / before - 1
 
     def gain_per_area(self, target: str, resource: str) -> float | None:
-        """Return the gain in speed over the growth in area, both as shares: above 1 a unit earns what it takes."""
+        """Return the gain in speed over the growth in area, both as shares: above 1 a unit is worth its area."""
         added = self.added(target, resource)
         return None if added is None or added <= 0 or self.speedup is None else (self.speedup - 1) / added
 

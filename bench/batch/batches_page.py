@@ -52,7 +52,7 @@ class BatchCost:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
-    """A batch in RTL beside its prediction, and what the comparison with ONNX Runtime found."""
+    """A batch in RTL beside its prediction, and the result of the comparison with ONNX Runtime."""
 
     network: str
     images: int
@@ -93,7 +93,7 @@ def _shown(predictions: Predictions, network: str, images: int) -> str:
 
 
 def predict(networks: Sequence[str], store: FigureStore, steps: Steps) -> dict[tuple[str, int], BatchCost]:
-    """Return what the cycle model predicts of every network and batch."""
+    """Return the cycle model's predictions for every network and batch."""
     found = {}
     for name in networks:
         path = find_model(name, steps).path

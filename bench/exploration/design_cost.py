@@ -63,7 +63,7 @@ class Evaluator:
     target: AreaTarget
 
     def evaluate(self, design: Design) -> DesignOutcome:
-        """Return what a design costs. Whatever goes wrong is a reason, not an exception."""
+        """Return the cost of a design. Any failure becomes a reason, not an exception."""
         began = time.perf_counter()
         try:
             measures = self._measure(design)

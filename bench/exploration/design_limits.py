@@ -16,7 +16,7 @@ _SIGNS = {"<=": "<=", "<": "<=", "≤": "<=", ">=": ">=", ">": ">=", "≥": ">="
 
 
 class LimitError(InputError):
-    """A limit cannot be read, or limits what no design has; the message says what is allowed."""
+    """A limit cannot be read, or applies to a measure that no design has; the message lists the allowed ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Limit:
         return beyond / max(abs(self.bound), 1e-9)
 
     def reason(self, measures: Mapping[str, float]) -> str:
-        """Return in words what a design is beyond."""
+        """Return a sentence about a design that violates the limit."""
         return f"{self.measure} is {measures[self.measure]:.6g}, and the limit is {self}"
 
 

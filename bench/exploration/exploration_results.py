@@ -77,7 +77,7 @@ def as_good_as(setup: StudySetup, trials: Sequence[FinishedTrial], measures: Map
 
 
 class RunningTable:
-    """The table of trials, written again while an exploration runs, so that a killed one leaves what it found.
+    """The table of trials, rewritten during an exploration, so that a killed one leaves its results.
 
     Parameters
     ----------

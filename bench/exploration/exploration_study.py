@@ -64,7 +64,7 @@ class StudySetup:
 
 @dataclass(frozen=True, slots=True)
 class AskedTrial:
-    """A trial to evaluate: its number, what was chosen for it, and Optuna's side of it."""
+    """A trial to evaluate: its number, its choices, and Optuna's own object for it."""
 
     number: int
     choice: dict[str, Value]

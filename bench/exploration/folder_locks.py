@@ -15,7 +15,7 @@ _MOST_LINE = 1 << 20
 
 
 class JournalLock:
-    """The lock of Optuna's journal: unlike Optuna's own, it is not left behind by a process that was killed.
+    """The lock of Optuna's journal; unlike Optuna's own, a killed process does not leave it behind.
 
     A line that such a process has begun is taken away before the next is written.
     """
@@ -44,7 +44,7 @@ class JournalLock:
 
 
 class FolderLocks:
-    """The locks of one process: one that processes take in turns, and one that tells others that it lives.
+    """The locks of one process: one that processes take in turns, and one that shows that the process is alive.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Workers(Protocol):
 
     @property
     def width(self) -> int:
-        """How many designs are evaluated at a time; may change."""
+        """Number of designs that are evaluated at a time; may change."""
         ...
 
     def submit(self, design: Design) -> "Future[DesignOutcome]":
@@ -54,7 +54,7 @@ class LocalWorkers:
 
     @property
     def width(self) -> int:
-        """How many designs are evaluated at a time."""
+        """Number of designs that are evaluated at a time."""
         return len(self._pools)
 
     def submit(self, design: Design) -> "Future[DesignOutcome]":

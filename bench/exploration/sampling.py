@@ -93,7 +93,7 @@ class FreshDesigns(BaseSampler):
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
                         ) -> dict[str, Any]:
-        """Return a choice whose design is new, or any if none is found."""
+        """Return a choice that gives a new design, or any choice if none is found."""
         # As it is now: before_trial may have noted in the storage what the other sampler needs.
         trial = study._storage.get_trial(trial._trial_id)
         inner_space = self._inner.infer_relative_search_space(study, trial)
@@ -116,7 +116,7 @@ class FreshDesigns(BaseSampler):
 
     def sample_independent(self, study: optuna.Study, trial: FrozenTrial, param_name: str,
                            param_distribution: BaseDistribution) -> Any:
-        """Return what the other sampler draws for a parameter that is no axis."""
+        """Return the other sampler's value for a parameter that is no axis."""
         return self._inner.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:

@@ -121,14 +121,14 @@ class Space:
         return replace(self.base.memory, **chosen)
 
     def key(self, choice: Choice) -> str:
-        """Return what tells designs apart: two choices with one key are one design, whatever their values."""
+        """Return a key of the design: two choices with the same key are the same design, whatever their values."""
         try:
             return design_key(self.design(choice))
         except ValueError:
             return "no design: " + json.dumps(dict(choice), sort_keys=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what an exploration's folder keeps of the space, to be compared when it goes on."""
+        """Return the description of the space in an exploration's folder, for comparison when it continues."""
         return {"name": self.name, "base": self.base.to_json(), "fixed": dict(self.fixed),
                 "axes": {key: list(each) for key, each in self.axes.items()}}
 

@@ -55,7 +55,7 @@ _MOST_VALUES = 64
 
 
 class SpaceError(InputError):
-    """A space file cannot be used; the message names the key, what was given and what is allowed."""
+    """A space file cannot be used; the message names the key, the given value and the allowed ones."""
 
 
 def _values(value: Any) -> Any:

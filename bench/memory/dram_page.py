@@ -55,7 +55,7 @@ MEMORIES = (Memory("sdr-133x16", 80), Memory("lpddr-400x16", 80), Memory("lpddr-
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A run in RTL beside its prediction, and which layers were equal to ONNX Runtime's."""
+    """A run in RTL beside its prediction, and the layers that were equal to ONNX Runtime's."""
 
     network: str
     machine: str
@@ -115,7 +115,7 @@ def _shown(value: str | float) -> str:
 
 
 def predict(networks: Sequence[str], store: FigureStore, steps: Steps) -> dict[tuple[str, str, Memory | None], int]:
-    """Return what the cycle model predicts of every network, machine and memory."""
+    """Return the cycle model's predictions for every network, machine and memory."""
     found: dict[tuple[str, str, Memory | None], int] = {}
     for name in networks:
         network = PredictedNetwork.named(name, steps=steps)

@@ -13,7 +13,7 @@ _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "tilewright", "font.family": "
 
 
 def figure(width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches, on white."""
+    """Return an empty figure of the given size in inches, on white."""
     matplotlib.rcParams.update(_STYLE)
     return Figure(figsize=(width, height), facecolor="white", layout="constrained")
 

@@ -61,7 +61,7 @@ class WorkerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOptions:
-    """How much of the front is measured."""
+    """The extent to which the front is measured."""
 
     verify: Annotated[int, typer.Option("--verify", metavar="K", min=1,
                                         help="Maximum number of points of the front "

@@ -51,7 +51,7 @@ def machine(design: Annotated[str, typer.Argument(
 
 
 def derived(machine: Machine) -> dict[str, Any]:
-    """Return what follows from a machine's parameters alone."""
+    """Return the values derived from a machine's parameters alone."""
     return {"multipliers": machine.multipliers, "peak_macs_per_cycle": machine.peak_macs,
             "buffer_bytes": machine.activation_bytes + machine.result_bytes + (
                 machine.weight_bytes * 9 // 8 if machine.winograd else machine.weight_bytes),

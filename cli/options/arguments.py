@@ -207,7 +207,7 @@ class TimingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """The machine, its memory and clock, the engine that runs the program on it, and the core beside it."""
+    """The machine, its memory and clock, the engine that runs the program on it, and the host core."""
 
     machine: MachineName = DEFAULT_MACHINE
     extension: ExtensionFile = None
@@ -329,7 +329,7 @@ class RangeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyOptions:
-    """How energy is counted and priced."""
+    """Options for counting and pricing energy."""
 
     technology: TechnologyName = None
     dram: Annotated[str | None, typer.Option(
@@ -353,7 +353,7 @@ class EnergyOptions:
         return replace(design, pricing=pricing)
 
     def power(self) -> "ImportedPower | None":
-        """Return what the power report says, if one is given."""
+        """Return the content of the power report, if one is given."""
         from tilewright.energy.imported_power import read_power
 
         return None if self.import_power is None else read_power(self.import_power)
@@ -361,7 +361,7 @@ class EnergyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantiseOptions:
-    """How a file is taken: samples to quantise a float model with, or none, and shapes for open dimensions."""
+    """Options for reading a file: samples to quantise a float model, or none, and shapes for open dimensions."""
 
     calibrate: Annotated[Path | None, typer.Option(
         "--calibrate", metavar="FILE", show_default=False,
@@ -438,7 +438,7 @@ def machine_named(text: str) -> Machine:
 
 
 def priced(technology: str | None, clock: str | None = None) -> "Pricing":
-    """Return the prices of a technology at a clock; refuse what does not exist before anything is run."""
+    """Return the prices of a technology at a clock; raise an error for unknown names before anything runs."""
     from tilewright.energy.pricing import Pricing
     from tilewright.runtime.design.design_flags import clock_of
 

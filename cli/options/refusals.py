@@ -30,7 +30,7 @@ QUIET = ("-q", "--quiet")
 
 
 class OneSentence(TyperGroup):
-    """A group of commands whose exceptions end in a sentence; click's own boxes and hints are left out."""
+    """A group of commands with exceptions that end in one sentence, without click's own boxes and hints."""
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
         """Run a command and exit with its status."""

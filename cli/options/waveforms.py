@@ -16,7 +16,7 @@ __all__ = ["WaveOptions"]
 
 @dataclass(frozen=True, kw_only=True)    # no slots: another group is made of this one and files
 class WaveOptions:
-    """Where the waveform goes, and what it shows."""
+    """The file of the waveform, and the cycles that it shows."""
 
     wave: Annotated[Path | None, typer.Option(
         "--wave", metavar="FILE", show_default=False,

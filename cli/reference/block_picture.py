@@ -54,7 +54,7 @@ class Box:
 
     @property
     def lines(self) -> list[tuple[float, float, str]]:
-        """Where each line of text has its middle and its foot, and the line."""
+        """Each line of text, with the position of its middle and its foot."""
         top = self.y + _LINE + 2 if self.kind == "group" else (
             self.y + self.height / 2 - _LINE * (len(self.text) - 1) / 2 + 5)
         return [(self.x + self.width / 2, top + _LINE * place, line) for place, line in enumerate(self.text)]

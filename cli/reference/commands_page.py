@@ -16,7 +16,7 @@ _TEMPLATE = Path(__file__).with_name("commands_page.md.j2")
 
 @dataclass(frozen=True, slots=True)
 class CommandHelp:
-    """What ``--help`` says of one command.
+    """The help text of one command.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ def accuracy_table(report: AccuracyReport) -> Table:
 
 
 def summary(report: AccuracyReport) -> list[str]:
-    """Return what holds for the evaluation, one line each."""
+    """Return the facts about the evaluation, one line each."""
     lines = [*report.notes, *([] if Column.FLOAT in report.columns else
                               ["no float model: MODEL is already quantised; give --float-model FILE to compare"])]
     lines += [f"{each.first} and {each.second} give different classes for {len(each.images):,} images: "

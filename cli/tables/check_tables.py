@@ -53,7 +53,7 @@ def refusal_table(check: Check) -> Table:
 
 
 def summary(check: Check) -> list[str]:
-    """Return what holds for the model, one line each."""
+    """Return the facts about the model, one line each."""
     lines = []
     if check.layers:
         counts = Counter(layer.runs_on for layer in check.layers)

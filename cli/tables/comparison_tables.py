@@ -45,7 +45,7 @@ def comparison_table(comparison: LayerComparison) -> Table:
 
 
 def summary(comparison: LayerComparison) -> list[str]:
-    """Return what holds for the comparison, one line each."""
+    """Return the facts about the comparison, one line each."""
     found, error = comparison.found, comparison.error
     lines = [_LEGEND, f"ONNX Runtime {onnx_reference.VERSION}: {onnx_reference.settings()}",
              f"input: {comparison.origin}"]

@@ -99,7 +99,7 @@ def _digits(value: float) -> str:
 
 
 def summary(report: Report) -> Iterable[str]:
-    """Return what holds for the whole run, one line each."""
+    """Return the facts about the whole run, one line each."""
     counts = ", ".join(f"{name} {count:,}" for name, count in report.instructions.items())
     yield f"instructions: {counts}"
     batch = "" if report.images == 1 else (f" for {report.images} images, {report.cycles_per_image:,.0f} cycles per "

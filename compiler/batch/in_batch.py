@@ -58,7 +58,7 @@ def in_batch(network: Network, images: int, apart: Collection[int] = ()) -> Netw
 
 
 def image_name(name: str, image: int) -> str:
-    """Return what a layer or a tensor of the network is called where it is one image of a batch."""
+    """Return the name of a layer or tensor for one image of a batch."""
     return f"{name}, image {image}"
 
 

@@ -44,7 +44,7 @@ __all__ = ["Artefact", "ArtefactError", "load_artefact", "write_artefact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artefact:
-    """An artefact that has been checked; ``manifest`` says what it holds."""
+    """A checked artefact; ``manifest`` describes its content."""
 
     folder: Path
     manifest: Manifest

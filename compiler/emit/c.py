@@ -169,7 +169,7 @@ def _issue_lines(issue: Issue, extension: Extension | None, address: Callable[[i
 
 
 def expression(value: Affine, *, constant: Callable[[int], str] = str) -> str:
-    """Return the C expression of ``value``, whose constant ``constant`` writes."""
+    """Return the C expression of ``value``; ``constant`` writes its constant."""
     parts = [constant(value.constant)] if value.constant or not value.terms else []
     for term in value.terms:
         index = term.variable

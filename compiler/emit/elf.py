@@ -49,16 +49,16 @@ _SIMULATED = System((FIRMWARE / "crt0.S",), FIRMWARE / "link.ld", "1 MiB")
 
 
 class ToolchainError(ToolError):
-    """The C compiler is missing, or refuses what the compiler wrote."""
+    """The C compiler is missing, or rejects generated code."""
 
 
 def port_flags(port: PortName) -> tuple[str, ...]:
-    """Return what lets ``tilewright.h`` send commands to ``port`` as the simulated system has it."""
+    """Return the flags with which ``tilewright.h`` sends commands to ``port`` of the simulated system."""
     return (f"-DTILEWRIGHT_COMMANDS_BASE={COMMANDS_BASE:#x}u",) if port == "axi4lite" else ()
 
 
 def wait_flags(wait: WaitName) -> tuple[str, ...]:
-    """Return what lets ``tilewright.h`` wait so at a fence."""
+    """Return the flags with which ``tilewright.h`` waits at a fence in this way."""
     return ("-DTILEWRIGHT_WAIT_WFI",) if wait == "wfi" else ()
 
 

@@ -53,7 +53,7 @@ class UnsupportedNodeError(CompileError):
 
     @property
     def sentence(self) -> str:
-        """The message, which says what to do."""
+        """The message, including the way out."""
         return str(self)
 
 

@@ -132,7 +132,7 @@ class Graph:
         return replace(self, nodes=self._nodes.mapped(rewrite))
 
     def without_unread(self, kept: Callable[[Node], bool] = lambda node: False) -> "Graph":
-        """Return a copy without the nodes whose result nothing reads, those ``kept`` excepted."""
+        """Return a copy without nodes whose result nothing reads, except those in ``kept``."""
         needed, nodes = set(self.outputs), []
         for node in reversed(self.nodes):
             if node.output in needed or kept(node):

@@ -64,7 +64,7 @@ class ExactWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounded(IntegerOperator):
-    """An operator whose result is clamped to ``low`` .. ``high``: int8 bounds, or uint8 ones until ShiftUnsigned."""
+    """An operator with a result clamped to ``low`` .. ``high``: int8 bounds, or uint8 ones until ShiftUnsigned."""
 
     low: int = -128
     high: int = 127
@@ -91,7 +91,7 @@ class Windowed(IntegerOperator):
 
 @dataclass(frozen=True, kw_only=True)
 class Computing(Bounded):
-    """An operator with arithmetic of its own, whose result has a quantisation of its own.
+    """An operator with its own arithmetic and its own quantisation of the result.
 
     ``exact`` tells whether ONNX Runtime's own result is reproducible; where not, it computes in float.
     """
@@ -121,7 +121,7 @@ class TakesTable(Computing):
 
 @dataclass(frozen=True, kw_only=True)
 class OneLayer(TakesTable):
-    """An operator that becomes one layer; what follows it may join that layer.
+    """An operator that becomes one layer, which operators after it may join.
 
     ``residual`` is the addition and ``pool`` the max pooling behind it. The node's last input is the residual's tensor.
     With ``table_first`` the table maps the operator's own value, before the addition.

@@ -51,7 +51,7 @@ def move_node(graph: Graph, node: Node, inputs: tuple[str, ...], value: int = 0)
 
 def move_shape(operator: IntegerMove, shapes: tuple[tuple[int, ...], ...], known: tuple[int, ...] | None,
                ) -> tuple[int, ...]:
-    """Return the shape of what a QConcat, QSlice, QUpsample or QPad writes; that of a slice is ``known``."""
+    """Return the shape of the result of a QConcat, QSlice, QUpsample or QPad; that of a slice is ``known``."""
     channels, height, width = (*shapes[0][1:], 1, 1)[:3]
     new = [channels, height, width]
     match operator:

@@ -18,7 +18,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class IntegerMove(IntegerOperator):
-    """An operator that only moves, so that addresses do what it does."""
+    """An operator that only moves elements, so that addresses can replace it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class QInterleave(IntegerMove):
 
 @dataclass(frozen=True)
 class QPiece(IntegerMove):
-    """An image whose pixels lie at ``steps`` among the bytes of x, which itself has any shape."""
+    """An image with its pixels at ``steps`` among the bytes of x, which may have any shape."""
 
     steps: ByteSteps
 
@@ -74,7 +74,7 @@ class QAssemble(IntegerMove):
 
 @dataclass(frozen=True)
 class View:
-    """How a reshape is stated."""
+    """The form in which a reshape is stated."""
 
     def of(self, shape: Sequence[int]) -> list[int]:
         """Return the shape that becomes of ``shape``."""

@@ -15,7 +15,7 @@ __all__ = ["permuted"]
 
 
 def permuted(graph: Graph, old: list[Node], x: str, y: str, order: np.ndarray, names: tuple[str, ...]) -> Graph:
-    """Return ``graph`` with nodes ``old`` replaced by what makes channel i of ``y`` of channel ``order[i]`` of ``x``.
+    """Return ``graph`` with ``old`` replaced by nodes that make channel i of ``y`` from channel ``order[i]`` of ``x``.
 
     Both tensors have the same type but for their names and channels; ``old`` alone read one another.
     """

@@ -12,7 +12,7 @@ __all__ = [
 
 
 class OnnxQLinear(OnnxOperator):
-    """An operator of integers, with scale and zero point behind each; ``FLOAT`` names the one that it stands for."""
+    """An integer operator, each tensor followed by scale and zero point; ``FLOAT`` names its float operator."""
 
     FLOAT: ClassVar[str]
     channels_last = Attribute(0)

@@ -14,13 +14,13 @@ class PassError(InternalError):
 
 
 class Pass:
-    """A named graph-to-graph function and what it promises.
+    """A named graph-to-graph function with a promise about its result.
 
     A model that a pass cannot take raises a :exc:`tilewright.compiler.errors.CompileError`.
     """
 
     def apply(self, graph: Graph) -> Graph:
-        """Return the rewritten graph; ``graph`` itself stays as it is."""
+        """Return the rewritten graph; ``graph`` itself is not changed."""
         raise NotImplementedError
 
     def ensures(self, graph: Graph) -> None:

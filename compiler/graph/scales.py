@@ -124,7 +124,7 @@ def weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, ax
 
 
 def tensor_info(tensor: Tensor) -> TensorInfo:
-    """Return what the back end knows of an int8 tensor of a batch of one."""
+    """Return the back end's description of an int8 tensor of a batch of one."""
     if tensor.scale is None or tensor.zero_point is None:
         raise UnsupportedModelError(f"Tensor {tensor.name!r} must have a scale and a zero point, and no operator gives "
                                     "it these")

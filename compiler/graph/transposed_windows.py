@@ -58,7 +58,7 @@ def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[i
 
 
 def transposed_result(graph: Graph, node: Node, operator: QConvTranspose, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of what a QConvTranspose, the operator of ``node``, writes.
+    """Return the shape of the result of a QConvTranspose, the operator of ``node``.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class TableError(Error):
 
 def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, output_dtype: str,
              constants: Mapping[str, np.ndarray], opset: int = 0) -> np.ndarray:
-    """Return what ``nodes`` make of every value of an integer tensor.
+    """Return the result of ``nodes`` for every value of an integer tensor.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, 
 
 def tables_of(nodes: Sequence[Node], x: str, dtype: str, channels: int, output: str, output_dtype: str,
               constants: Mapping[str, np.ndarray], opset: int = 0) -> np.ndarray:
-    """Return what ``nodes`` make of every value in every channel of a tensor (1, channels, height, width).
+    """Return the result of ``nodes`` for every value in every channel of a tensor (1, channels, height, width).
 
     Parameters, errors and the rest are those of :func:`table_of`; the result is ``output_dtype`` (channels, 256).
     """

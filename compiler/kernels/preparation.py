@@ -38,7 +38,7 @@ class PreparationStep:
     swapped: bool = False
 
     def applied(self, array: np.ndarray) -> np.ndarray:
-        """Return what becomes of a float32 array; of the same shape."""
+        """Return the float32 array after the step; the shape stays the same."""
         constant = np.array(self.values, np.float32).reshape(self.shape)
         first, second = (constant, array) if self.swapped else (array, constant)
         with np.errstate(all="ignore"):
@@ -46,7 +46,7 @@ class PreparationStep:
 
 
     def undone(self, array: np.ndarray) -> np.ndarray:
-        """Return about what ``applied`` makes ``array`` of, where there is such a thing."""
+        """Return an approximate input for which ``applied`` gives ``array``, if there is one."""
         inverse = {"add": "subtract", "subtract": "add", "multiply": "divide", "divide": "multiply"}
         if self.operation not in inverse:
             return array

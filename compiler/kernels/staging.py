@@ -25,14 +25,14 @@ _COPY_START = 40
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where copies lie, in bytes from the stage's start: of the inputs that are present, then of the output."""
+    """Places of copies, in bytes from the stage's start: of the inputs that are present, then of the output."""
 
     offsets: tuple[int, ...]
     bytes: int
 
 
 def stage_of(call: Call) -> Stage:
-    """Return where the copies of the operands of ``call`` lie, one behind the other."""
+    """Return the places of copies of the operands of ``call``, one after the other."""
     offsets, size = [], 0
     for operand in call.operands:
         offsets.append(size)
@@ -47,7 +47,7 @@ def can_be_staged(call: Call) -> bool:
 
 
 def staged_if_quicker(call: Call, memory: MemoryTiming) -> Call:
-    """Return ``call`` as it is, or staged, where that takes fewer cycles."""
+    """Return ``call`` unchanged, or staged if that takes fewer cycles."""
     staged = replace(call, staged=True)
     if not can_be_staged(call) or call_cycles(staged, memory) >= call_cycles(call, memory):
         return call

@@ -37,5 +37,5 @@ _WAYS_OUT: tuple[tuple[frozenset[str], str], ...] = tuple((frozenset(names.split
 
 
 def way_out(op: str) -> str:
-    """Return what to change so that the host core need not compute ``op``, as the end of a sentence."""
+    """Return a change that spares the host core ``op``, as the end of a sentence."""
     return next((text for names, text in _WAYS_OUT if op in names), _TABLE)

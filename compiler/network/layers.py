@@ -122,7 +122,7 @@ class ChannelFactor:
 
     @property
     def halves(self) -> int:
-        """How many int8 weights a factor takes."""
+        """Number of int8 weights that a factor takes."""
         return 1 if self.zero_point == 0 else 2
 
     @property
@@ -155,7 +155,7 @@ class StageUse:
 
 @dataclass(frozen=True, slots=True)
 class UnitUse:
-    """The unit of an extension before a layer: what it makes of each pixel's channels comes first among them."""
+    """The unit of an extension before a layer; its result replaces the first of each pixel's channels."""
 
     unit: BufferUnit
     fields: tuple[tuple[str, int], ...]
@@ -274,7 +274,7 @@ AnyLayer = Layer | CoreLayer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a tensor lies inside a larger one: element (c, y, x) at ``offset + y * row_step + x * pixel_step + c``.
+    """A tensor's place inside a larger one: element (c, y, x) at ``offset + y * row_step + x * pixel_step + c``.
 
     Bytes from the first of ``parent``, which itself lies in no other. So concatenation, splitting and interleaving of
     tensors are a matter of addresses. Of several images each lies ``image_step`` bytes behind the one before; 0 where
@@ -290,7 +290,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ByteSteps:
-    """Where an image lies among the bytes of a tensor without gaps: its first, from row to row, and pixel to pixel."""
+    """An image's place among a tensor's bytes without gaps: its first byte, and steps of rows and pixels."""
 
     offset: int
     row: int
@@ -342,7 +342,7 @@ class TensorInfo:
 
     @property
     def of_image(self) -> "TensorInfo":
-        """The tensor as it is of one image, the first."""
+        """The tensor of the first image alone."""
         if self.images == 1:
             return self
         channels, height, width = self.shape

@@ -56,7 +56,7 @@ def layout_of(info: TensorInfo) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class LayerLayouts:
-    """How a layer's tensors lie in memory; the ``outputs`` are those of ``Layer.writes``."""
+    """Layouts of a layer's tensors in memory; the ``outputs`` are those of ``Layer.writes``."""
 
     input: Layout
     residual: Layout | None
@@ -70,7 +70,7 @@ class LayerLayouts:
 
     @classmethod
     def gap_free(cls, layer: Layer) -> "LayerLayouts":
-        """Return those of a layer whose tensors are no parts of others."""
+        """Return the layouts of a layer whose tensors are not parts of others."""
         def alone(shape: Shape) -> Layout:
             return Layout(shape, shape[2] * shape[0], shape[0])
         return cls(alone(layer.in_shape), alone(layer.conv_shape) if layer.residual else None,

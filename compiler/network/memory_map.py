@@ -19,7 +19,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """The memory map. Addresses are absolute, of parts of tensors too; ``compiler.network.layout`` tells how they lie.
+    """The memory map, in absolute addresses, also of parts of tensors; ``compiler.network.layout`` has layouts.
 
     ``peak_bytes`` is what the intermediate tensors take together, ``memory_bytes`` the whole map.
     """
@@ -38,7 +38,7 @@ def _align(value: int) -> int:
 
 
 def tensor_bytes(tensor: TensorInfo) -> int:
-    """Return the bytes from a tensor's first element to behind its last."""
+    """Return the bytes from a tensor's first element to the end of its last."""
     if tensor.place is not None:
         return layout_of(tensor).span
     return math.prod(tensor.shape) * np.dtype(tensor.dtype).itemsize

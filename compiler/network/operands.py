@@ -62,7 +62,7 @@ def _placed_strides(info: TensorInfo, dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def view(memory: np.ndarray, operand: Operand) -> np.ndarray:
-    """Return the tensor whose first element is the first of ``memory``, an array of int8: a view."""
+    """Return a view of ``memory``, an array of int8, as the tensor that starts at its first element."""
     if memory.size < operand.span_bytes:
         raise ValueError(f"Memory of {operand} must have {operand.span_bytes} bytes, not {memory.size}")
     elements = memory[:operand.span_bytes].view(operand.dtype)
@@ -78,7 +78,7 @@ def images_of(array: np.ndarray, info: TensorInfo) -> list[np.ndarray]:
 
 
 def of_images(arrays: Sequence[np.ndarray], info: TensorInfo) -> np.ndarray:
-    """Return the tensor whose images are ``arrays``: the reverse of :func:`images_of`."""
+    """Return the tensor that consists of the images ``arrays``: the inverse of :func:`images_of`."""
     return np.concatenate(arrays, axis=1 if info.dims is None else 0)
 
 

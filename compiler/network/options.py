@@ -15,7 +15,7 @@ MAX_BATCH = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to compile. No choice changes a value that a network computes.
+    """Options of compilation. No choice changes a value that a network computes.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Options:
             raise ValueError(f"Option batch must be a number of images in 1..{MAX_BATCH}, not {self.batch!r}")
 
     def on(self, machine: Machine) -> "Options":
-        """Return what is left of them on ``machine``, which may lack what they allow."""
+        """Return the options that remain on ``machine``, which may lack units."""
         return replace(self, winograd=self.winograd if machine.winograd else "never",
                        reuse=self.reuse and machine.reuses_columns, chain=self.chain and machine.chaining)
 

@@ -55,7 +55,7 @@ def part_of_layer(layer: Layer, rows: int, channels: int) -> Layer:
 
 
 def parts_side_by_side(network: Network, parts: list[Layer]) -> Network:
-    """Return a network of parts of layers of ``network``, each with tensors of its own.
+    """Return a network of parts of layers of ``network``, each with separate tensors.
 
     Those of part i have " i" behind their names. What lies in a larger tensor does so here, and where it is read, that
     one is the input.
@@ -94,7 +94,7 @@ def datapath_layers(network: Network) -> list[Layer]:
 
 
 def core_network(network: Network) -> Network | None:
-    """Return the layers of the host core as a network, what they read of others as its inputs; None without any."""
+    """Return the host core's layers as a network, with tensors of other layers as inputs; None if there are none."""
     layers = tuple(layer for layer in network.layers if isinstance(layer, CoreLayer))
     if not layers:
         return None

@@ -34,7 +34,7 @@ _FOLDING = frozenset({"Constant", "ConstantOfShape", "Mod", "Range", "Shape", "S
 
 
 def inline_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model without functions of its own.
+    """Return the model with its functions inlined.
 
     Raises
     ------

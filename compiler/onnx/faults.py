@@ -26,7 +26,7 @@ _INFERENCE = re.compile(r"(?:\[\w+\] )?\(op_type:(\w+), node name: ([^)]*)\): (?
 
 
 def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadModelError:
-    """Return what to raise for the ``content`` of a file that protobuf does not take, or that has no nodes.
+    """Return the error for the ``content`` of a file that protobuf cannot read, or that has no nodes.
 
     ``subject`` begins the sentence: ``Model 'net.onnx'``. ``has_graph`` tells that there is at least a graph.
     """
@@ -98,7 +98,7 @@ def check_types(proto: onnx.ModelProto, subject: str) -> None:
 
 
 def contradiction(message: str) -> BadModelError:
-    """Return what to raise for what onnx says when types or shapes contradict each other."""
+    """Return the error for onnx's message about contradicting types or shapes."""
     if (found := _INFERENCE.search(message)) is None:
         return BadModelError(f"Shapes of the model contradict each other: {message}")
     op, name, reason = found.groups()

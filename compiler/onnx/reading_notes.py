@@ -24,7 +24,7 @@ def add_note(proto: onnx.ModelProto, note: str) -> None:
 
 
 def notes_of(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """Return the model's notes; none if what is there is not ours."""
+    """Return the model's notes; none if its metadata are not ours."""
     text = next((each.value for each in proto.metadata_props if each.key == NOTES_KEY), "[]")
     try:
         found = json.loads(text)

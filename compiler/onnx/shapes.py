@@ -191,5 +191,5 @@ def _with_operators_alike(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's message that says something."""
+    """Return the first informative line of an error's message."""
     return next((line.strip().rstrip(".") for line in str(error).splitlines() if line.strip()), type(error).__name__)

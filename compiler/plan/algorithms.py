@@ -36,7 +36,7 @@ __all__ = ["PAIR_BYTES", "Algorithm", "LoopNest", "algorithms", "forms", "loop_n
 
 
 class Algorithm(StrEnum):
-    """How a layer is computed, by the mnemonic of the instruction that does it."""
+    """Algorithm of a layer, by the mnemonic of its instruction."""
 
     WINOGRAD = "conv23"
     DOT_PRODUCTS = "conv"
@@ -48,7 +48,7 @@ PAIR_BYTES = TILE_BYTES // 2
 
 
 def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
-    """Return the algorithms that can compute ``layer`` as it is and that ``options`` allow."""
+    """Return the algorithms that can compute ``layer`` unchanged and that ``options`` allow."""
     if layer.kind != "conv":
         return (Algorithm.POOL,)
     winograd = options.winograd == "auto" and _fits_winograd(layer) and layer.strides == (1, 1)
@@ -56,7 +56,7 @@ def algorithms(layer: Layer, options: Options = BEST) -> tuple[Algorithm, ...]:
 
 
 def forms(layer: Layer, options: Options = BEST) -> Iterator[tuple[Layer, Algorithm]]:
-    """Yield what can be computed in place of ``layer``, and by which algorithm."""
+    """Yield the layers that can be computed in place of ``layer``, each with its algorithm."""
     for algorithm in algorithms(layer, options):
         yield layer, algorithm
     drops = (layer.groups > 1 and layer.strides != (1, 1) and max(layer.strides) <= MAX_WINDOW_STRIDE

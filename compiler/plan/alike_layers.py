@@ -32,7 +32,7 @@ _plans: dict[Hashable, tuple[LayerPlan, Hashable] | None] = {}
 
 
 def geometry(layer: Layer) -> Hashable:
-    """Return what layers have in common that are planned alike."""
+    """Return the properties that layers with the same plan have in common."""
     return (*(getattr(layer, name) for name in _GEOMETRY), layer.weights is None, layer.residual is None,
             layer.factor is None, layer.table is None, alike(layer))
 

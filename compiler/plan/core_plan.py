@@ -22,7 +22,7 @@ _ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True)
 class CorePlan:
-    """How a core layer is computed: the call that it is, all addresses still 0, and what that costs on the core."""
+    """The plan of a core layer: its call, with all addresses still 0, and its cost on the core."""
 
     layer: CoreLayer
     call: Call

@@ -220,7 +220,7 @@ def store_cycles(problem: Problem, tiling: Tiling) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many times a step's data fits each buffer."""
+    """Number of times that the data of a step fit each buffer."""
 
     inputs: int
     weights: int
@@ -237,7 +237,7 @@ class Room:
 
 
 def price(problem: Problem, tiling: Tiling) -> Cost:
-    """Return the cost of a layer cut as ``tiling`` says."""
+    """Return the cost of a layer that is cut by ``tiling``."""
     compute = array_cycles(problem, tiling.copies, tiling.blocks)
     loads, weights = load_transfers(problem, tiling), weight_transfers(problem, tiling)
     stores, copies = store_cycles(problem, tiling)

@@ -60,7 +60,7 @@ class DoesNotFitError(CompileError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPlan:
-    """How one layer is computed; ``work`` is what is done for it: the layer itself, or another form of it.
+    """The plan of one layer; ``work`` is the computed form: the layer itself, or an equivalent one.
 
     ``chip`` tells what of it is on chip from one layer to the next.
     """
@@ -187,7 +187,7 @@ def aligned(blocks: tuple[WeightBlock, ...], unit: int) -> bool:
 
 
 def priced(plan: LayerPlan, machine: Machine, chip: OnChip) -> LayerPlan:
-    """Return ``plan`` with ``chip`` and what it costs then."""
+    """Return ``plan`` with ``chip`` and the resulting cost."""
     chained = replace(plan, chip=chip)
     return replace(chained, cost=price(plan.problem(machine), chained.tiling()))
 

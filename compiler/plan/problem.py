@@ -86,7 +86,7 @@ class Tiling:
 
     @property
     def rounds(self) -> int:
-        """How often all weights are loaded, tiles being held."""
+        """Number of times that all weights are loaded when tiles are held."""
         return -(-self.tiles // self.holds) if self.holds else 1
 
     @property

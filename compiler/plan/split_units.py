@@ -40,7 +40,7 @@ class _UnitSplit:
         self.constants = dict(network.constants)
 
     def parts(self, layer: AnyLayer) -> list[AnyLayer]:
-        """Return the layers that do what ``layer`` does."""
+        """Return the layers that together replace ``layer``."""
         if isinstance(layer, CoreLayer):
             return [layer]
         order = ("table", "residual", "pool") if layer.table_first else tuple(_UNITS)

@@ -83,7 +83,7 @@ class LayerAxis:
         return 1 if self.skips else self.stride
 
     def cut(self, start: int, stop: int) -> TileExtent:
-        """Return the slice whose outputs are ``start`` .. ``stop`` - 1, all of one image."""
+        """Return the slice with outputs ``start`` .. ``stop`` - 1, all of one image."""
         index = start // self.out
         found = self._cut(start - index * self.out, stop - index * self.out)
         if not index:
@@ -109,7 +109,7 @@ class LayerAxis:
         return TileExtent(range(start, stop), range(first, end), before, image, after, window_before)
 
     def cuts(self, size: int, first: int = 0) -> tuple[TileExtent, ...]:
-        """Return the slices of at most ``size`` outputs that make up the axis, behind one of ``first`` if given."""
+        """Return slices of at most ``size`` outputs that cover the axis, after one of ``first`` if given."""
         starts = [*([0] if first else []), *range(first, self.out, size)]
         return tuple(self.cut(base + start, base + stop) for base in range(0, self.images * self.out, self.out)
                      for start, stop in zip(starts, [*starts[1:], self.out], strict=True))
@@ -155,7 +155,7 @@ def block_rows(tile: Tile) -> range:
 
 
 def strip(layer: Layer, columns: TileExtent, rows: range) -> Tile:
-    """Return the block rows ``rows`` of the whole input as what is to be loaded, padding included."""
+    """Return the block rows ``rows`` of the whole input as a tile to load, padding included."""
     whole = whole_tile(layer, columns).rows
     first, stop = BLOCK_SIDE * rows.start, min(BLOCK_SIDE * rows.stop, whole.stored)
     before = max(0, min(stop, whole.before) - first)

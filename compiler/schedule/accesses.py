@@ -80,7 +80,7 @@ class Intervals(Generic[T]):
     pages: dict[int, list[T]] = field(default_factory=dict)
 
     def overlapping(self, start: int, stop: int) -> list[T]:
-        """Return what overlaps [start, stop); an interval on several pages comes several times."""
+        """Return the intervals that overlap [start, stop); an interval on several pages appears several times."""
         return [each for page in range(start // _PAGE, (stop - 1) // _PAGE + 1) for each in self.pages.get(page, ())
                 if each.start < stop and start < each.stop]
 
@@ -104,7 +104,7 @@ class Reader:
     settings: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def accesses(self, command: EncodedCommand) -> tuple[Access, ...]:
-        """Return what ``command`` touches, and take over what it sets."""
+        """Return the accesses of ``command``, and adopt the settings that it makes."""
         mnemonic, variant, operands = command.instruction.mnemonic, command.variant.name, command.operands
         if variant.startswith("set_") or variant == "window":
             self.settings.setdefault(mnemonic, {}).update(operands)

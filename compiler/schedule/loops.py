@@ -29,7 +29,7 @@ _NAMES = "ijklmnpq"
 
 @dataclass(frozen=True, slots=True)
 class Sequence1D:
-    """How a constant goes from one iteration to the next."""
+    """Change of a constant from one iteration to the next."""
 
     constant: int
     step: int
@@ -167,7 +167,7 @@ def _agreement(sequence: Sequence1D, values: NDArray[np.int64]) -> int:
 
 
 def form(statement: Statement) -> Hashable:
-    """Return what must be equal for two statements to be iterations of one loop."""
+    """Return the parts that must be equal for two statements to be iterations of one loop."""
     if isinstance(statement, Loop):
         return statement.variable, statement.count, tuple(map(form, statement.body))
     if isinstance(statement, Call):

@@ -39,7 +39,7 @@ _NOTHING: _Clock = (-1,) * len(UNITS)
 
 
 class RaceError(InternalError, AssertionError):
-    """A program whose result would depend on timing: a mistake of the compiler."""
+    """A program has a result that would depend on timing: a bug of the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Sizes:
 
 @dataclass(slots=True)
 class Signal:
-    """A signal under way: its command, and what is known once it has been given."""
+    """A pending signal: its command, and the facts that hold once it has been given."""
 
     index: int
     clock: _Clock
@@ -250,7 +250,7 @@ def _owner(unit: int) -> str:
 
 
 def join(first: _Clock, second: _Clock) -> _Clock:
-    """Return what is known by both together."""
+    """Return the facts that hold in either."""
     if second is _NOTHING:
         return first
     return tuple(map(max, first, second))

@@ -179,7 +179,7 @@ class ProgramScheduler:
             self.load_table(layer)
 
     def free_bytes(self, step: TileStep, following: TileStep) -> int:
-        """Return how many bytes the bus has time for while ``step`` is computed, besides what ``following`` needs."""
+        """Return the bytes that the bus can move during ``step``, besides those that ``following`` needs."""
         if step.layer in self.calls:
             return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
@@ -310,7 +310,7 @@ class ProgramScheduler:
         return range(self.strips.get(step.layer, 0), rows.stop)
 
     def chained_to(self, head: int) -> list[int]:
-        """Return the layers of the chain behind layer ``head``."""
+        """Return the layers of the chain after layer ``head``."""
         found = []
         while self.plans[head].chip.output:
             head += 1
@@ -328,7 +328,7 @@ class ProgramScheduler:
             self.bare.append(index)
 
     def to_fill(self, step: TileStep) -> list[int]:
-        """Return the layers whose padding is to be written before the data of ``step``.
+        """Return the layers whose padding must be written before the data of ``step``.
 
         Padding comes before an input that the chain's first layer waits for: the next layer's before the first of
         these, since results are stored beside it soon; all others' before those behind it, as much of it before each,

@@ -39,7 +39,7 @@ def _memory_access(first: int, stop: int, layout: Layout, channels: int, *, writ
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A command that knows what it touches but not yet whom to wait for."""
+    """A command with known accesses but without its waits."""
 
     mnemonic: str
     variant: str
@@ -48,7 +48,7 @@ class Draft:
 
     @property
     def configures(self) -> bool:
-        """Whether it only sets what later commands use."""
+        """Whether it only makes settings for later commands."""
         return self.variant.startswith("set_") or self.variant == "window"
 
     @property
@@ -178,7 +178,7 @@ def load_weights(kind: str, source: Span, address: int, base: Region, machine: M
 
 
 def behind(drafts: Iterator[Draft], tensors: Sequence[tuple[int, int]]) -> Iterator[Draft]:
-    """Yield ``drafts``, the first load of data among them waiting for what writes ``tensors``, memory [start, stop).
+    """Yield ``drafts``; their first load of data waits for the writers of ``tensors``, memory [start, stop).
 
     Loads of weights have no semaphore for that, but come behind the load before them.
     """
@@ -356,7 +356,7 @@ def _residual_settings(layer: Layer) -> Iterator[Draft]:
 
 @dataclass(frozen=True, slots=True)
 class ResultRuns:
-    """How a row of a step's results lies in the result buffer and in memory."""
+    """Layout of a row of a step's results in the result buffer and in memory."""
 
     size: int
     count: int

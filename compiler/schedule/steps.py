@@ -118,7 +118,7 @@ def _held(step: TileStep, plan: LayerPlan) -> Need:
 
 
 def key(kind: Kind, step: TileStep, plan: LayerPlan) -> tuple[int, ...] | None:
-    """Return what tells one need of ``kind`` from another, or None if the step has no such need."""
+    """Return a key that distinguishes needs of ``kind``, or None if the step has no such need."""
     block: WeightBlock = plan.blocks[step.block]
     if kind == "input":
         if plan.chip.input:

@@ -39,7 +39,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class BlockImage:
-    """Where the kinds of a block's data lie in the weight image; an absent one is empty.
+    """Places of the kinds of a block's data in the weight image; an absent one is empty.
 
     All blocks of a layer share its value table.
     """

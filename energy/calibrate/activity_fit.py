@@ -40,7 +40,7 @@ _Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class CountedLayer:
-    """A layer of a run that counted toggles: what computed it, its counters, toggles by block, and operands."""
+    """A layer of a run that counted toggles: its algorithm, its counters, toggles by block, and operands."""
 
     algorithm: str
     counts: Counts

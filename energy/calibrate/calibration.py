@@ -35,7 +35,7 @@ _Measurements = dict[str, Measurement]
 
 @dataclass(frozen=True, slots=True)
 class BlockResult:
-    """A block, as it is and with clock gates: measurements by workload, and prices fitted to them.
+    """A block, without and with clock gates: measurements by workload, and prices fitted to them.
 
     ``idle`` is the clock's pJ per cycle. ``gated`` is None where the library has no clock gates.
     """
@@ -106,7 +106,7 @@ def calibrate_blocks(process: Process, machine: Machine, workloads: Sequence[Wor
 
 def calibrate(process: Process, machine: Machine, workloads: Sequence[Workload], steps: Steps,
               blocks: Sequence[str] | None = None) -> PriceCalibration:
-    """Return the calibration of a machine, of the cores, and of what changes with the other kinds of array.
+    """Return the calibration of a machine, of the cores, and of the blocks that differ in other arrays.
 
     With ``blocks``, of these and the cores alone.
     """

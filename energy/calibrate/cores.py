@@ -30,7 +30,7 @@ __all__ = ["CoreResult", "calibrate_core", "calibrate_cores"]
 
 @dataclass(frozen=True, slots=True)
 class CoreResult:
-    """A core's measurements and counts by workload; ``verilog`` is a hash of what was mapped.
+    """A core's measurements and counts by workload; ``verilog`` is a hash of the mapped source.
 
     ``gated`` is None where the library has no clock gates.
     """

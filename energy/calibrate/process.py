@@ -63,7 +63,7 @@ class MeterWithLayout:
         self._wired = Meter(path, module, library, layout.wire) if layout.wire else self._bare
 
     def measure_kept(self, name: str, read: Callable[[], Waves], scope: str) -> Measurement:
-        """Return what the part in ``scope`` took in the waveform called ``name``, kept in the cache."""
+        """Return the energy of the part in ``scope`` in the waveform called ``name``, kept in the cache."""
         bare = self._bare.measure_kept(name, read, scope)
         wired = self._wired.measure_kept(name, read, scope) if self._layout.wire else bare
         return self._layout.applied(bare, wired)
@@ -75,7 +75,7 @@ class MeterWithLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A library of standard cells, and what its technology file says of the prices measured in it.
+    """A library of standard cells, and the texts of its technology file about the measured prices.
 
     Attributes
     ----------

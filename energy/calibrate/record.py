@@ -29,7 +29,7 @@ class WindowRecord:
 
 @dataclass(frozen=True, slots=True)
 class BlockWindow:
-    """A block in a window, per cycle; ``clocked_registers`` are those whose clock ran."""
+    """A block in a window, per cycle; ``clocked_registers`` are those with a running clock."""
 
     energy: float
     clock: float
@@ -48,7 +48,7 @@ class BlockWindow:
 
 @dataclass(frozen=True, slots=True)
 class CoreWindow:
-    """A core in a window of a program: energy and clock per cycle, and what was counted over all ``cycles``."""
+    """A core in a window of a program: energy and clock per cycle, and counts over all ``cycles``."""
 
     window: WindowRecord
     cycles: int

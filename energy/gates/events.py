@@ -33,7 +33,7 @@ _SOURCE = Path(__file__).with_name("events.cpp")
 
 
 class EventError(ToolError):
-    """The simulation could not be run, or the netlist is not what the RTL is."""
+    """The simulation could not be run, or the netlist differs from the RTL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Activity:
 
 
 def simulate(netlist: Netlist, stimulus: Stimulus, electrical: Electrical) -> Activity:
-    """Return what toggles.
+    """Return the toggles of all nets.
 
     Raises
     ------

@@ -94,7 +94,7 @@ def plain_verilog(text: str) -> str:
 
 
 def excerpt(verilog: str, top: str, cut: tuple[str, ...]) -> str:
-    """Return the modules that ``top`` is made of, and of those in ``cut`` only the ports.
+    """Return the modules that ``top`` contains, and only the ports of those in ``cut``.
 
     Raises
     ------

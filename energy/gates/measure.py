@@ -108,7 +108,7 @@ class Meter:
         return self._ready()[0]
 
     def measure(self, waves: Waves, scope: str) -> Measurement:
-        """Return what the part in ``scope`` took.
+        """Return the energy of the part in ``scope``.
 
         Raises
         ------

@@ -54,7 +54,7 @@ class TargetFit:
         return errors_of(self.held_out)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what coefficients.json holds of a target."""
+        """Return the entry of a target in coefficients.json."""
         return {"machines": len(self.measured), "ranges": ranges([each.machine for each in self.measured]),
                 "errors": {resource: asdict(error) for resource, error in self.errors.items()},
                 "coefficients": self.coefficients}

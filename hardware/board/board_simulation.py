@@ -39,7 +39,7 @@ class Line:
 
 def talk(design: BoardDesign, files: Mapping[str, str], frames: Sequence[bytes], *, cycles_per_bit: int,
          progress: Callable[[int], None] = lambda _: None) -> list[Line]:
-    """Return what a board says: a line when it has started, and then one to each frame.
+    """Return a board's lines: one when it has started, and then one for each frame.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _CLASS = re.compile(r"class (\d+) cycles (\d+) values((?: -?\d+)+)")
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A model on a board: the hardware, and what is in its memories at first."""
+    """A model on a board: the hardware, and the initial contents of its memories."""
 
     design: BoardDesign
     program: BoardProgram
@@ -126,7 +126,7 @@ def answer_of(text: str) -> Answer:
 
 
 def simulate(board: Board, frames: Sequence[bytes], steps: Steps, *, cycles_per_bit: int) -> list[Line]:
-    """Return what the simulated board says when it starts, and to each frame.
+    """Return the lines of the simulated board: one at the start, and one for each frame.
 
     Raises
     ------

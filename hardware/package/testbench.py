@@ -105,7 +105,7 @@ def memory_lines(memory: np.ndarray, bus_bytes: int) -> str:
 
 
 def placeholders(machine: Machine, work: Exercise, bus: Bus, port: PortName, top: Top) -> dict[str, object]:
-    """Return what stands for the names in braces in the templates of the testbench."""
+    """Return the values for the names in braces in the templates of the testbench."""
     windows = [f"    .window{index}_base({_hex(base)}), .window{index}_limit({_hex(limit)}),\n"
                f"    .window{index}_readable(1'b{readable}), .window{index}_writable(1'b{writable}),"
                for index, (base, limit, readable, writable) in enumerate(_windows(work.compiled))]

@@ -12,7 +12,7 @@ __all__ = ["GuardedMaster"]
 
 
 class GuardedMaster(Component):
-    """An `AxiMaster` whose requests have passed a `WindowCheck` each.
+    """An `AxiMaster` that receives only requests that have passed a `WindowCheck`.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ __all__ = ["ProofRow", "prove"]
 
 @dataclass(frozen=True, slots=True)
 class ProofRow:
-    """What came of a property.
+    """The result of a property's proof.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class ProofRow:
 
 
 def prove(wanted: Property, *, seconds: float, progress: Callable[[str], None] = lambda _: None) -> ProofRow:
-    """Return what comes of ``wanted``; the solver gets ``seconds`` for each question, ``progress`` hears of each."""
+    """Return the result for ``wanted``; the solver has ``seconds`` per question, and ``progress`` is told of each."""
     start = time.monotonic()
     refuted: list[str] = []
     covers, failure = "", ""

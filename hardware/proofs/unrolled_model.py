@@ -89,7 +89,7 @@ def transition_system(design: str, properties: str, *, exposed: Sequence[str] = 
 
 
 class UnrolledModel:
-    """A transition system from a first state on, as many steps as it is asked for.
+    """A transition system, unrolled from a first state for as many steps as requested.
 
     Parameters
     ----------

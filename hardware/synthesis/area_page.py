@@ -39,7 +39,7 @@ class AreaCase:
 
     @property
     def name(self) -> str:
-        """Return what ``--cases`` calls it."""
+        """Return the name of the case for ``--cases``."""
         return f"{self.machine}{'+core' if self.with_core else ''}@{self.target}"
 
     @property
@@ -63,7 +63,7 @@ _TEMPLATE = Path(__file__).with_name("area_page.md.j2")
 
 
 def page(reports: Sequence[tuple[AreaCase, SynthesisReport]], image: str, day: date) -> str:
-    """Return the page: what all come to, then each by block; cases that it usually has and now has not are named."""
+    """Return the page: a table of all cases, then each by block; it names usual cases that are missing."""
     versions = ", ".join(dict.fromkeys(step.tool for _, report in reports for step in report.steps))
     done = {case for case, _ in reports}
     names = ", ".join(case.name for case in CASES if case not in done)

@@ -116,7 +116,7 @@ def finish(step: ToolStep, show: Show) -> FinishedStep:
 
 @cache
 def tool(name: str, path: str, flag: str) -> Tool:
-    """Return a program and the version that it tells with ``flag``.
+    """Return a program and the version that it prints with ``flag``.
 
     Raises
     ------

@@ -74,7 +74,7 @@ class PlacedCell:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The highest frequency and what limits it; ``method`` says how it was found, and what was left out."""
+    """The highest frequency and its limit; ``method`` says how it was found, and what it leaves out."""
 
     fmax_mhz: float
     goal_mhz: float | None
@@ -84,7 +84,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """A step: what it did, with which tool, and its seconds of processor time; ``kept`` if it was run earlier."""
+    """A step: its title, its tool, and its seconds of processor time; ``kept`` if it ran earlier."""
 
     title: str
     tool: str
@@ -93,7 +93,7 @@ class StepTime:
 
     @classmethod
     def of(cls, step: FinishedStep) -> "StepTime":
-        """Return what a report says of a finished step."""
+        """Return the report's entry for a finished step."""
         return cls(step.title, step.tool.short, step.seconds, step.kept)
 
 
@@ -166,7 +166,7 @@ class SynthesisReport:
         return None
 
     def needed(self, resource: str) -> float:
-        """Return how many places of a resource are needed in a device: LUTs with what other resources take of them."""
+        """Return the number of places that a resource needs in a device; LUTs include those of other resources."""
         if resource == "LUT":
             return sum(self.size(block) for block in self.blocks.values())
         return self.total(resource)
@@ -178,7 +178,7 @@ class SynthesisReport:
         return block["LUT"] + sum(block[name] * each for name, each in self.logic_per.items())
 
     def shares(self) -> dict[str, float]:
-        """Return what share of each resource of `device` is needed; empty if there is no device."""
+        """Return the share of each resource of `device` that is needed; empty if there is no device."""
         has = self.capacity.get(self.device or "", {})
         return {name: self.needed(name) / limit for name, limit in has.items()}
 
@@ -193,7 +193,7 @@ class SynthesisReport:
         return f"{device} is too small: it would need {' and '.join(lacks)}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as JSON's types; what is not known is null."""
+        """Return everything as JSON types; unknown values are null."""
         data = asdict(replace(self, cells=()))
         del data["folders"], data["cells"]  # of this machine's cache, and a picture's
         data["total"] = {name: self.total(name) for name in self.units}

@@ -47,7 +47,7 @@ def figure(value: float) -> str:
 
 
 def summary(report: SynthesisReport) -> Iterable[str]:
-    """Return what holds for the whole: fit, frequency, longest path, times; one line each."""
+    """Return the facts about the whole design: fit, frequency, longest path, times; one line each."""
     if report.capacity:
         yield _fit(report)
     if report.timing is not None:
@@ -85,7 +85,7 @@ def path_delay(path: CriticalPath) -> str:
 
 
 def shortened(cell: str, length: int = 60) -> str:
-    """Return the register that a cell belongs to, by its name: mappers add what they see beside it, in capitals.
+    """Return the register to which a cell belongs, from its name: mappers append their own parts in capitals.
 
     A name that has no such part loses its end if it is long.
     """

@@ -16,7 +16,7 @@ WRITE_BUFFER_BYTES = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramNumbers:
-    """What the simulator takes behind ``--dram``, in this order: bytes, counts and picoseconds, all integers."""
+    """Values that the simulator takes after ``--dram``, in this order: bytes, counts and picoseconds, all integers."""
 
     period: int
     controller: int
@@ -127,7 +127,7 @@ class DramTiming(MemoryTiming):
 
     @property
     def brief(self) -> str:
-        """What a table's cell holds: part and clock."""
+        """Text for the cell of a table: part and clock."""
         return f"{self.dram.part.name}, {self.dram.mhz:g} MHz{self._stalls(', ')}"
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 class CommandError(SimulationError):
-    """A command asks for what is outside the machine, or what it works on is missing."""
+    """A command refers to something outside the machine, or lacks something that it needs."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ class OutsideBufferError(CommandError):
 
 @dataclass
 class UnalignedWeightsError(CommandError):
-    """The weights begin at a word that is no multiple of as many as lie side by side: of conv23, eight."""
+    """The weights start at an unaligned word; those of conv23 must start at a multiple of eight."""
 
     weight_base: int
     multiple: int = 8
@@ -101,7 +101,7 @@ class HeldTilesError(CommandError):
 
 @dataclass
 class SettingMissingError(CommandError):
-    """A command uses what no set variant of ``mnemonic`` before it has set."""
+    """A command uses a setting that no set variant of ``mnemonic`` before it has set."""
 
     mnemonic: str
     setting: str

@@ -11,7 +11,7 @@ __all__ = ["Accumulators", "SlotStages"]
 
 
 class SlotStages:
-    """A slot on its way through a lane: ``slots[n]`` is as it stands n cycles after it came, ``valid[n]`` beside it.
+    """A slot on its way through a lane: ``slots[n]`` is its state n cycles after it arrived, with ``valid[n]``.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ __all__ = ["ExtensionUnit", "item_words", "unit_component"]
 
 
 def item_words() -> StructLayout:
-    """Return what a unit is given of an item at a time: 16 bytes, of which ``count`` are the item's."""
+    """Return the words of an item as the unit receives them: 16 bytes, of which ``count`` belong to the item."""
     return StructLayout({"data": ArrayLayout(signed(8), TILE_BYTES), "count": 5, "first": 1, "last": 1})
 
 

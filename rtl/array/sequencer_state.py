@@ -98,7 +98,7 @@ class KernelStep:
 
 
 class SecondChannels(Struct):
-    """What is left of a step of conv23 that took a pair of channels: the same for the lanes' second output channels.
+    """The rest of a conv23 step on a pair of channels: the same for the lanes' second output channels.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class SecondChannels(Struct):
 
 
 class PairStep:
-    """Where a step of conv23 stands among those that bring a channel each.
+    """Position of a step of conv23 among the steps that each bring one channel.
 
     ``odd``: the second of a pair. ``first``: the pair is the tile group's first. ``flushing``: nothing arrives any
     more; the step does what the command's last has ``left``. ``begins``: the command that is to begin is one of conv23.

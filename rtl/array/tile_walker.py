@@ -28,7 +28,7 @@ class TileWalk(Struct):
 
 
 class TileLocation(Struct):
-    """Where a tile is.
+    """Location of a tile.
 
     Attributes
     ----------

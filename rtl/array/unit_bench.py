@@ -27,7 +27,7 @@ class UnitResults:
 
 def run_unit_component(unit: BufferUnit, settings: Mapping[str, int], items: Sequence[Sequence[int]],
                        gaps: Sequence[int], holds: Sequence[int]) -> UnitResults:
-    """Return what comes out for ``items`` of int8; there may be fewer results, or more.
+    """Return the component's results for ``items`` of int8; there may be fewer results, or more.
 
     Parameters
     ----------

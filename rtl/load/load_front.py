@@ -20,7 +20,7 @@ WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
 
 class LoadTarget(Enum, shape=3):  # type: ignore[call-arg]  # Amaranth's keyword
-    """Where the bytes of a segment go."""
+    """Target of the bytes of a segment."""
 
     ACTIVATIONS = 0
     RESIDUALS = 1
@@ -43,7 +43,7 @@ TAG = StructLayout({"target": LoadTarget, "signals": 1})
 
 
 class RowPhase(Enum, shape=2):  # type: ignore[call-arg]
-    """The part of a row that is due: the padding before it, its runs, the padding behind it."""
+    """The part of a row that is due: the padding before it, its runs, the padding after it."""
 
     LEFT = 0
     RUNS = 1

@@ -63,7 +63,7 @@ class PostRun(Struct):
 
 
 def vector_layout(machine: Machine) -> StructLayout:
-    """Return the layout of a step: which sums, how many of them, whose channels, and where the pixel lies."""
+    """Return the layout of a step: its sums and their number, their channels, and the position of the pixel."""
     place = place_layout(exact_log2(machine.result_bytes), pooling=machine.max_pooling)
     return StructLayout({
         "tile": 2,

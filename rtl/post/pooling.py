@@ -32,7 +32,7 @@ def step_layout(machine: Machine) -> StructLayout:
 
 
 def slot_layout(machine: Machine) -> StructLayout:
-    """Return the layout of what follows a step down the pipeline.
+    """Return the layout of the data that follow a step down the pipeline.
 
     ``address`` and ``count``: the bytes it is about; ``read``: what they hold is wanted; ``merge``: their maximum
     with the value is; ``write``: the outcome is stored.  ``residual`` and ``signals`` are left to the user. What the

@@ -26,7 +26,7 @@ VARIANT = {(instruction.mnemonic, variant.name): variant.code
 
 
 class Command(data.Struct):
-    """An instruction without its registers: what it is, its semaphore flags, its operands' values."""
+    """An instruction without its registers: its mnemonic and variant, semaphore flags, and operand values."""
 
     funct3: 3
     variant: 3

@@ -20,7 +20,7 @@ def fields_layout(fields: tuple[Field, ...]) -> StructLayout:
 
 
 def checked_component(extension: Extension, arguments: tuple[Any, ...], wanted: Mapping[str, Member]) -> Component:
-    """Return the component that the file makes of ``arguments``.
+    """Return the component that the file builds from ``arguments``.
 
     Raises
     ------

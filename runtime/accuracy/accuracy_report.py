@@ -67,7 +67,7 @@ class AccuracyReport:
 
     @property
     def images(self) -> int:
-        """How many were evaluated."""
+        """Number of evaluated images."""
         return len(self.answers.top[Column.HARDWARE])
 
     def right(self, column: Column, most: int) -> int:

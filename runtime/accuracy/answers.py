@@ -132,7 +132,7 @@ class Answers:
 
     @classmethod
     def join(cls, parts: Sequence["Answers"]) -> "Answers":
-        """Return the answers of several parts, one behind the other."""
+        """Return the answers of several parts, one after the other."""
         return cls(top={column: np.concatenate([part.top[column] for part in parts]) for column in parts[0].top},
                    equal=np.concatenate([part.equal for part in parts]),
                    off=np.concatenate([part.off for part in parts]),

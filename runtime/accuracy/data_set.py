@@ -53,7 +53,7 @@ class DataFiles:
     layout: ImageAxes = ImageAxes.MODEL
 
     def digest(self) -> str:
-        """Return a hash of what the files hold.
+        """Return a hash of the contents of the files.
 
         Raises
         ------

@@ -120,7 +120,7 @@ def run_baseline(network: Network, inputs: Mapping[str, np.ndarray], *, core: Co
 
 @dataclass(frozen=True, slots=True)
 class BaselineProgram:
-    """A network compiled for a core, and what its memory holds at the start."""
+    """A network compiled for a core, and the initial contents of its memory."""
 
     network: Network
     core: CoreName

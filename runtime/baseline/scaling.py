@@ -30,14 +30,14 @@ _WHOLE = 5 * _PART
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """At which row and channel counts a layer is run: one of each (all there are), or two."""
+    """Row and channel counts at which a layer is run: one of each (all of them), or two."""
 
     rows: tuple[int, ...]
     channels: tuple[int, ...]
 
     @property
     def whole(self) -> bool:
-        """The layer is run as it is."""
+        """Whether the layer is run whole."""
         return len(self.rows) == len(self.channels) == 1
 
 
@@ -81,7 +81,7 @@ def extrapolate(layer: Layer, where: Sampling, measured: Sequence[int]) -> int:
 
 
 def shape_key(layer: Layer, tensors: Mapping[str, TensorInfo]) -> tuple[object, ...]:
-    """Return what decides a layer's cycles, apart from the few that depend on data; ``tensors`` are the network's."""
+    """Return the properties that decide a layer's cycles, apart from data dependence; ``tensors`` are the network's."""
     return (layer.kind, layer.in_shape, layer.conv_shape, layer.out_shape, layer.kernel, layer.strides, layer.dilations,
             layer.pads, layer.groups, layer.pool, layer.residual is None, layer.table is None,
             common_shift(layer.requantisation) is None, LayerLayouts.of(layer, tensors))

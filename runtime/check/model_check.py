@@ -56,7 +56,7 @@ class CheckedLayer:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A node that is not compiled, why, and what to do about it."""
+    """A node that is not compiled, with the reason and a way out."""
 
     node: str
     op: str

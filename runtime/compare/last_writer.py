@@ -62,7 +62,7 @@ class Writer:
 
 
 def find_writer(job: Job, inputs: Mapping[str, NDArray[np.generic]], address: int) -> Writer | None:
-    """Return what last wrote the byte at ``address``, the program executed in order; None if nothing did.
+    """Return the last writer of the byte at ``address`` when the program runs in order; None if there is none.
 
     Parameters
     ----------

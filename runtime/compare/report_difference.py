@@ -24,7 +24,7 @@ _PLAN = ("algorithm", "tile", "block", "loop_order", "on_chip")
 
 @dataclass(frozen=True, slots=True)
 class LayerSide:
-    """A layer in one of the reports: what it costs, how it is computed and what bounds it, if the report tells."""
+    """A layer in one of the reports: its cost and, if the report has them, its plan and its bound."""
 
     cycles: int
     bytes: int

@@ -60,7 +60,7 @@ _UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20}
 
 
 def size_of(value: Any) -> Any:
-    """Return a number of bytes that is written with its unit as an integer; anything else as it is."""
+    """Return a number of bytes, written with its unit, as an integer; anything else unchanged."""
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else value
 

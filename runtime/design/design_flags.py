@@ -90,7 +90,7 @@ def _with_extension(text: str, files: list[str]) -> Design:
 
 
 def with_extension(design: Design, file: Path | str | None) -> Design:
-    """Return ``design`` with the instruction of a file, which is executed; as it is where None is given.
+    """Return ``design`` with the instruction of a file, which is executed; unchanged for None.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _changed(machine: Machine, base: str, changes: list[str]) -> Machine:
 
 
 def memory_of(text: str, machine: Machine) -> MemoryTiming:
-    """Return the timing of main memory that ``text`` states; what it leaves out is the machine's default.
+    """Return the timing of main memory stated by ``text``; missing parts have the machine's defaults.
 
     Raises
     ------

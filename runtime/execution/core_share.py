@@ -63,7 +63,7 @@ class CoreShare:
 
 
 def core_share(parts: Iterable[CorePart], total: int) -> CoreShare:
-    """Return what the core's layers, ``parts``, are of ``total`` cycles."""
+    """Return the share of the core's layers, ``parts``, in ``total`` cycles."""
     groups: dict[tuple[str, str], list[CorePart]] = {}
     for part in sorted(parts, key=lambda each: -each.cycles):
         groups.setdefault((part.operator, part.reason), []).append(part)

@@ -52,7 +52,7 @@ class JobLayer:
 
     @classmethod
     def of(cls, entry: LayerEntry) -> "JobLayer":
-        """Return what the manifest says of a layer."""
+        """Return a layer from its entry in the manifest."""
         return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
                    macs=entry.macs, inputs=entry.inputs, outputs=entry.outputs, record=entry.record,
                    predicted_cycles=entry.predicted_cycles, reason=entry.reason,
@@ -125,7 +125,7 @@ class Job:
 
 
 def job_of_compiled(compiled: Compiled, name: str) -> Job:
-    """Return what the back end made, for engine ``fast``: without an ELF."""
+    """Return the result of the back end as a job for engine ``fast``, without an ELF."""
     layers = tuple(map(JobLayer.of, manifest_of(compiled).layers))
     return Job(name=name, machine=compiled.machine, program=compiled.program, elf=None, images=compiled.images,
                tensors=dict(compiled.tensors), inputs=compiled.network.inputs, outputs=compiled.network.outputs,
@@ -133,7 +133,7 @@ def job_of_compiled(compiled: Compiled, name: str) -> Job:
 
 
 def job_of_artefact(artefact: Artefact) -> Job:
-    """Return what a compiled model's folder holds.
+    """Return the job in the folder of a compiled model.
 
     Raises
     ------

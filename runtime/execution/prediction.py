@@ -25,7 +25,7 @@ CYCLES_ENGINE = "cycles"
 
 
 def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricing = DEFAULT) -> Report:
-    """Return the report that engine ``fast`` would give, but for what depends on values.
+    """Return the report that engine ``fast`` would give, except for values and what depends on them.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def predict_report(job: Job, memory: MemoryTiming | None = None, pricing: Pricin
 
 def predict_with_times(job: Job, memory: MemoryTiming | None = None,
                        pricing: Pricing = DEFAULT) -> tuple[Report, CommandTimes]:
-    """Return the same report, and the times of the commands; raise what :func:`predict_report` raises."""
+    """Return the same report and the times of the commands; raises the same errors as :func:`predict_report`."""
     timing = memory or MemoryTiming.default(job.machine)
     job = replace(job, program=EncodedProgram.of(job.program))
     run = predict_run(job.machine, job.program, timing, call_cycles)

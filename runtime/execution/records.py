@@ -48,7 +48,7 @@ def read_record(raw: bytes) -> Counts:
 
 
 def differences(records: Sequence[Counts]) -> list[Counts]:
-    """Return what each layer added to the counters; the first counts from reset.
+    """Return each layer's increments of the counters; the first layer counts from reset.
 
     ``cycles`` has 64 bits; the others wrap at 32, so of a layer of 2**32 cycles or more they are known modulo that.
 

@@ -80,7 +80,7 @@ class LayerReport:
         return cause if self.stalls[cause] else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the report's JSON says of this layer."""
+        """Return the layer's entry in the JSON of the report."""
         return {"name": self.name, "kind": self.kind, "algorithm": self.algorithm,
                 "onnx_nodes": list(self.onnx_nodes), "macs": self.macs, "cycles": self.cycles,
                 "stalls": dict(self.stalls), "bytes_read": self.bytes_read,
@@ -165,7 +165,7 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What ran where; of the host core only if it is not CV32E40X."""
+        """Model, machine and engine; the host core only if it is not CV32E40X."""
         host = "" if self.host == HOST_CORE else f", host {self.host}"
         batch = "" if self.images == 1 else f", a batch of {self.images}"
         return f"{self.model} on {self.machine}, engine {self.engine}{host}{batch}"

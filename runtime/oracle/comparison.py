@@ -33,7 +33,7 @@ class FirstDifference:
     count: int
 
     def sentence(self, how: str, values: str) -> str:
-        """Return what is said of it: ``how`` it differs, and the element's ``values``."""
+        """Return the sentence about it: ``how`` it differs, and the element's ``values``."""
         axes = " (channel, row, column)" if len(self.index) == 3 else ""
         return (f"Layer {self.layer} ({self.name}) is the first that differs{how}: {self.tensor} at {self.index}{axes}"
                 f"{values}; {self.count} of its elements differ")
@@ -52,7 +52,7 @@ class Difference(FirstDifference):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How many layers' tensors were compared, of how many, and the first difference.
+    """Number of layers, number of those that were compared, and the first difference.
 
     Of those compared, ``floats`` were not integers: there ``deviation`` is the largest difference there was, relative
     to the largest value of its tensor. And ``loose`` come from what ONNX Runtime computes in float, and are not held to

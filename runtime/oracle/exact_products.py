@@ -108,7 +108,7 @@ def probe(product: Callable[[np.ndarray, np.ndarray], np.ndarray] = multiply) ->
 
 @cache
 def kernels_here() -> Kernels:
-    """Return what the probe finds on this processor."""
+    """Return the result of the probe on this processor."""
     return probe()
 
 

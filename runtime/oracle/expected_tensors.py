@@ -35,7 +35,7 @@ def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor
 
 def of_batch(references: Sequence[Mapping[str, np.ndarray]],
              tensors: Mapping[str, TensorInfo]) -> dict[str, np.ndarray]:
-    """Return what :func:`with_parts` does, for a batch of which ONNX Runtime has computed one image after the other.
+    """Return the result of :func:`with_parts` for a batch that ONNX Runtime has computed image by image.
 
     Parameters
     ----------

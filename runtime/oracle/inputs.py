@@ -49,7 +49,7 @@ class NodeArg:
 
 
 def node_args(tensors: Sequence[TensorInfo]) -> list[NodeArg]:
-    """Return the model's inputs or outputs behind ``Network.inputs`` or ``Network.outputs``, each once."""
+    """Return the model's inputs or outputs that belong to ``Network.inputs`` or ``Network.outputs``, each once."""
     return list({argument.name: argument for argument in map(node_arg, tensors)}.values())
 
 

@@ -21,7 +21,7 @@ class TensorStatistics:
 
 def tensor_statistics(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray],
                       zero_points: Mapping[str, int]) -> tuple[TensorStatistics, ...]:
-    """Return the statistics of every layer whose tensor is there and int8.
+    """Return the statistics of every layer whose tensor is available and int8.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ _QUANTISED = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Co
 
 
 class Precision(Enum):
-    """How much of a model is quantised."""
+    """Extent to which a model is quantised."""
 
     FLOAT = auto()
     """Float32 throughout, but for the weights at most."""
@@ -108,7 +108,7 @@ def _check_sizes(proto: onnx.ModelProto) -> None:
 
 
 def behind_softmax(proto: onnx.ModelProto) -> list[str]:
-    """Return the names of nodes that only move what a Softmax has computed.
+    """Return the names of nodes that only move the result of a Softmax.
 
     They stay in float with it. All nodes must have names.
     """

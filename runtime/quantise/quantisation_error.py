@@ -34,7 +34,7 @@ class LayerError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantisationError:
-    """An int8 model against the float model it was made of, both in ONNX Runtime.
+    """An int8 model compared with its float original, both in ONNX Runtime.
 
     Attributes
     ----------

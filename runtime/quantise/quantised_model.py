@@ -82,19 +82,19 @@ class Quantised:
 
 
 def quantised_files(key: str, stem: str) -> Quantised:
-    """Return where the model ``stem``, quantised as the hash ``key`` says, lies in the cache."""
+    """Return the cached files of model ``stem``, quantised under the hash ``key``."""
     folder = _folder() / key
     return Quantised(folder / f"{stem}.onnx", folder / "float" / f"{stem}.onnx", folder / "samples.npz")
 
 
 def quantised_here(model: Path) -> Quantised | None:
-    """Return what ``model`` is, if it was quantised here and lies in the cache."""
+    """Return the origin of ``model``, if it was quantised here and lies in the cache."""
     model = model.resolve()
     return quantised_files(model.parent.name, model.stem) if model.parent.parent == _folder() else None
 
 
 def facts_of(model: Path) -> tuple[RangesOrigin | None, tuple[str, ...]]:
-    """Return what an ONNX file says of itself: what its ranges are from, if it was quantised here, and how it was read.
+    """Return the metadata of an ONNX file: the source of its ranges, if quantised here, and changes when it was read.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Calibration:
 
 
 def read_limited(path: Path) -> bytes:
-    """Return what is in a calibration file.
+    """Return the contents of a calibration file.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class StoredRuns:
         self._folder = folder
 
     def key(self, job: Job, inputs: Mapping[str, np.ndarray], timing: MemoryTiming, simulator: Path) -> str:
-        """Return the name of a run; ``simulator`` is in a folder that is named by a hash of its own."""
+        """Return the name of a run; ``simulator`` lies in a folder that is named by its own hash."""
         digest = hashlib.sha256(repr((job.machine, timing, simulator.parent.name, job.windows)).encode())
         digest.update(json.dumps(to_json(job.program)).encode())
         digest.update(repr([(name, address) for name, (_, address) in job.tensors.items()]).encode())

@@ -20,7 +20,7 @@ class LayerRange:
 
 
 def parse_range(text: str, layers: int) -> LayerRange:
-    """Return the range that ``text``, A:B, names in a network of so many layers; A may be left out, and so may B.
+    """Return the range of layers that ``text``, A:B, names in a network of ``layers``; A or B may be left out.
 
     Raises
     ------

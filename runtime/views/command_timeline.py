@@ -42,7 +42,7 @@ class Slice:
 
 
 def slices(job: Job, times: CommandTimes) -> Iterator[Slice]:
-    """Yield what each unit did, the slices of a unit in order and none over another.
+    """Yield the activity of each unit: its slices in order, none overlapping another.
 
     Units begin a command while the one before is still under way: its slice begins when that one has ended. Commands
     that only set something have none.

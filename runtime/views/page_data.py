@@ -27,7 +27,7 @@ _WINOGRAD_GAIN = 2.25
 
 
 def page_data(run: ComparedRun) -> dict[str, Any]:
-    """Return what the page of a run shows."""
+    """Return the data of a run's page."""
     report, job = run.report, run.job
     explained = {each.name: each for each in run.explanation.layers} if run.explanation is not None else {}
     entries = job.layers if job is not None and len(job.layers) == len(report.layers) else ()

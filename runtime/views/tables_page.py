@@ -51,7 +51,7 @@ class TablesPage:
 
 
 def rows_table(title: str, rows: Sequence[Mapping[str, Any]], bars: str = "") -> PageTable:
-    """Return a table of rows by key; what is no number or text is shown as text."""
+    """Return a table of rows by key; values that are neither numbers nor text are shown as text."""
     head = list(dict.fromkeys(key for row in rows for key in row))
     return PageTable(title=title, head=[key.replace("_", " ") for key in head],
                      lines=[[_cell(row.get(key)) for key in head] for row in rows], bars=bars)

@@ -138,7 +138,7 @@ def store_rows(runs: Runs, *, to_memory: bool, bus_bytes: int, written_bytes: in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MacWork:
-    """A command of the array: cycles of each tile group and of the last step in it, and what it counts."""
+    """A command of the array: cycles of each tile group and of its last step, and its counts."""
 
     cycles: _Cycles
     last: _Cycles
@@ -204,7 +204,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PostWork:
-    """An act command: cycles of each tile group; what it counts; cycles in which it uses the result buffer's ports.
+    """An act command: cycles of each tile group, its counts, and cycles in which it uses the result buffer's ports.
 
     ``read`` and ``written`` are bytes of the result buffer.
     """

@@ -15,7 +15,7 @@ __all__ = ["LoadTiming", "RequestedLoad"]
 
 @dataclass(frozen=True, slots=True)
 class RequestedLoad:
-    """A command whose words have been asked for, and when its first burst left; of DRAM the bursts."""
+    """A command whose words have been requested, when its first burst left, and for DRAM the bursts."""
 
     taken: DecodedCommand
     move: TransferWork

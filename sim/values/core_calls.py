@@ -32,7 +32,7 @@ class CoreKernel(Protocol):
 
     def __call__(self, call: Call, arrays: Sequence[np.ndarray | None],
                  memory: MemoryTiming) -> tuple[np.ndarray, int]:
-        """Return the result of ``call`` on ``arrays``, of its operands' dims and types, and the cycles it takes."""
+        """Return the result of ``call`` on ``arrays``, of its operands' dims and types, and its cycles."""
 
 
 def no_kernel(call: Call, arrays: Sequence[np.ndarray | None], memory: MemoryTiming) -> tuple[np.ndarray, int]:

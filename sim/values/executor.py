@@ -18,11 +18,11 @@ __all__ = ["CommandFailedError", "ExecutionError", "Executor"]
 
 
 class ExecutionError(SimulationError):
-    """A program cannot be executed: it asks for what is outside the machine, or its inputs are missing."""
+    """A program cannot be executed: it refers to something outside the machine, or its inputs are missing."""
 
 
 class CommandFailedError(ExecutionError):
-    """A command cannot be executed; ``reason`` says why."""
+    """A command cannot be executed; ``reason`` explains it."""
 
     def __init__(self, command: EncodedCommand, reason: CommandError) -> None:
         super().__init__(f"Command {command} {reason}")

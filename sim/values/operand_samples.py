@@ -117,7 +117,7 @@ class OperandSampler:
         seen.changes += sample.slots * sample.changes()
 
     def means(self, layers: int) -> tuple[OperandToggles, ...]:
-        """Return what was seen in each of the first ``layers`` functions."""
+        """Return the samples of each of the first ``layers`` functions."""
         return tuple(self._layers.get(index, _Sum()).mean() for index in range(layers))
 
 

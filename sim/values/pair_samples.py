@@ -22,7 +22,7 @@ _XI_PRODUCT, _XI_SUM = 20, 21
 
 
 def held_pairs(data: _Ints, *, dot: bool) -> _Ints:
-    """Return (slots, 32) of what each lane holds of ``data`` (steps, tiles, 16): transformed patches, or runs.
+    """Return (slots, 32) of the data that each lane holds of ``data`` (steps, tiles, 16): transformed patches or runs.
 
     A step of conv23 is a channel, and their number is even: each two are there twice, for first and second channels.
     """
@@ -33,7 +33,7 @@ def held_pairs(data: _Ints, *, dot: bool) -> _Ints:
 
 
 def pair_registers(held: _Ints, weights: _Ints, tiles: int, *, dot: bool) -> _Registers:
-    """Return what the registers behind those of `held_pairs` hold, (slots, count), and their widths.
+    """Return the contents (slots, count) of the registers after those of `held_pairs`, and their widths.
 
     Parameters
     ----------

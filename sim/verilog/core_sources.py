@@ -35,7 +35,7 @@ _IBEX_PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class CoreFiles:
-    """What a simulator of a core is made of.
+    """Files that make up the simulator of a core.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class CoreFiles:
 
 
 def core_files(core: CoreName | HostName) -> CoreFiles:
-    """Return what a simulator of ``core`` is made of."""
+    """Return the files that make up a simulator of ``core``."""
     if core == XPULP_CORE:
         return CoreFiles(tuple(xpulp_core_sources()), (_XPULP_CORE / "rtl" / "include",),
                          alone=tuple(xpulp_wrapper_sources()), alone_top="xpulp_core")
@@ -81,7 +81,7 @@ def core_sources() -> list[Path]:
 
 
 def xpulp_core_sources() -> list[Path]:
-    """Return the files of CV32E40P, without its floating-point unit and its register file made of latches."""
+    """Return the files of CV32E40P, without its floating-point unit and its latch-based register file."""
     first = [_XPULP_CORE / "rtl" / "include" / f"cv32e40p_{name}.sv" for name in ("apu_core_pkg", "fpu_pkg", "pkg")]
     left_out = {f"cv32e40p_{name}.sv" for name in ("top", "fp_wrapper", "register_file_latch", "clock_gate")}
     rest = [path for path in sorted((_XPULP_CORE / "rtl").glob("cv32e40p_*.sv")) if path.name not in left_out]

@@ -105,7 +105,7 @@ def without_initial_values(text: str) -> str:
 
 
 def extension_rtlil(machine: ExtendedMachine) -> str:
-    """Return the stage or unit of ``machine``, with what Tilewright puts around its component, as RTLIL."""
+    """Return the stage or unit of ``machine``, with Tilewright's logic around its component, as RTLIL."""
     from tilewright.rtl.array.extension_unit import ExtensionUnit
     from tilewright.rtl.buffers.activation_buffer import ActivationBuffer
     from tilewright.rtl.post.extension_stage import ExtensionStage
@@ -119,7 +119,7 @@ def extension_rtlil(machine: ExtendedMachine) -> str:
 
 def stage_outputs(machine: ExtendedMachine, slots: bytes, settings: Mapping[str, int], channel: int,
                   vectors: Sequence[StageVector]) -> list[list[int]]:
-    """Return what the stage of ``machine`` makes of ``vectors`` in Amaranth's simulator; see `rtl.post.stage_bench`."""
+    """Return the stage's results for ``vectors`` in Amaranth's simulator; see `rtl.post.stage_bench`."""
     from tilewright.rtl.post.stage_bench import run_stage
 
     return run_stage(machine, slots, settings, channel, vectors)

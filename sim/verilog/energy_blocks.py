@@ -42,7 +42,7 @@ _CHILD = re.compile(r"^  cell \\(\S+) (\S+)\n", re.MULTILINE)
 
 
 def path_of(module: str) -> str:
-    """Return the path of a module below `Coprocessor`, without numbers; empty for what is beside it."""
+    """Return the path of a module below `Coprocessor`, without numbers; empty for modules outside of it."""
     path = _NUMBER.sub("", module)
     return path.removeprefix(_TOP).removeprefix(".") if f"{path}.".startswith(f"{_TOP}.") else ""
 
@@ -56,7 +56,7 @@ def energy_block_of(module: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A flip-flop cell: its bits, and as signals of RTLIL what it holds and what it takes at the next edge."""
+    """A flip-flop cell: its bits, and as RTLIL signals its current value and its next one."""
 
     width: int
     held: str
@@ -65,7 +65,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class ElaboratedModule:
-    """A module of RTLIL as Amaranth writes it: every instance is a module of its own.
+    """A module of RTLIL as Amaranth writes it, where every instance is a separate module.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ _STORAGE = re.compile(r"^  reg \[[^\]]*\] storage \[", re.MULTILINE)
 
 
 def with_invariants(text: str) -> str:
-    """Return Verilog of `verilog_of` with assertions; a module is told by the signals that it has.
+    """Return Verilog of `verilog_of` with assertions; a module is recognised by its signals.
 
     Whoever writes into a queue without looking whether there is room must find room, and whoever reads without looking
     must find something: a queue whose ``w_rdy`` or ``r_rdy`` goes nowhere. No semaphore loses an event; a take of one

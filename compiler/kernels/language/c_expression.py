@@ -44,7 +44,7 @@ def c_lines(expression: Expression) -> tuple[list[str], str]:
 
 
 def c_declarations(named: Sequence[tuple[str, Expression]]) -> list[str]:
-    """Return declarations of variables for several expressions; what they share is computed once."""
+    """Return declarations of variables for several expressions; common parts are computed once."""
     uses: dict[int, int] = {}
     for _, expression in named:
         _count(expression, uses)
@@ -85,7 +85,7 @@ def c_function(function: ScalarFunction) -> str:
 
 
 def called(expression: Expression) -> Iterator[str | ScalarFunction]:
-    """Yield what ``expression`` needs: functions, callees first, and names of helpers in C; with repetitions."""
+    """Yield the functions that ``expression`` calls, callees first, and names of C helpers, with repetitions."""
     for arg in expression.args:
         yield from called(arg)
     if expression.op == "call":

@@ -18,7 +18,7 @@ INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class StridedElement:
-    """Where a loop nest finds an operand's element: ``pointer[offset + Σ index · stride]``, one stride per dim."""
+    """An operand's element in a loop nest: ``pointer[offset + Σ index · stride]``, one stride per dim."""
 
     pointer: str
     strides: Dims
@@ -80,7 +80,7 @@ def offset_text(offset: int, strides: Sequence[int], indices: Sequence[str]) -> 
 
 def loops(dims: Dims, body: Callable[[list[str]], Iterable[str]], *, prefix: str = "i",
           before: Mapping[int, Sequence[str]] = MappingProxyType({}), unrolled: int = 1) -> list[str]:
-    """Return loops over ``dims`` around what ``body`` makes of their indices; the index of a dim of one is 0.
+    """Return loops over ``dims`` around the lines that ``body`` makes from the indices; that of a dim of one is 0.
 
     ``before[depth]`` are lines inside the first ``depth`` loops and outside the others. The innermost loop does
     ``unrolled`` steps at a time.
@@ -112,7 +112,7 @@ class Nest:
 
 
 def nest(dims: Dims, out: StridedElement, inputs: Mapping[str, StridedElement], result: Expression) -> Nest:
-    """Return loops that store ``result`` for every element of ``out``; ``inputs`` says where its inputs are."""
+    """Return loops that store ``result`` for every element of ``out``; ``inputs`` locates its inputs."""
     sizes, strides = merged(dims, [out.strides, *(access.strides for access in inputs.values())])
     dtypes = {node.value: node.dtype for node in nodes(result) if node.op == "input"}
     depths: dict[str, int] = {}

@@ -24,7 +24,7 @@ _NEWEST_OPSET = 1000
 
 
 class Refused(Error, ValueError):
-    """A kernel cannot run a call; the message says why."""
+    """A kernel cannot run a call; the message gives the reason."""
 
 
 class CheckedKernel(Kernel):

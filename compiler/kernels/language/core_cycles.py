@@ -47,7 +47,7 @@ def access_cycles(memory: MemoryTiming, loads: int = 1, stores: int = 0) -> int:
 
 
 def expression_cycles(expression: Expression, *, inside: bool = False) -> float:
-    """Return what computing ``expression`` once costs.
+    """Return the cycles for computing ``expression`` once.
 
     Of the two sides of a choice it is the mean; but ``inside`` a function a side that costs next to nothing is an edge
     case, and the other one counts.

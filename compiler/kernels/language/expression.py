@@ -166,7 +166,7 @@ def _pair(left: Operand, right: Operand) -> tuple[Expression, Expression]:
 
 
 def binary(op: str, left: Operand, right: Operand) -> Expression:
-    """Return an operation whose result has the operands' dtype."""
+    """Return an operation that keeps the dtype of its operands."""
     args = _pair(left, right)
     return Expression(op, args[0].dtype, args)
 

@@ -53,7 +53,7 @@ def look_up_run(call: Call, table: np.ndarray) -> list[str]:
 
 
 def look_up_run_cycles(call: Call, memory: MemoryTiming) -> int:
-    """Return what that takes on the core."""
+    """Return the cycles that this takes on the core."""
     steps, rest = divmod(call.output.elements, _STEP)
     pairs = (_STEP + 2) // 2
     step = _STEP_WORK + pairs * access_cycles(memory, 2)

@@ -105,7 +105,7 @@ class Elementwise(CheckedKernel):
         return int(total)
 
     def formula_cycles(self, call: Call, part: Expression) -> float:
-        """Return what computing ``part`` of the formula once costs."""
+        """Return the cycles for computing ``part`` of the formula once."""
         return expression_cycles(part)
 
     def _dims(self, call: Call, position: int) -> Dims:
@@ -121,7 +121,7 @@ class Elementwise(CheckedKernel):
 
 
 class ElementwisePerChannel(Elementwise):
-    """An operator given by a formula, whose inputs behind the first may be vectors along an axis of the first."""
+    """An operator given by a formula; inputs after the first may be vectors along an axis of the first."""
 
     @abstractmethod
     def axis(self, call: Call, position: int) -> int | None:

@@ -38,7 +38,7 @@ _BYTES = ("int8", "uint8")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Products:
-    """Where an operator has its operands: positions of its inputs, None for those its arithmetic lacks."""
+    """Positions of an operator's operands among its inputs; None for those that its arithmetic lacks."""
 
     x: int
     w: int
@@ -154,7 +154,7 @@ class Products:
         return LOOP + access_cycles(memory, 2) + arithmetic
 
     def after_cycles(self, call: Call, memory: MemoryTiming) -> int:
-        """Return the cycles of an output beside its products."""
+        """Return the cycles of an output apart from its products."""
         finish = 0 if self.y_zero is None else expression_cycles(self._finish(call))
         return int(ROW + access_cycles(memory, 1, 1) + finish)
 

@@ -39,7 +39,7 @@ class Rows:
         return array.transpose(*self.along, *self.kept).reshape(self.length, self.count)
 
     def joined(self, rows: np.ndarray) -> np.ndarray:
-        """Return what :meth:`split` split."""
+        """Return the tensor that :meth:`split` has split."""
         order = (*self.along, *self.kept)
         return rows.reshape([self.dims[axis] for axis in order]).transpose(np.argsort(order))
 
@@ -53,7 +53,7 @@ class Rows:
         return loops(tuple(self.dims[axis] for axis in self.kept), body, prefix="i", unrolled=unrolled)
 
     def each_element(self, body: Callable[[list[str]], Iterable[str]]) -> list[str]:
-        """Return the C loops along a row, a scope of its own; ``body`` takes an index per axis along it."""
+        """Return C loops along a row, in a separate scope; ``body`` takes an index per axis along it."""
         lines = loops(tuple(self.dims[axis] for axis in self.along), body, prefix="k")
         return lines if self.length > 1 else ["{", *(INDENT + line for line in lines), "}"]
 

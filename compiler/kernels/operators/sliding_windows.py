@@ -23,7 +23,7 @@ _MAX_REACH = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class WindowAxis:
-    """A window along one axis; ``after`` is the padding behind, all in elements."""
+    """A window along one axis; ``after`` is the padding after the image; all sizes in elements."""
 
     size: int
     kernel: int
@@ -37,7 +37,7 @@ class WindowAxis:
 
     @property
     def reach(self) -> int:
-        """How many inputs the kernel spans."""
+        """Number of inputs that the kernel spans."""
         return (self.kernel - 1) * self.dilation + 1
 
     @property
@@ -53,7 +53,7 @@ class WindowAxis:
         return count - 1 if self.ceil and (count - 1) * self.stride >= self.size + self.before else count
 
     def taken(self, tap: int) -> tuple[slice, slice] | None:
-        """Return the outputs for which ``tap`` reads inside the image, and what they read; None if there are none."""
+        """Return the outputs for which ``tap`` reads inside the image, and these inputs; None if there are none."""
         shift = tap * self.dilation - self.before
         if self.transposed:
             first = max(0, -(shift // self.stride))
@@ -124,7 +124,7 @@ class SlidingWindow:
         return tuple(axis.kernel for axis in self.axes)
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield each tap that reads anything: its place in the kernel, the outputs, and what they read."""
+        """Yield each tap that reads anything: its place in the kernel, the outputs, and the inputs that they read."""
         for taps in itertools.product(*map(range, self.kernel)):
             taken = [axis.taken(tap) for axis, tap in zip(self.axes, taps, strict=True)]
             if all(taken):

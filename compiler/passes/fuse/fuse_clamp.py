@@ -37,7 +37,7 @@ class FuseClamp(Pass):
 
 
 def tightened(first: Node, own: Bounded, second: Node, bounds: Bounded) -> Node:
-    """Return ``first`` computing what ``second`` does: its bounds followed by those of ``second``.
+    """Return ``first`` with the effect of ``second``: its bounds followed by those of ``second``.
 
     ``own`` and ``bounds`` are the operators of the two.
     """

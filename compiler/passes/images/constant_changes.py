@@ -10,7 +10,7 @@ __all__ = ["Broadcast", "ConstantChange", "Flattened", "LineWeights", "MatrixWei
 
 
 class ConstantChange:
-    """A rearrangement of a constant's elements, and where it takes an axis."""
+    """A rearrangement of a constant's elements, and its effect on an axis."""
 
     def values(self, values: np.ndarray) -> np.ndarray:
         """Return the constant rearranged."""

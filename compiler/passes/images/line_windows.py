@@ -33,7 +33,7 @@ _ROW = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0, "o
 
 
 def windowed(state: ImageState, node: Node) -> Callable[[ImageState, Node], None] | None:
-    """Return what adds the node over an image to a state, for a node over one dimension."""
+    """Return a function that adds the node over an image to a state, for a node over one dimension."""
     operator = node.operator
     if not isinstance(operator, _Weighted | _Others):
         return None

@@ -27,7 +27,7 @@ class RowProduct:
 
 
 def product_of(state: ImageState, node: Node) -> RowProduct | None:
-    """Return what a node multiplies, if it is rows by a constant matrix that a convolution can stand for."""
+    """Return the operands of a node that multiplies rows by a constant matrix and can become a convolution."""
     operator = node.operator
     if not isinstance(operator, _PRODUCTS):
         return None

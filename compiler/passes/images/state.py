@@ -76,7 +76,7 @@ class ImageState:
         self._missing.add(name)
 
     def plain(self, name: str) -> str:
-        """Return a tensor as the model has it; made of its image where there is only that."""
+        """Return a tensor in the model's form, made from its image if only that exists."""
         if name not in self._missing:
             return name
         self._missing.discard(name)
@@ -110,7 +110,7 @@ class ImageState:
         self.nodes.append(node.with_(operator=OnnxReshape(), inputs=(source, target)))
 
     def image(self, name: str, form: Form) -> str:
-        """Return the image of a computed tensor; made of the tensor where there is none."""
+        """Return the image of a computed tensor, made from the tensor if there is none."""
         if self._forms.get(name) == form:
             return name + form.suffix
         self.plain(name)
@@ -140,7 +140,7 @@ class ImageState:
             and self.fixed(source.inputs[0]) and all(each in self.graph.constants for each in source.inputs[1:] if each)
 
     def changed(self, name: str, suffix: str, change: ConstantChange) -> str:
-        """Return a fixed value with its elements rearranged; ``suffix`` tells this one from others of the same."""
+        """Return a fixed value with its elements rearranged; ``suffix`` distinguishes it from others of the same."""
         new = name + suffix
         if name in self.graph.constants:
             self.constants[new] = change.values(self.graph.constants[name])

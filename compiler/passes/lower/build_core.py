@@ -54,7 +54,7 @@ def core_layer(graph: Graph, node: Node, name: str) -> CoreLayer:
 
 
 def core_info(tensor: Tensor) -> TensorInfo:
-    """Return what the back end knows of a tensor that the host core touches."""
+    """Return the back end's description of a tensor that the host core accesses."""
     shape = tensor.shape
     if shape is None or not tensor.dtype:
         raise BadModelError(f"Shape of tensor {tensor.name!r} must be known, and nothing determines it")

@@ -31,7 +31,7 @@ class CharacterisationError(ToolError):
 
 @dataclass(slots=True)
 class CircuitDeck:
-    """A deck in the making: copies of one cell, and what is measured of them.
+    """A deck under construction: copies of one cell, and their measurements.
 
     Times are in nanoseconds, capacitances in picofarads.
     """
@@ -93,7 +93,7 @@ class CircuitDeck:
             *self.measures, "quit", ".endc", ".end", ""])
 
     def run(self) -> dict[str, float]:
-        """Return what was measured, by name, and ``leak<k>`` in amperes; from the cache if it was run before."""
+        """Return the measurements by name, and ``leak<k>`` in amperes, from the cache if it ran before."""
         deck = self.deck()
         # Where the sources lie does not change the figures.
         key = re.sub(r'"[^"]*/(?=[^/"]+")', '"', deck)

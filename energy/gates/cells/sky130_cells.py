@@ -54,7 +54,7 @@ FLIP_FLOP = "dfxtp_1"
 
 @dataclass(frozen=True, slots=True)
 class CellSource:
-    """Where a cell's netlist lies, its pins in the order of the netlist, and its area in µm²."""
+    """A cell's netlist file, its pins in the order of the netlist, and its area in µm²."""
 
     path: Path
     subcircuit: str

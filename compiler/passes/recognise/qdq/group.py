@@ -73,7 +73,7 @@ class QdqGroup:
         return (following, bias) if fixed else (None, "")
 
     def followers(self) -> tuple[Node | None, Node]:
-        """Return the Relu or Clip behind the operator, if there is one, and the QuantizeLinear behind all."""
+        """Return the Relu or Clip after the operator, if there is one, and the QuantizeLinear after them."""
         following = self.graph.only_reader((self.addition or self.node).output)
         if following is not None and isinstance(following.operator, OnnxRelu | OnnxClip) \
                 and not isinstance(self.node.operator, Alone):
@@ -86,7 +86,7 @@ class QdqGroup:
         return clip, following
 
     def data_input(self, name: str) -> Tensor:
-        """Return the type of the integer tensor behind an input; a computed one."""
+        """Return the type of the integer tensor of an input, which must be computed."""
         source = dequantise_before(self.graph, name)
         if source is None:
             raise self.refusal(f"its input {name!r} is float", "quantise every activation of the model")
@@ -131,7 +131,7 @@ class QdqGroup:
         return bool((low is None or low <= bottom) and (high is None or high >= top))
 
     def clamped(self, node: Node) -> Node:
-        """Return the group's integer operator with the bounds of the Relu or Clip behind it."""
+        """Return the group's integer operator with the bounds of the Relu or Clip after it."""
         if self.clip is None or not self.clamps:
             return node
         clamp = moving_node(self.graph, self.clip, "", self.kind.dtype, *self.bounds(self.clip)).operator
