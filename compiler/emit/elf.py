@@ -95,8 +95,8 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
     if any(words in done.stderr for words in _TOO_LARGE):
         raise ToolchainError(f"Program {source.name} must fit into the {system.ram} of RAM of the host core, and its "
                              "code and data do not: the model has too many tiles, or too many operators on the host "
-                             f"core, for this machine (take a larger one); the linker's messages are in {log.name}")
-    raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; clang's messages are in "
+                             f"core, for this machine; the linker's log is in {log.name} (take a larger machine)")
+    raise ToolchainError(f"Compiling {source.name} failed with status {done.returncode}; clang's log is in "
                          f"{log.name} (is the package ziglang installed?)")
 
 

@@ -66,7 +66,7 @@ def test_figures_of_an_earlier_run_that_are_damaged_are_refused(tmp_path, change
     earlier = tmp_path / "earlier.json"
     earlier.write_text(json.dumps(whole | change))
     said = refusal("--tech", "osu018", "-o", tmp_path / "x", "--core", earlier)
-    assert "and is not as one is written" in " ".join(said.split())
+    assert "and does not have its form" in " ".join(said.split())
 
 
 def test_the_core_alone_goes_with_no_choice_of_blocks(tmp_path):

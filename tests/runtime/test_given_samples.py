@@ -47,5 +47,5 @@ def test_a_quantised_model_neither_warns_nor_takes_samples():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         InferenceSession(builtin("lenet5"))
-    with pytest.raises(InputError, match="quantised already"):
+    with pytest.raises(InputError, match="already quantised"):
         InferenceSession(builtin("lenet5"), calibrate=SAMPLES)

@@ -74,7 +74,7 @@ def test_images_of_another_type_or_shape_are_refused(tmp_path, images, said):
 
 
 @pytest.mark.parametrize(("labels", "said"), [
-    (LABELS[:5], r"the images, 6, not 5"),
+    (LABELS[:5], r"the number of images, 6, not 5"),
     (LABELS.astype(np.float32), r"not float32"),
     (np.eye(3, dtype=int)[LABELS], r"shape \(6, 3\)"),
     (np.array([0, 1, 2, 3, 1, 2]), r"0\.\.2.*not 3.*image 3"),

@@ -119,7 +119,7 @@ def test_quantised_layers_keep_their_weights_and_scales(tmp_path):
 def test_a_model_whose_every_layer_is_quantised_is_refused(tmp_path):
     model = saved(layers(set(range(LAYERS))), tmp_path)
     assert precision_of(model) is Precision.QUANTISED
-    with pytest.raises(InputError, match="quantised already"):
+    with pytest.raises(InputError, match="already quantised"):
         find_model(str(model), Silence(), calibrate=tmp_path / "samples.npy")
 
 

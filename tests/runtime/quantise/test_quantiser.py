@@ -55,7 +55,7 @@ def test_a_float_model_runs_as_a_quick_look_that_says_so(model):
     done = invoke("run", model)
     assert done.exit_code == 0, done.output
     assert "QUICK LOOK: ranges come from noise (16 samples of smooth noise, seed 0), not from data" in done.stdout
-    assert "give --calibrate FILE for real ones" in done.stdout
+    assert "give --calibrate FILE for real ranges" in done.stdout
     assert "every element is equal" in done.stdout
     assert "net on base" in done.stdout
 
@@ -279,7 +279,7 @@ def test_samples_of_which_the_model_makes_no_numbers_are_refused(tmp_path):
     builder = FloatBuilder()
     logarithm = builder.node("Log", builder.conv(builder.input((1, *SHAPE)), 3, 4))
     onnx.save(builder.finish(builder.conv(logarithm, 4, 4)), tmp_path / "log.onnx")
-    with pytest.raises(InputError, match="that are not finite"):
+    with pytest.raises(InputError, match="its results are not finite"):
         quantise(tmp_path / "log.onnx", None, Silence())
 
 

@@ -78,5 +78,5 @@ def test_what_is_no_product_is_refused():
     assert QLINEAR_MUL.refusal(call(a, a, (2, 3), "int8", values)) is None
     two = call(a, a, (2, 3), "int8", values | {"a_scale": [1, 2]})
     assert "one constant number as a_scale" in QLINEAR_MUL.refusal(two)
-    assert "one dtype" in QLINEAR_MUL.refusal(call(a, a.astype(np.uint8), (2, 3), "int8", values))
+    assert "the same dtype" in QLINEAR_MUL.refusal(call(a, a.astype(np.uint8), (2, 3), "int8", values))
     assert set(SCALES_AND_ZEROS) == {1, 2, 4, 5, 6, 7}
