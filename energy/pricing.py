@@ -18,18 +18,18 @@ _GATED_ACTIONS = (*(f"{block}.register_toggle" for block in ENERGY_BLOCKS), *(f"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """The choice of a run's prices.
+    """Choice of the prices for a run.
 
     Attributes
     ----------
     technology : str
-        A file of energy/technology, or the path of one like them, which ends in ``.toml``.
+        A name from energy/technology, or the path of a file of the same form, which ends in ``.toml``.
     dram : str
-        The part that main memory is.
+        DRAM part of main memory.
     gated : bool
         Whether clock gates stop the clock of registers that keep their values.
     clock_mhz : float or None
-        The clock's frequency; None for the technology's.
+        Clock frequency; None for that of the technology.
     """
 
     technology: str = TECHNOLOGY
@@ -38,12 +38,12 @@ class Pricing:
     clock_mhz: float | None = None
 
     def load(self, array: str | None = None) -> Technology:
-        """Return the prices, of machines with a kind of array if it is given.
+        """Return the prices; those for a kind of array if it is given.
 
         Raises
         ------
         InputError
-            If there is no such technology or part, or if clocks shall be gated and it does not say what that takes.
+            If the technology or part is unknown, or clocks are to be gated and the technology has no figures for that.
         """
         technology = Technology.load(self.technology, self.dram)
         if array is not None:
@@ -56,7 +56,7 @@ class Pricing:
         Raises
         ------
         InputError
-            If clocks shall be gated, and the technology does not say what that leaves running.
+            If clocks are to be gated and the technology has no figures for that.
         """
         ungated = {part: technology.ungated(part) for part in (*ENERGY_BLOCKS, *_CORES)} if self.gated else None
         return Clock(self.clock_mhz or technology.clock_mhz, ungated)

@@ -83,9 +83,9 @@ class Machine:
     Attributes
     ----------
     lanes : int
-        Output channels computed in parallel; each lane has 16 multipliers, of arrays of inner products 8.
+        Output channels computed in parallel; each lane has 16 multipliers, or 8 in arrays of inner products.
     clusters : int
-        Groups of lanes with a weight memory and a weight transform of their own.
+        Groups of lanes, each with its own weight memory and weight transform.
     tiles : int
         Tiles in flight: how many tiles share one weight fetch (accumulator sets per lane).
     post_lanes : int
@@ -100,13 +100,13 @@ class Machine:
     queue_depth : int
         Commands that each unit's queue holds.
     watchdog_cycles : int
-        After so many cycles in which the host waits and nothing moves there is a fault; 0: there is no watchdog.
+        Number of cycles in which the host waits and nothing moves before a fault is raised; 0 for no watchdog.
     axi_prot : int
         AxPROT of every burst, 0 to 7: bit 0 privileged, bit 1 non-secure, bit 2 instruction.
     array : str
         Kind of array, one of ``ARRAYS``.
     column_reuse, paired_rows, value_tables, residual_adder, max_pooling, chaining : bool
-        Whether the machine has the unit, see ``UNITS``. Without an array for conv23 there is no column reuse either.
+        Whether the machine has the unit; see ``UNITS``. Without an array for conv23 there is no column reuse.
     """
 
     name: str = "custom"
@@ -167,7 +167,7 @@ class Machine:
                              f"not {self.post_lanes!r}")
 
     def same_as(self, other: "Machine") -> bool:
-        """Tell whether two machines differ in nothing but their names."""
+        """Return whether two machines differ only in their names."""
         return replace(self, name=other.name) == other
 
     @property
@@ -177,7 +177,7 @@ class Machine:
 
     @property
     def inner(self) -> bool:
-        """Whether the array makes two products with one multiplication: `isa.semantics.inner_product`."""
+        """Whether the array computes two products with one multiplication: `isa.semantics.inner_product`."""
         return self.array in _XI_MULTIPLIERS
 
     @property
@@ -202,7 +202,7 @@ class Machine:
 
     @property
     def fetch_slots(self) -> int:
-        """Tile slots in which all lanes of a cluster fetch their weights: so many a step takes at least."""
+        """Tile slots in which all lanes of a cluster fetch their weights: the least duration of a step."""
         return self.lanes_per_cluster // self.lanes_per_fetch
 
     @property
@@ -217,7 +217,7 @@ class Machine:
 
     @property
     def peak_macs(self) -> dict[str, float]:
-        """Multiply-accumulates per cycle, at most, by instruction: ``conv23`` does 36 where others do 16."""
+        """Maximum multiply-accumulates per cycle, by instruction: ``conv23`` does 36 where others do 16."""
         return {"conv": self.macs_per_slot, **({"conv23": self.macs_per_slot * 36 / 16} if self.winograd else {})}
 
     @property
@@ -297,16 +297,16 @@ def preset(name: str) -> Machine:
 class MemoryTiming:
     """Main memory behind the bus: cycles to the first word of a burst, then bytes per cycle.
 
-    `isa.dram.dram.DramTiming` is one whose words come when a DRAM has them.
+    `isa.dram.dram.DramTiming` is the timing of a DRAM.
 
     Attributes
     ----------
     latency_cycles, bytes_per_cycle : int
     stall_percent : int
-        Of cycles in which each channel of the bus is held up, at random; where there are any, reads and writes also
-        take effect as early or as late as AXI allows.
+        Percentage of cycles in which each channel of the bus stalls at random. With stalls, reads and writes also take
+        effect as early or as late as AXI allows.
     seed : int
-        Of those.
+        Seed of the stalls.
     """
 
     latency_cycles: int = LATENCY_CYCLES
@@ -333,7 +333,7 @@ class MemoryTiming:
         return self
 
     def to_json(self) -> dict[str, int | str]:
-        """Return the timing as reports state it; stalls only if there are any."""
+        """Return the timing in the form of reports; stalls only if there are any."""
         return {"latency_cycles": self.latency_cycles, "bytes_per_cycle": self.bytes_per_cycle,
                 **({"stall_percent": self.stall_percent, "seed": self.seed} if self.stall_percent else {})}
 

@@ -65,7 +65,7 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
     InputError
         If the input file does not hold the model's inputs.
     SimulationError
-        If the program does not end as it must.
+        If the program does not end correctly.
     """
     inputs = choose_inputs(session.quantised_inputs, source, input_file)
     outputs = session.run(None, inputs.arrays, wave=wave)
@@ -181,7 +181,7 @@ def run_model_alone(source: ModelSource, input_file: Path | None, *, core: CoreN
     InputError
         If the input file does not hold the model's inputs.
     SimulationError
-        If the program does not end as it must.
+        If the program does not end correctly.
     """
     network = compile_network(source.path)
     arrays = choose_inputs(network.inputs, source, input_file).arrays

@@ -89,7 +89,7 @@ class BackendRep(onnx.backend.base.BackendRep):
         InputError
             If inputs are missing or of another type or shape.
         SimulationError
-            If the program does not end as it must.
+            If the program does not end correctly.
         """
         if kwargs:
             raise InputError(f"Run must have no options, not {', '.join(kwargs)}")
@@ -108,7 +108,7 @@ class BackendRep(onnx.backend.base.BackendRep):
         Raises
         ------
         SimulationError
-            If there was none.
+            If there was no run.
         """
         if self._session is None:
             raise SimulationError("Model has a report only after a run")

@@ -38,7 +38,7 @@ class PredictedNetwork:
     source : ModelSource
         As `runtime.model_source.find_model` returns it.
     options : Options
-        What the compiler may do.
+        Options of the compiler.
 
     Raises
     ------

@@ -19,22 +19,22 @@ class RunOptions:
     Attributes
     ----------
     pricing : Pricing
-        The technology in which the report's energy is.
+        Technology of the report's energy.
     count_toggles : bool
-        Let engine ``rtl`` count how many register bits change, instead of predicting them.
+        Let engine ``rtl`` count the register bits that change, instead of predicting them.
     steps : Steps
         Where to show progress.
     memory : MemoryTiming or None
         Of main memory; None for the machine's default.
     extension : Extension or None
-        The instruction that a compiled model was compiled with: its folder names the file, and does not hold it.
+        The extension with which a compiled model was compiled; its folder names the file but does not contain it.
     host : HostName or None
-        The core beside the coprocessor in engine ``rtl``; None for CV32E40X, or for the one whose port a compiled model
-        was compiled for.
+        The host core in engine ``rtl``; None for CV32E40X, or for the core with the port for which a model was
+        compiled.
     wait : {"poll", "wfi"}
-        What the core does at a fence in engine ``rtl``; a compiled model does what it was compiled to do.
+        How the core waits at a fence in engine ``rtl``; a compiled model waits as it was compiled to.
     outputs_only : bool
-        Store of the tensors between layers only what the network needs, as the compiled model does. Else each is stored
+        Store only the tensors between layers that the network needs, as a compiled model does. Otherwise all are stored
         for the comparison, which takes cycles.
     """
 

@@ -59,13 +59,13 @@ _PAGE = Path(__file__).with_name("session.html.j2")
 
 @dataclass(frozen=True, slots=True)
 class SessionArg:
-    """An input or output of a model as ONNX Runtime's sessions tell it.
+    """An input or output of a model, in the form of ONNX Runtime's sessions.
 
     Attributes
     ----------
     name : str
     shape : list of int
-        With the batch.
+        Including the batch.
     type : str
         Such as ``tensor(float)``.
     """
@@ -81,42 +81,42 @@ class InferenceSession:
     Parameters
     ----------
     model : path, bytes or ModelProto
-        An ONNX file (int8, QDQ or QOperator, or float), the name of a built-in model, or what such a file holds; or a
-        folder that ``tilewright compile`` wrote.
+        An ONNX file (int8, QDQ or QOperator, or float) or its content, the name of a built-in model, or a folder
+        written by ``tilewright compile``.
     machine : str, Machine or Design, optional
-        Its parameters; or what ``--machine`` takes: a preset, a design file, or either with changes, such as
-        ``base,extension=prelu.py`` (docs/extensions.md; the file is executed). ``base`` if None.
-        A compiled model has its own machine. A design brings its memory, clock and prices too: see
-        `runtime.design.design_flags.design_of`.
+        Parameters of the machine; or any value of ``--machine``: a preset, a design file, or either with changes, such
+        as ``base,extension=prelu.py`` (docs/extensions.md; the file is executed). ``base`` if None. A compiled model
+        has its own machine. A design includes memory, clock and prices: see `runtime.design.design_flags.design_of`.
     engine : {"fast", "rtl"}
-        ``rtl`` is the hardware in Verilator, ``fast`` its model: same values.
+        ``rtl`` is the hardware in Verilator, ``fast`` its model with the same values.
     memory : MemoryTiming, optional
-        Timing of main memory; else that of ``run_options``, of the design, or the default one.
+        Timing of main memory; the default is that of ``run_options``, or of the design.
     keep_tensors : bool
-        Keep every layer's output through a run, for ``tensors``. A compiled model keeps what it was compiled to keep.
+        Keep the output of every layer during a run, for ``tensors``. A compiled model keeps only the tensors that it
+        was compiled to keep.
     options : Options
-        What the compiler may do. A compiled model has been compiled with its own.
+        Options of the compiler. A compiled model has its own.
     run_options : RunOptions
-        In which technology the report's energy is, whether toggles are counted, and where to show progress.
+        Technology of the report's energy, whether toggles are counted, and where to show progress.
     calibrate : path, ndarray or mapping of str to ndarray, optional
-        Samples to quantise a float model with, or what is float of a model quantised in part: a file as ``--calibrate``
-        takes it, or float32 arrays whose first axis counts samples. Without it the core computes such a model in float.
+        Samples to quantise a float model, or the float part of a partly quantised one: a file as for ``--calibrate``,
+        or float32 arrays whose first axis counts samples. Without samples the core computes such a model in float.
     sess_options, providers, provider_options : optional
-        ONNX Runtime's: taken so that a program may give either session the same arguments, and of no effect.
+        Arguments of ONNX Runtime's sessions, accepted without effect, so that a program can use either session.
 
     Warns
     -----
     FloatOnCoreWarning
-        If the host core computes products in float, and no progress is shown, so that no command tells it.
+        If the host core computes products in float and no progress is shown.
 
     Raises
     ------
     CompileError
         If the model is invalid or not supported; see `compiler.errors`.
     InputError
-        If machine, engine or technology are unknown.
+        If machine, engine or technology is unknown.
     TypeError
-        If there is no such argument.
+        If an argument is unknown.
 
     Examples
     --------
@@ -174,23 +174,23 @@ class InferenceSession:
 
     @property
     def layers(self) -> list[tuple[str, str]]:
-        """Name of each fused layer and of the tensor it computes, in order."""
+        """Name of each fused layer and of the tensor that it computes, in order."""
         return [(layer.name, layer.output) for layer in self._job.layers]
 
     @property
     def batch(self) -> int:
-        """Images that a run computes at a time."""
+        """Number of images that a run computes at a time."""
         return self._job.batch
 
     @property
     def inexact(self) -> frozenset[str]:
-        """Tensors that need not be ONNX Runtime's, as it rounds in float what they come from."""
+        """Tensors that may differ from ONNX Runtime's, because it computes them in float."""
         layers = [(layer.inputs, layer.outputs, layer.exact) for layer in self._job.layers]
         return inexact_tensors(layers, self.tensor_infos)
 
     @property
     def quantised_inputs(self) -> tuple[TensorInfo, ...]:
-        """The int8 tensors that the inputs are turned into."""
+        """The int8 tensors to which the inputs are converted."""
         return self._job.inputs
 
     @property
@@ -215,7 +215,7 @@ class InferenceSession:
         Raises
         ------
         SimulationError
-            If there was none.
+            If there was no run.
         """
         if self._report is None:
             raise SimulationError("Session has a report only after a run")
@@ -228,7 +228,7 @@ class InferenceSession:
         Raises
         ------
         SimulationError
-            If it came compiled: then its manifest has the plan, in words.
+            If the model was given compiled: then its manifest describes the plan in words.
         """
         if self._explanation is None:
             raise SimulationError("Session can explain the plan only if it has compiled the model itself")
@@ -246,7 +246,7 @@ class InferenceSession:
 
     @property
     def times(self) -> CommandTimes | None:
-        """Times of the commands of the last run: measured on engine ``rtl``, else predicted; None if there was none."""
+        """Times of the commands of the last run: measured on engine ``rtl``, else predicted; None if there was no run."""
         return self._times
 
     @property
@@ -256,30 +256,30 @@ class InferenceSession:
 
     def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, npt.ArrayLike],
             run_options: object = None, *, wave: Path | Wave | None = None) -> list[np.ndarray]:
-        """Return the outputs of those names, or all, for inputs by name.
+        """Return the named outputs, or all, for inputs given by name.
 
-        Float inputs are quantised and outputs dequantised as ONNX Runtime does. A model of one image may be given a
-        batch: its images are run one after the other and the outputs stacked. The report is then that of the last one.
+        Inputs are quantised and outputs dequantised as ONNX Runtime does. A model of one image accepts a batch: the
+        images run one after the other, and the outputs are stacked. The report is then that of the last image.
 
         Parameters
         ----------
         output_names : sequence of str, optional
         input_feed : mapping of str to ndarray
-            Of the inputs' shapes, or (N, …) for shapes of (1, …); or lists of numbers, which take the dtype of the
-            input.
+            Arrays of the inputs' shapes, or (N, …) for shapes of (1, …); or lists of numbers, which get the dtype of
+            the input.
         run_options : optional
-            ONNX Runtime's, of no effect.
+            Accepted as in ONNX Runtime, without effect.
         wave : Path or Wave, optional
-            File for the waveforms of engine ``rtl``, FST (``.fst``) or VCD (``.vcd``); a `Wave` also says which cycles,
-            layers and units it shows.
+            File for the waveforms of engine ``rtl``, FST (``.fst``) or VCD (``.vcd``). A `Wave` also limits the cycles,
+            layers and units that it shows.
 
         Raises
         ------
         InputError
-            If inputs are missing or of another type or shape, one that is quantised holds NaN, or a name is unknown;
-            or the waveform shows no cycle or layer of the run.
+            If inputs are missing or have another type or shape, an input to quantise holds NaN, a name is unknown, or
+            the waveform would show no cycle or layer of the run.
         SimulationError
-            If the program does not end as it must.
+            If the program does not end correctly.
         """
         known = [output.name for output in self._outputs]
         del run_options

@@ -1,7 +1,7 @@
 """Tilewright: a RISC-V edge-accelerator co-design environment.
 
-The names below are the public interface. Each is imported when it is first asked for, so that ``import tilewright``
-takes no time: the session alone brings ONNX and NumPy.
+The names below are the public interface. Each is imported when it is first used, so ``import tilewright`` is fast: only
+the session imports ONNX and NumPy.
 """
 
 from importlib import import_module

@@ -35,7 +35,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class Error(Exception):
-    """Anything that Tilewright refuses or fails to do."""
+    """Base class of all errors that Tilewright raises on purpose."""
 
     @property
     def sentence(self) -> str:
@@ -44,7 +44,7 @@ class Error(Exception):
 
 
 class InputError(Error, ValueError):
-    """Something that the caller gave cannot be used: a file, an array, a name, a place to write to."""
+    """An argument cannot be used: a file, an array, a name, or a place to write to."""
 
 
 class CompileError(Error):
@@ -55,7 +55,8 @@ class CompileError(Error):
     message : str
         The sentence, without a full stop.
     way_out : str or None
-        What to do about it, as the end of the sentence: the class's own if None, empty where ``message`` says it.
+        What to do about it, as the end of the sentence: the default of the class if None, empty if ``message`` includes
+        it.
     """
 
     way_out: str = ""
@@ -72,16 +73,17 @@ class CompileError(Error):
 
 
 class SimulationError(Error, RuntimeError):
-    """A program could not be run, did not end as it must, or left records that contradict each other."""
+    """A program could not run, did not end correctly, or left records that contradict each other."""
 
 
 class ToolError(Error, RuntimeError):
-    """Something outside this project is missing or did not do its work: a compiler, a simulator, a board."""
+    """An external tool is missing or failed: a compiler, a simulator, a board."""
 
 
 class InternalError(Error):
-    """The compiler has broken a promise that it makes to itself: a mistake in Tilewright, not in the model."""
+    """The compiler has violated one of its own invariants: a bug in Tilewright, not in the model."""
 
 
 class FloatOnCoreWarning(UserWarning):
-    """The host core computes in float what the coprocessor would compute in integers, if the model were quantised."""
+    """The host core computes layers in float that the coprocessor would compute in integers if the model were
+    quantised."""

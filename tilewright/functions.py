@@ -38,14 +38,14 @@ __all__ = ["CompiledModel", "ExploredDesign", "ExploredFront", "check", "compare
 
 @dataclass(frozen=True, slots=True)
 class CompiledModel:
-    """A compiled model: its folder, which a session takes, and its plan.
+    """A compiled model: its folder, which can be given to a session, and its plan.
 
     Attributes
     ----------
     folder : Path
         Manifest, C, ELF, weights.
     plan : Explanation
-        How each layer is computed, and what it should cost.
+        How each layer is computed, and its predicted cost.
     """
 
     folder: Path
@@ -59,11 +59,11 @@ class ExploredDesign:
     Attributes
     ----------
     design : Design
-        What a session takes as its machine.
+        The design, which can be given to a session as its machine.
     file : Path
-        The same as a design file.
+        The same design as a design file.
     measures : dict of str to float
-        Predicted: cycles, energy in µJ, area, and more, by name.
+        Predicted measures by name: cycles, energy in µJ, area, and more.
     """
 
     design: Design
@@ -73,16 +73,16 @@ class ExploredDesign:
 
 @dataclass(frozen=True, slots=True)
 class ExploredFront:
-    """The designs that no other of an exploration beats.
+    """The Pareto front of an exploration.
 
     Attributes
     ----------
     folder : Path
         ``trials.csv``, ``front.json``, ``explore.html``, ``designs``.
     trials : int
-        Designs that were tried.
+        Number of designs that were tried.
     designs : tuple of ExploredDesign
-        In order of the first objective, the smallest first.
+        Sorted by the first objective, the smallest first.
     """
 
     folder: Path
@@ -97,19 +97,19 @@ def _steps() -> Steps:
 
 def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None, *, calibrate: Samples | None = None,
             options: Options = BEST) -> CompiledModel:
-    """Compile a model to a folder: manifest, C, ELF, weights, memory map.
+    """Compile a model to a folder with manifest, C, ELF, weights and memory map.
 
     Parameters
     ----------
     model : path, str, bytes or ModelProto
     output : path
-        The folder; one that was compiled before is replaced.
+        The folder; an earlier compiled model in it is replaced.
     machine : str, Machine or Design, optional
-        What ``--machine`` takes; ``base`` if None.
+        Any value of ``--machine``; ``base`` if None.
     calibrate : path, ndarray or mapping of str to ndarray, optional
-        Samples to quantise a float model with.
+        Samples to quantise a float model.
     options : Options
-        What the compiler may do.
+        Options of the compiler.
 
     Warns
     -----
@@ -121,7 +121,7 @@ def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None,
     CompileError
         If the model is invalid or not supported.
     InputError
-        If there is no such model or machine, or the folder cannot be written.
+        If the model or machine is unknown, or the folder cannot be written.
 
     Examples
     --------
@@ -147,24 +147,24 @@ def compile(model: GivenModel, output: str | Path, machine: GivenMachine = None,
 
 def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples | None = None,
           capacity: float | None = None) -> Check:
-    """Tell, before anything is built, where each node would run and why, its cost, memory and risks.
+    """Return where each node would run and why, its cost, memory and risks, before anything is built.
 
     Parameters
     ----------
     model : path, str, bytes or ModelProto
     machine : str, Machine or Design, optional
-        What ``--machine`` takes; ``base`` if None.
+        Any value of ``--machine``; ``base`` if None.
     calibrate : path, ndarray or mapping of str to ndarray, optional
-        Samples to quantise a float model with.
+        Samples to quantise a float model.
     capacity : float, optional
         Size of main memory in MiB; 2 GiB if None.
 
     Raises
     ------
     CompileError
-        If the model is invalid. What cannot be compiled is no error: see ``refusals`` of the value.
+        If the model is invalid. Nodes that cannot be compiled raise no error: see ``refusals`` of the result.
     InputError
-        If there is no such model or machine.
+        If the model or machine is unknown.
 
     Examples
     --------
@@ -183,27 +183,27 @@ def check(model: GivenModel, machine: GivenMachine = None, *, calibrate: Samples
 def compare(model: GivenModel, machine: GivenMachine = None, engine: EngineName = "fast", *,
             inputs: str | Path | Mapping[str, np.ndarray] | None = None,
             calibrate: Samples | None = None) -> LayerComparison:
-    """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first that differs.
+    """Compare ONNX Runtime, the integer reference and an engine layer by layer, up to the first difference.
 
     Parameters
     ----------
     model : path, str, bytes or ModelProto
     machine : str, Machine or Design, optional
-        What ``--machine`` takes; ``base`` if None.
+        Any value of ``--machine``; ``base`` if None.
     engine : {"fast", "rtl"}
     inputs : path or mapping of str to ndarray, optional
-        Input tensors; what suits a built-in model, seeded random values for others, if None.
+        Input tensors; if None, a suitable input for a built-in model, and seeded random values for others.
     calibrate : path, ndarray or mapping of str to ndarray, optional
-        Samples to quantise a float model with.
+        Samples to quantise a float model.
 
     Raises
     ------
     CompileError
         If the model is invalid or not supported.
     InputError
-        If there is no such model or machine, or the inputs are not the model's.
+        If the model or machine is unknown, or the inputs do not fit the model.
     SimulationError
-        If the program does not end as it must.
+        If the program does not end correctly.
 
     Examples
     --------
@@ -222,31 +222,31 @@ def compare(model: GivenModel, machine: GivenMachine = None, engine: EngineName 
 def explore(models: str | Path | Sequence[str | Path], output: str | Path, trials: int = 300, *,
             objectives: Sequence[str] = (), limits: Sequence[str] = (), space: str | Path | None = None, seed: int = 0,
             jobs: int | None = 1) -> ExploredFront:
-    """Search a space of designs for those that no other beats; nothing of the front is measured.
+    """Search a space of designs for the Pareto front; the front is predicted, not measured.
 
     Parameters
     ----------
     models : path, str or sequence of them
         Networks, each as ``MODEL`` or ``MODEL=WEIGHT``.
     output : path
-        The folder of the exploration. One that was interrupted goes on; one that has enough trials is only read.
+        The folder of the exploration. An interrupted exploration continues; one with enough trials is only read.
     trials : int
-        Designs in all.
+        Total number of designs.
     objectives : sequence of str
-        Of cycles, time, energy, area and energy-delay; the space's, or cycles and area, if empty.
+        Some of cycles, time, energy, area and energy-delay; if empty, those of the space, or cycles and area.
     limits : sequence of str
         Such as ``mult18<=156``.
     space : path, optional
-        A space file; machines that an ECP5-85k may hold, if None.
+        A space file; if None, machines that an ECP5-85k may hold.
     seed : int
-        Of the sampler.
+        Seed of the sampler.
     jobs : int or None
-        Processes; None for one a processor. More than one needs a main module that can be imported.
+        Number of processes; None for one per processor. More than one needs a main module that can be imported.
 
     Raises
     ------
     InputError
-        If there is no such model, an option cannot be used, or no design is within the limits.
+        If a model is unknown, an option cannot be used, or no design is within the limits.
 
     Examples
     --------

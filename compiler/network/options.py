@@ -20,16 +20,17 @@ class Options:
     Attributes
     ----------
     fuse_pool : bool
-        Max pooling joins the layer before it. Else it is a layer of its own, of kind ``pass``, and the layer before it
-        stores all it computes.
+        Max pooling joins the layer before it. Otherwise it is a separate layer of kind ``pass``, and the layer before
+        it stores all its results.
     winograd : {"auto", "never"}
-        ``auto`` takes ``conv23`` where it is predicted to be faster; ``never`` takes ``conv`` everywhere.
+        ``auto`` uses ``conv23`` where it is predicted to be faster; ``never`` uses ``conv`` everywhere.
     reuse : bool
-        ``conv23`` reads the columns that neighbouring patches share once. Else it reads whole patches.
+        ``conv23`` reads the columns that neighbouring patches share only once. Otherwise it reads whole patches.
     chain : bool
-        Results that fit the activation buffer stay there for the next layer. Else every layer reads from main memory.
+        Results that fit the activation buffer stay there for the next layer. Otherwise every layer reads from main
+        memory.
     batch : int
-        Images that the program computes at a time, every weight loaded for all of them: `compiler.batch.in_batch`.
+        Images that the program computes at a time, loading every weight once for all: `compiler.batch.in_batch`.
     """
 
     fuse_pool: bool = True

@@ -81,7 +81,7 @@ class MemoryNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """All findings. With refusals there may be no layers, and no memory."""
+    """Findings of a check. If nodes were rejected, there may be no layers and no memory."""
 
     model: str
     machine: str
@@ -92,17 +92,17 @@ class Check:
 
     @property
     def compiles(self) -> bool:
-        """Whether the model can be compiled and has room."""
+        """Whether the model can be compiled and fits the memory."""
         return not self.refusals and (self.memory is None or self.memory.fits)
 
     @property
     def cycles(self) -> int:
-        """Predicted for the layers one after the other."""
+        """Predicted cycles of all layers, one after the other."""
         return sum(layer.cycles for layer in self.layers)
 
     @property
     def core_share(self) -> CoreShare:
-        """The host core's part of the predicted cycles, and its causes."""
+        """The host core's share of the predicted cycles, and its causes."""
         return core_share((CorePart(layer.name, layer.operator, layer.reason, layer.cycles)
                            for layer in self.layers if layer.runs_on == "core"), self.cycles)
 

@@ -41,16 +41,16 @@ class LayerComparison:
     Attributes
     ----------
     model, machine, engine, origin : str
-        ``origin`` tells where the input is from.
+        ``origin`` is the source of the input.
     ranges : RangesOrigin or None
-        What the model's ranges are from, if it was quantised here.
+        Source of the model's ranges, if it was quantised here.
     found : SideBySide
     writer : Writer or None
         Of the first wrong byte, if there is one.
     error : QuantisationError or None
         If the model was quantised here.
     untrusted : str
-        Why ONNX Runtime's tensors were not compared with, if they were not.
+        Reason why ONNX Runtime's tensors were not compared; empty if they were.
     """
 
     model: str
@@ -65,7 +65,7 @@ class LayerComparison:
 
     @property
     def matches(self) -> bool:
-        """Whether no layer differs where it must not."""
+        """Whether every layer is equal where it must be."""
         return self.found.divergence is None
 
     def to_json(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
     InputError
         If the input file does not hold the model's inputs, or ONNX Runtime refuses the model.
     SimulationError
-        If the program does not end as it must.
+        If the program does not end correctly.
     """
     model = source.path
     with steps.step(f"Compiling {model.name}"):

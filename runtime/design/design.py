@@ -13,14 +13,14 @@ __all__ = ["Design"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """Everything about the hardware that a run's cycles, time and energy depend on.
+    """All properties of the hardware on which the cycles, time and energy of a run depend.
 
     Attributes
     ----------
     machine : Machine
     memory : MemoryTiming or None
-        Of main memory; None for the default: ``LATENCY_CYCLES``, then one bus word per cycle. DRAM is always at the
-        design's clock, whatever clock it was stated at.
+        Timing of main memory; None for the default: ``LATENCY_CYCLES``, then one bus word per cycle. DRAM always uses
+        the design's clock, whatever clock it was stated with.
     pricing : Pricing
         Technology, DRAM part, clock gates and clock.
     """
@@ -35,12 +35,12 @@ class Design:
 
     @property
     def timing(self) -> MemoryTiming:
-        """The timing of main memory, the default one if none is stated."""
+        """The timing of main memory; the default if none is stated."""
         return self.memory or MemoryTiming.default(self.machine)
 
     @property
     def mhz(self) -> float:
-        """The clock's frequency, the technology's if none is stated."""
+        """The clock frequency; that of the technology if none is stated."""
         return self.pricing.clock_mhz or self.pricing.load().clock_mhz
 
     def to_json(self) -> dict[str, Any]:

@@ -39,21 +39,21 @@ _MEMORY_KEYS = {"latency": "latency_cycles", "bytes": "bytes_per_cycle", "dram":
 
 def design_of(text: str, *, memory: str | None = None, clock: str | None = None, technology: str | None = None,
               extension: Path | str | None = None) -> Design:
-    """Return the design that the values of the options of the same names stand for.
+    """Return the design given by the values of the options of the same names.
 
     Parameters
     ----------
     text : str
         The value of ``--machine``.
     memory, clock, technology : str, optional
-        They beat what a design file says.
+        They override the design file.
     extension : Path or str, optional
-        A file that adds an instruction, or the name of an entry point that does; it is executed.
+        A file that adds an instruction, or the name of such an entry point; it is executed.
 
     Raises
     ------
     DesignError
-        If there is none; the message names what was given and what is allowed.
+        If the design is invalid; the message names the given and the allowed values.
     """
     design = _stated(text)
     own = design.pricing

@@ -29,31 +29,31 @@ class LayerReport:
     ----------
     name, kind, algorithm : str
         ``kind`` as in `compiler.network.layers.Layer`; ``algorithm`` is the instruction that computes it. Both are
-        ``core`` where the host core does.
+        ``core`` if the host core computes it.
     onnx_nodes : tuple of str
         Nodes of the model that were fused into it.
     macs : int
         Multiply-accumulates of the ONNX operator.
     cycles : int
     stalls : dict of str to int
-        Cycles in which the multipliers did not issue, by cause (``mac_*`` of isa.counters). With the cycles in which
-        they did, they are all of the layer's.
+        Cycles in which the multipliers did not issue, by cause (``mac_*`` of isa.counters). Together with the cycles in
+        which they did, they are all cycles of the layer.
     bytes_read, bytes_written : int
         Main memory traffic.
     activation_bytes_read : int
         From the activation buffer.
     energy : EnergyEstimate
-        The host core's part is shared out by commands, and by what it computes itself.
+        The host core's part is distributed by commands, and by the layers that it computes itself.
     reason : str
-        Why the host core computes it; empty if it does not.
+        Reason why the host core computes the layer; empty if it does not.
     operator : str
-        ONNX's operator that the host core computes; empty if it does not.
+        ONNX operator that the host core computes; empty if it does not.
     toggles : dict of str to int
         Register bits of each block of the coprocessor that changed.
     counts : dict of str to int
         All counters of isa.counters.
     instructions : int
-        The layer's share of those that the host core retired.
+        The layer's share of the instructions that the host core retired.
     """
 
     name: str
@@ -75,7 +75,7 @@ class LayerReport:
 
     @property
     def main_stall(self) -> str | None:
-        """The cause that took most cycles, if any took one."""
+        """The cause of most stall cycles, if there are any."""
         cause = max(self.stalls, key=lambda name: self.stalls[name])
         return cause if self.stalls[cause] else None
 
@@ -97,43 +97,43 @@ class Report:
     ----------
     model, machine, engine : str
     host : HostName
-        The core beside the coprocessor.
+        The host core.
     memory : MemoryTiming
     multipliers : int
     cycles : int
         From reset to the end of the program.
     images : int
-        That the run computed: the batch that the model was compiled for.
+        Images that the run computed: the batch for which the model was compiled.
     predicted_cycles : int or None
-        The same on CV32E40X, as engine ``fast`` predicts; None if that has not run.
+        The same on CV32E40X, as predicted by engine ``fast``; None if that engine did not run.
     asleep_cycles : int
-        Of them, those in which the host core slept (``--wait wfi``); its clock is not charged then.
+        Cycles in which the host core slept (``--wait wfi``); its clock is not charged for them.
     instructions : dict of str to int
-        Commands executed by mnemonic, and under ``riscv`` the instructions that the host core retired.
+        Number of executed commands by mnemonic, and under ``riscv`` of instructions that the host core retired.
     energy : EnergyEstimate
     technology : str
-        Whose prices the energy has, and whether they are calibrated.
+        Technology of the prices, and whether they are calibrated.
     technology_name, dram : str
-        The file of the prices, and the part that main memory is.
+        The file of the prices, and the DRAM part of main memory.
     clock_mhz : float
-        At which the cycles leak.
+        Clock frequency, which decides the leakage per cycle.
     clocks_gated : bool
-        Whether blocks without work are charged for their clock.
+        Whether clock gates stop the clock of idle blocks.
     design : dict
-        Machine, memory, clock and energy, as a design file states them, every value filled in.
+        Machine, memory, clock and energy in the form of a design file, with every value filled in.
     toggles : dict of str to int
         Register bits of each block of the coprocessor that changed.
     toggles_counted : bool
-        Whether the RTL has counted them; else they are predicted.
+        Whether toggles were counted in RTL; otherwise they are predicted.
     imported : ImportedPower or None
-        A vendor's power report of the design on an FPGA; without one nothing is said of energy there.
+        A vendor's power report of the design on an FPGA, the only source of energy on an FPGA.
     wall_seconds, simulated_cycles_per_second : float
         Of the simulation.
     layers : tuple of LayerReport
     matches_reference : bool or None
-        Whether every tensor compared equals ONNX Runtime's; None if none was.
+        Whether every compared tensor equals ONNX Runtime's; None if none was compared.
     notes : tuple of str
-        Where the inputs are from, what was compared.
+        Source of the inputs, and what was compared.
     """
 
     model: str
@@ -177,7 +177,7 @@ class Report:
 
     @property
     def core_share(self) -> CoreShare:
-        """The host core's part of the cycles, and its causes."""
+        """The host core's share of the cycles, and its causes."""
         return core_share((CorePart(layer.name, layer.operator, layer.reason, layer.cycles)
                            for layer in self.layers if layer.algorithm == "core"), self.cycles)
 
@@ -193,7 +193,7 @@ class Report:
 
     @property
     def cycles_per_image(self) -> float:
-        """Cycles of the run for each of its images."""
+        """Cycles per image of the run."""
         return self.cycles / self.images
 
     @property
@@ -203,7 +203,7 @@ class Report:
 
     @property
     def inferences_per_second(self) -> float:
-        """Images of such runs one behind the other, at the clock of the report."""
+        """Images per second if such runs follow each other without a pause, at the clock of the report."""
         return 1e3 * self.images / self.milliseconds
 
     @property
