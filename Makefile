@@ -41,7 +41,7 @@ endef
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: tools $(INSTALLED)  ## create .venv with everything in it (again only when pyproject.toml changed)
+setup: tools $(INSTALLED)  ## create .venv with everything in it (again only when pyproject.toml has changed)
 
 demo: setup  ## LeNet-5 end to end: compile, run in RTL, compare with ONNX Runtime, report
 	@$(BIN)/tilewright demo
@@ -49,19 +49,19 @@ demo: setup  ## LeNet-5 end to end: compile, run in RTL, compare with ONNX Runti
 quick: lint  ## lint, and the tests that answer within two minutes: the inner loop
 	@$(BIN)/pytest -q -n 2 -m "not slow" $(addprefix tests/,$(QUICK))
 
-test: lint  ## lint, types and every test that takes seconds
+test: lint  ## lint, types, and the tests that take seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-test-full: lint  ## the same and the tests that take minutes
+test-full: lint  ## the same, and the tests that take minutes
 	@$(BIN)/pytest -q -n 2
 
 package: setup  ## dist/: the wheel and the source archive
 	@$(BIN)/python -c "from setuptools.build_meta import build_sdist, build_wheel; build_sdist('dist'); build_wheel('dist')"
 	@ls dist
 
-torch: $(TORCH)  ## torch into .venv, for training and for the tests of its exporters: nothing else needs it
+torch: $(TORCH)  ## install torch into .venv, for training and for the tests of its exporters; nothing else needs it
 
-lint: setup  ## ruff, mypy and the limits of the structure
+lint: setup  ## ruff, mypy, and the limits on the structure
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy -p tilewright
 	@$(BIN)/python -m tests.structure --check
@@ -69,7 +69,7 @@ lint: setup  ## ruff, mypy and the limits of the structure
 structure: setup  ## figures of the structure: folders, names, functions, imports, start-up; CAUSES=--causes names each
 	@$(BIN)/python -m tests.structure $(CAUSES)
 
-cocotb: setup  ## the cocotb testbenches alone
+cocotb: setup  ## only the cocotb testbenches
 	@$(BIN)/pytest -q tests/cocotb
 
 backend-test: setup  ## ONNX's official backend tests, and how many are excluded and why
@@ -80,27 +80,27 @@ fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged f
 	@$(BIN)/python -m tests.fuzz.mutate --mutants $(or $(MUTANTS),5000) --seed $(or $(SEED),0)
 	@$(BIN)/python -m tests.fuzz.machine_code --words $(or $(WORDS),10000) --seed $(or $(SEED),0)
 
-prove: setup  ## prove properties of the gateware for all inputs and write docs/proofs.md again (minutes); PROOFS= names some
+prove: setup  ## prove properties of the gateware for all inputs, and regenerate docs/proofs.md (minutes); PROOFS= selects some
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)
 
 coverage: setup  ## functional points, lines and toggles of the gateware in RTL, written to docs/coverage.md (minutes); WORDS=, SEED=
 	@$(BIN)/python -m tests.coverage.coverage_page --words $(or $(WORDS),1000) --seed $(or $(SEED),0) -o docs/coverage.md
 
-compile-times: setup  ## seconds of compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
+compile-times: setup  ## seconds for compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
 	@$(BIN)/python -m tests.compile_times $(FILES)
 
-docs: setup  ## write docs/isa.md, commands.md, operators.md, errors.md, technologies.md and the pictures again from the code
+docs: setup  ## regenerate docs/isa.md, commands.md, operators.md, errors.md, technologies.md and the pictures from the code
 	@for page in isa=tilewright.cli.reference.isa_page commands=tests.support.emit_commands operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
 	    technologies=tilewright.energy.technologies_page; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
 	@$(BIN)/python -m tilewright.cli.reference.block_picture docs/pictures/*.toml
 
-site: $(DOCS)  ## the documentation as a site, in out/site
+site: $(DOCS)  ## build the documentation as a site, in out/site
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html -d out/.site docs out/site
 	@echo "out/site/index.html"
 
-pictures: $(DOCS)  ## draw docs/pictures/roofline.svg and front.svg again: two networks predicted, an exploration of 300 designs (minutes)
+pictures: $(DOCS)  ## redraw docs/pictures/roofline.svg and front.svg: two predicted networks, an exploration of 300 designs (minutes)
 	@mkdir -p out/pictures
 	@for model in $(ROOFLINES); do $(BIN)/tilewright run "$$model" --engine cycles --json "out/pictures/$$model.json" -q; done
 	@$(BIN)/python -m tilewright.bench.pictures.roofline_picture $(ROOFLINES:%=out/pictures/%.json) docs/pictures/roofline.svg
@@ -110,37 +110,37 @@ pictures: $(DOCS)  ## draw docs/pictures/roofline.svg and front.svg again: two n
 notebooks: $(DOCS)  ## run examples/notebooks again, in place
 	@$(BIN)/python -m tests.support.notebooks
 
-docs-check: setup  ## every link, anchor, command, option and block of Python in the pages, without running a command
+docs-check: setup  ## check every link, anchor, command, option and block of Python in the pages, without running a command
 	@$(BIN)/pytest -q tests/docs -m "not slow"
 
-real-networks: setup  ## write docs/real-networks.md again: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
+real-networks: setup  ## regenerate docs/real-networks.md: every network of docs/real-networks.toml on the fast engine; FRESH=--fresh
 	@$(BIN)/python -m tilewright.bench.real_networks docs/real-networks.toml docs/real-networks.md $(FRESH)
 	@$(BIN)/python -m tilewright.compiler.operators_page > docs/operators.new && mv docs/operators.new docs/operators.md
 
-area-model: setup  ## fit predicted areas again, write docs/area-model.md; machines not in measured.json are synthesised (minutes each)
+area-model: setup  ## fit the area model again, and regenerate docs/area-model.md; synthesises machines that measured.json lacks (minutes each)
 	@$(BIN)/python -m tilewright.hardware.area_model.measure_area
 	@$(BIN)/python -m tilewright.hardware.area_model.make_area_model docs/area-model.md
 
-area: setup  ## write docs/area.md again: synthesis, place and route of every machine (an hour, once)
+area: setup  ## regenerate docs/area.md: synthesis, place and route of every machine (an hour, once)
 	@$(BIN)/python -m tilewright.hardware.synthesis.area_page docs/area.md
 
-ablation: setup  ## write docs/ablation.md again: what each instruction and unit earns (minutes; with TARGET=ecp5-85k area, an hour, once)
+ablation: setup  ## regenerate docs/ablation.md: what each instruction and unit earns (minutes; with TARGET=ecp5-85k also area, an hour, once)
 	@$(BIN)/tilewright ablate lenet5 vgg16-32 resnet18-32 --machine nano --machine base $(if $(TARGET),--target $(TARGET)) -o docs/ablation.md
 
-dram: setup  ## write docs/dram.md again: what DRAM costs each network, predicted and in RTL (half an hour, once)
+dram: setup  ## regenerate docs/dram.md: the cost of DRAM for each network, predicted and in RTL (half an hour, once)
 	@$(BIN)/python -m tilewright.bench.memory.dram_page docs/dram.md
 
-batches: setup  ## write docs/batches.md again: cycles per image of batches, predicted and in RTL (half an hour, once)
+batches: setup  ## regenerate docs/batches.md: cycles per image of batches, predicted and in RTL (half an hour, once)
 	@$(BIN)/python -m tilewright.bench.batch.batches_page docs/batches.md
 
-board: setup  ## LeNet-5 on a ULX3S-85F: the bitstream, in out/ulx3s (some minutes, once)
+board: setup  ## build the bitstream of LeNet-5 on a ULX3S-85F, in out/ulx3s (some minutes, once)
 	@$(BIN)/tilewright board ulx3s build -o out/ulx3s
 
-calibrate: setup  ## measure energies of our blocks at gate level again: twenty minutes of a processor, kept step by step
+calibrate: setup  ## measure energy prices of our blocks at gate level: twenty minutes of processor time; finished steps are kept
 	@$(BIN)/tilewright calibrate --tech osu018 -o out/calibration
 	@$(BIN)/tilewright calibrate --tech sky130 -o out/calibration-sky130
 
-clean:  ## remove what the tools wrote; .venv stays
+clean:  ## remove the files that the tools wrote, except .venv
 	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
 

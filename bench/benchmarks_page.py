@@ -31,9 +31,9 @@ def page(results: Results, baselines: Mapping[str, tuple[BaselineFigures, ...]],
     baselines : mapping of str to tuple of BaselineFigures
         By network.
     command, host : str
-        What made the page, and what computer the times are of.
+        Command that made the page, and computer of the times.
     refused : mapping of str to str
-        What could not be run, and the compiler's sentence.
+        Cases that could not run, with the compiler's sentence.
     """
     return render(
         _TEMPLATE, command=command, host=host, refused=refused or {}, networks=_network_table(results),

@@ -37,9 +37,9 @@ class NetworkFacts:
     core_share : float
         Of the cycles.
     causes : list of dict
-        What the core computes: those of `runtime.execution.core_share.CoreCause`, layers by number.
+        Causes of the core's share, as in `runtime.execution.core_share.CoreCause`, with layers by number.
     ranges : str
-        What its ranges were measured on, if it was quantised here.
+        Samples of its ranges, if it was quantised here.
     matches : bool or None
         Whether all that was compared is ONNX Runtime's.
     compared, floats, loose, levels : int

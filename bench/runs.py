@@ -44,7 +44,7 @@ class Figures:
     bytes_moved, buffer_bytes_read : int
         Over the bus, both ways; from the activation buffer.
     work : tuple of LayerWork
-        What each layer did, and the tail, for any technology to price.
+        Work of each layer and of the tail, for pricing in any technology.
     energy : EnergyEstimate
         At default prices. It is not stored: prices change more often than what they are prices of.
     seconds, cycles_per_second : float

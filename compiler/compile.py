@@ -48,7 +48,7 @@ class Compiled:
     Attributes
     ----------
     network, machine
-        What was compiled, and for which machine.
+        The compiled network, and its machine.
     program : Program
         One function per layer, and one that waits for the end.
     images : tuple of (address, bytes)
@@ -60,7 +60,7 @@ class Compiled:
     keeps_tensors : bool
         Every tensor has a place of its own.
     options : Options
-        What the compiler was allowed to do.
+        Options of the compilation.
     """
 
     network: Network

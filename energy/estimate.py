@@ -31,7 +31,7 @@ class Technology:
     Attributes
     ----------
     node, voltage, corner : str
-        What the prices hold for, in words: node with flavour, supply, process corner and temperature.
+        Validity of the prices, as text: node with flavour, supply, process corner and temperature.
     clock_mhz : float
         The clock at which leakage is charged, in megahertz.
     calibrated : bool

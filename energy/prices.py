@@ -70,7 +70,7 @@ class TechnologyEntry:
     own : Range
         The absolute uncertainty alone, without the relative one.
     reasons : tuple[str, ...]
-        What each pair of factors stands for, with the factors.
+        Meaning of each pair of factors, with the factors.
     """
 
     name: str

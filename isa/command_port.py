@@ -18,7 +18,7 @@ PORTS: tuple[PortName, ...] = ("cvxif", "axi4lite")
 """How a host reaches the coprocessor: as instructions that its core offloads, or by stores to registers."""
 
 WaitName = Literal["poll", "wfi"]
-"""What the core does at a fence: it is held up there, or asks again and again; or it sleeps until an interrupt."""
+"""How the core waits at a fence: it stalls there or polls, or it sleeps until an interrupt."""
 
 PORT_OF: dict[HostName, PortName] = {HOST_CORE: "cvxif", IBEX_CORE: "axi4lite"}
 """The port that each host drives."""
@@ -84,6 +84,6 @@ REGISTERS = (
 BY_REGISTER = {register.name: register for register in REGISTERS}
 
 REFUSED = BY_REGISTER["result"].field("refused").mask
-"""What a fence returns, beside the fault code, if the port has refused a write."""
+"""Result of a fence, besides the fault code, if the port has rejected a write."""
 
 assert [register.offset for register in REGISTERS] == [4 * place for place in range(len(REGISTERS))]

@@ -249,7 +249,7 @@ def add_residual(a: int, b: int, settings: ResidualSettings) -> int:
     a, b : int
         int8: the first and the second operand of the operator; they are not interchangeable.
     settings : ResidualSettings
-        What the operator's scales and zero points come to.
+        Constant that follows from the operator's scales and zero points.
 
     Returns
     -------

@@ -20,7 +20,7 @@ STEM, CLASSES = 64, 1000
 
 
 def fire(graph: SeededGraph, x: str, name: str, squeezed: int, expanded: int) -> str:
-    """Add both expansions of the squeezed input, one behind the other."""
+    """Add both expansions of the squeezed input, one after the other."""
     x = graph.relu(graph.convolution(x, f"{name}.squeeze", squeezed, normalised=False))
     points = graph.relu(graph.convolution(x, f"{name}.points", expanded, normalised=False))
     squares = graph.relu(graph.convolution(x, f"{name}.squares", expanded, 3, normalised=False))

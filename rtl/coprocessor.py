@@ -66,7 +66,7 @@ class Coprocessor(wiring.Component):
     commands : ``In(stream.Signature(Command))``
         The command port.
     windows : ``In(MemoryWindow).array(4)``
-        What the bus master may reach. Set by the host, not by the program, before the first command.
+        Windows that the bus master may access, set by the host, not by the program, before the first command.
     m_axi : ``Out(axi4_signature(bus_bytes))``
         The bus.
     stop_request : ``In(1)``

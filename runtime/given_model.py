@@ -30,7 +30,7 @@ GivenModel = str | Path | bytes | ModelProto
 """A file, the name of a built-in model, or what an ONNX file holds."""
 
 GivenMachine = str | Machine | Design | None
-"""What ``--machine`` takes, or what that stands for; None for the default machine."""
+"""Any value of ``--machine``, or the object that it stands for; None for the default machine."""
 
 
 def design_given(machine: GivenMachine) -> Design | None:

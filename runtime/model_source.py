@@ -47,7 +47,7 @@ class ModelSource:
     quantised : Quantised or None
         The float model and the samples that it was made of, if it was quantised here and lies in the cache.
     ranges : RangesOrigin or None
-        What its ranges are from, if it was quantised here, wherever it lies now.
+        Source of its ranges, if it was quantised here, wherever it lies now.
     reading : tuple of str
         Sentences on what was changed when it was read.
     """

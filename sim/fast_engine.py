@@ -42,7 +42,7 @@ def run_fast(
     images
         Pairs of address and content, put into memory first.
     windows
-        What the coprocessor may reach.
+        Windows that the coprocessor may access.
     dumps
         Pairs of address and size in bytes, read at the end.
     timing

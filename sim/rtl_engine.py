@@ -168,7 +168,7 @@ def run_rtl(
     elf_path
         Compiled for the port that ``host`` drives.
     windows
-        What the coprocessor may reach; at most four.
+        Windows that the coprocessor may access; at most four.
     timing
         Of main memory; ``MemoryTiming.default(machine)`` if None.
     count_toggles

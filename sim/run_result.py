@@ -46,7 +46,7 @@ class RunResult:
     stop_reason : StopReason
         On the fast engine ``EXIT`` or ``FAULT``.
     exit_code : int
-        What ``main`` returned, if it did: at a fault its code, if the program looks at what its fences return.
+        Return value of ``main``, if any: after a fault its code, if the program checks the results of its fences.
     fault : Fault or None
         Of the coprocessor. On the fast engine nothing behind it has been done, and cycles end with it.
     pc : int
@@ -66,11 +66,11 @@ class RunResult:
     commands : int
         Commands that the host has sent; counted by the fast engine only.
     operands : tuple of OperandToggles
-        What the array's operands were like in each function of the program; sampled by the fast engine only.
+        Statistics of the array's operands in each function of the program; sampled only by the fast engine.
     times : CommandTimes or None
         When each command was sent, begun and ended, as the fast engine predicts; of RTL, `sim.measured_times` says it.
     activity : str
-        What coprocessor, queues and semaphores were at in the last cycle; empty without a coprocessor.
+        State of coprocessor, queues and semaphores in the last cycle; empty without a coprocessor.
     toggles : tuple of dict of str to int
         Register bits of each of `sim.verilog.energy_blocks.ENERGY_BLOCKS` that have changed since reset: at each status
         record in turn, and at the end; empty unless they were counted.
@@ -82,7 +82,7 @@ class RunResult:
     notes : ndarray or None
         Of commands, for `sim.measured_times`, shape (n,), uint64; from the RTL engine, if they were asked for.
     output : str
-        What the program printed.
+        Text that the program printed.
     wall_seconds : float
         Of the simulation.
     """

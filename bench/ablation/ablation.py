@@ -57,7 +57,7 @@ class AblationRow:
     Attributes
     ----------
     instructions : tuple of str
-        What the machine without the unit has no more.
+        Instructions that the machine without the unit lacks.
     without : InferenceCost or None
         None if the network cannot be compiled for what is left; ``reason`` then says why.
     area_with, area_without : Areas

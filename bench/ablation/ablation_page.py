@@ -10,16 +10,17 @@ __all__ = ["gains", "page", "resources"]
 _INTRODUCTION = """\
 # What each instruction and unit earns
 
-Each row takes one unit out of the machine: the gateware lacks it, the compiler takes another instruction or the host
+Each row takes one unit out of the machine. The gateware then lacks it, the compiler uses another instruction or the host
 core, and every tensor stays the same to the bit. A unit that a network does not need changes nothing.
-Cycles are those of engine `cycles`, which are those of `fast`; energies are predicted with the toggles of typical data.
+
+Cycles are those of engine `cycles`, which equal those of `fast`. Energies are predicted with the toggles of typical data.
 *Factor* is the cycles without the unit over those with it. Below 1 the machine is faster without the unit.
 """
 
 _GAIN = """\
 Areas are those of the machine with the unit and without it. *Gain per area* is the gain in speed over the growth in
-area, both in per cent of the machine without the unit: above 1 a unit earns more than it takes, at 0 the network has no
-use for it, and without a figure it takes nothing.
+area, both in per cent of the machine without the unit. Above 1 a unit is worth its area, at 0 the network does not
+use it, and a missing figure means that the unit takes no area.
 """
 
 _MEASURED = "Area is measured by Yosys, before place and route."

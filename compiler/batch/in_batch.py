@@ -1,6 +1,6 @@
 """Turn a network of one image into one of several; each layer computes all of them before the next one starts.
 
-The images of a tensor lie one behind the other, which in NHWC is one image of so many times the height. So a layer
+The images of a tensor lie one after the other, which in NHWC is one image of so many times the height. So a layer
 that looks beyond no border of an image (a fully connected one, a 1x1 convolution, an addition, an average over all
 pixels) is the same layer of a taller image, and one weight is multiplied with all images at a time. Others keep their
 images apart (`Layer.images`): their tiles are of one image each, and every block of weights meets the tiles of all.

@@ -71,7 +71,7 @@ def compile_elf(source: Path, elf: Path, *, flags: Sequence[str] = (), library: 
     library
         Whether the program computes what RV32IMC has no instructions for, as floats.
     system
-        What it is to run on.
+        The system on which it runs.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class UnsupportedNodeError(CompileError):
     op : str
         Its ONNX operator.
     reason : str
-        What is not supported, as the middle of a sentence.
+        The unsupported feature, as the middle of a sentence.
     way_out : str
         What to do about it, as the end of a sentence.
 

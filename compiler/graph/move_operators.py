@@ -23,7 +23,7 @@ class IntegerMove(IntegerOperator):
 
 @dataclass(frozen=True)
 class QConcat(IntegerMove):
-    """Any number of tensors one behind the other along ``axis`` of (channels, height, width)."""
+    """Any number of tensors one after the other along ``axis`` of (channels, height, width)."""
 
     axis: int
 

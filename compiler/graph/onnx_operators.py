@@ -289,7 +289,7 @@ class OnnxSoftmax(OnnxOperator):
 
 
 class OnnxConcat(OnnxMoving):
-    """Tensors one behind the other along ``axis``."""
+    """Tensors one after the other along ``axis``."""
 
     axis = Attribute(1)
 

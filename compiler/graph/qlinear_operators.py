@@ -63,7 +63,7 @@ class OnnxQLinearGlobalAveragePool(OnnxQLinear):
 
 
 class OnnxQLinearConcat(OnnxQLinear):
-    """Tensors one behind the other along ``axis``."""
+    """Tensors one after the other along ``axis``."""
 
     FLOAT = "Concat"
 

@@ -312,7 +312,7 @@ class TensorInfo:
 
     ``unsigned`` tells that the tensor was uint8 in the model; ``zero_point`` is int8 all the same.
 
-    A tensor of several ``images`` holds one behind the other: ``shape`` is (channels, images · height, width), and
+    A tensor of several ``images`` holds one after the other: ``shape`` is (channels, images · height, width), and
     the first of ``dims`` and of ``onnx_shape`` counts ``images`` times what it does in one.
     """
 

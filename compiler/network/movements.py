@@ -9,7 +9,7 @@ __all__ = ["AssemblyMove", "ConcatMove", "Movement", "PieceMove", "SliceMove", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcatMove:
-    """``output`` is ``inputs`` one behind the other along ``axis`` of (channels, height, width), all of one scale."""
+    """``output`` is ``inputs`` one after the other along ``axis`` of (channels, height, width), all of one scale."""
 
     name: str
     onnx_nodes: tuple[str, ...]

@@ -3,7 +3,7 @@
 A movement (``compiler/network/movements.py``) says that one tensor is made of, or is part of, another.
 :func:`place_tensors` gives each part its place in the whole, so that whoever computes it writes it where it belongs:
 
-    concat     the inputs lie in the output, one behind the other along an axis
+    concat     the inputs lie in the output, one after the other along an axis
     slice      the output lies in the input
     upsample   the input is stored once for every pixel it becomes, each time to another phase of the output
     view       input and output are the same bytes
@@ -184,7 +184,7 @@ class _Placement:
                 self.repeat(step)
 
     def join(self, step: ConcatMove) -> None:
-        """Put tensors one behind the other."""
+        """Put tensors one after the other."""
         start = 0
         for name in step.inputs:
             corner = [0, 0, 0]

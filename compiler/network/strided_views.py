@@ -1,7 +1,7 @@
 """Another shape over the same bytes: the place of an image in memory when its elements are counted differently.
 
 Both shapes count elements in the order in which they lie: row by row, in a row pixel by pixel, the channels of a pixel
-one behind the other. Of a tensor without gaps every other shape is possible; of one with gaps those whose rows, pixels
+one after the other. Of a tensor without gaps every other shape is possible; of one with gaps those whose rows, pixels
 and runs of channels meet no gap in their middle.
 """
 

@@ -68,7 +68,7 @@ class Tiling:
         Tiles whose inputs are loaded under the first block and stay in the activation buffer for the others; then come
         the next ones. 0: none.
     chip : OnChip
-        What needs not cross the bus.
+        Data that need not cross the bus.
     """
 
     copies: Mapping[Tile, int]

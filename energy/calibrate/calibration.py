@@ -1,6 +1,6 @@
 """Calibrate the prices of a technology at gate level: map every block and the cores, simulate windows of runs, fit.
 
-Every step is kept in the cache: a calibration that was stopped goes on where it was.
+Every step is kept in the cache: a calibration that was stopped continues where it was.
 """
 
 import hashlib

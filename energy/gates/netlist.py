@@ -49,7 +49,7 @@ class Netlist:
     inputs, outputs : tuple of (net, Bit)
         Borders, ports and memories alike; the clock is not among them.
     names : dict of int to tuple of Bit
-        What the source calls a net.
+        Name of a net in the source.
     """
 
     name: str

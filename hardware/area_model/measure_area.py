@@ -1,7 +1,7 @@
 """Synthesise the machines for the area model: ``python -m tilewright.hardware.area_model.measure_area``.
 
-Each result is added to ``measured.json`` as soon as it is there, so that a stopped run goes on where it was; a machine
-and target that the file has already are not synthesised again. The smallest machines come first.
+Each result is added to ``measured.json`` as soon as it is available, so that a stopped run continues where it was.
+Machines that the file already has for a target are not synthesised again. The smallest machines come first.
 """
 
 import argparse

@@ -52,11 +52,11 @@ class BoardReport:
     available : mapping
         How many there are.
     fmax_mhz, clock_mhz : float
-        What the slowest path allows, and the board's clock.
+        Frequency that the slowest path allows, and the board's clock.
     path : CriticalPath
         The slowest path from register to register.
     seconds : mapping
-        What each step took when it was run.
+        Duration of each step when it ran.
     versions : tuple of str
         Of the tools.
     bitstream_bytes : int

@@ -39,9 +39,9 @@ def exchange(config: str, old: bytes, new: bytes, word_bytes: int) -> str:
     Parameters
     ----------
     config : str
-        What nextpnr-ecp5 wrote (``--textcfg``).
+        Text written by nextpnr-ecp5 (``--textcfg``).
     old : bytes
-        What the memory was synthesised with, from `random_contents`: a multiple of 512 little-endian words.
+        Contents at synthesis, from `random_contents`: a multiple of 512 little-endian words.
     new : bytes
         As many others.
     word_bytes : int

@@ -19,7 +19,7 @@ from tilewright.tools.templates import render
 __all__ = ["main", "page"]
 
 _SECONDS = 240
-"""What the solver may take for a property and each of its mutants."""
+"""Time limit of the solver for a property and each of its mutants."""
 
 
 def page(rows: Sequence[ProofRow]) -> str:

@@ -25,9 +25,9 @@ class Property:
     values
         Fill the template.
     name
-        What the command calls it.
+        Name for the command.
     claim
-        What is proved, for whom and under which assumptions.
+        The proved claim, its range and its assumptions.
     mutants
         Bugs that the proof finds, at least one.
     bound

@@ -94,7 +94,7 @@ class UnrolledModel:
     Parameters
     ----------
     system
-        What `transition_system` returns.
+        Result of `transition_system`.
     initial
         The first state is the one after power-on; else it is any.
     seconds

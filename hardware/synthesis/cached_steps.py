@@ -65,7 +65,7 @@ class ToolStep:
     Attributes
     ----------
     title : str
-        What it does, for who waits.
+        Description of the step, for the waiting user.
     tool : Tool
     arguments : tuple of str
         Files are named relative to the step's folder, since tools in WebAssembly do not see all of the file system.

@@ -22,7 +22,7 @@ class Fpga:
     uncounted : tuple of str
         Cell types that come with a place that is counted already.
     units : mapping
-        What one of a resource is called there.
+        Name of one unit of a resource on this target.
     capacity : mapping
         How many a device has of each resource, by device, smallest first. The one that is placed on is the only one.
     logic_per : mapping

@@ -88,7 +88,7 @@ class CoprocessorState:
     sums : deque of TileSums
         Oldest first.
     held : int32 (rows, columns, lanes) or None
-        What the accumulators keep of a command with ``hold``; of pairs of channels int64, four times as much.
+        Sums that the accumulators keep for a command with ``hold``; for pairs of channels int64, four times the sum.
     unpacked : dict
         Weights as the array multiplies by them, and their eta, kept until others are loaded: a copy of some state.
     has_all : bool

@@ -59,7 +59,7 @@ def append_products(m: Module, pipe: Pipeline, factors: Mapping[str, tuple[Value
     factors : dict of str to (Value, Value)
         Factors of up to 18 bits as they stand in the present stage, by the name of the product.
     carried : dict of Value
-        What else is registered, computed from the present stage.
+        Further registered values, computed from the present stage.
     """
     modules = {}
     for name, (a, b) in factors.items():

@@ -111,7 +111,7 @@ class _BurstMaster(wiring.Component):
     data_bytes, max_burst, outstanding
         As for `AxiReader`.
     members : mapping of str to Member
-        What there is besides ``i``, ``error`` and ``error_address``.
+        Members besides ``i``, ``error`` and ``error_address``.
     bus : Signature
         Of ``m_axi``.
     """
@@ -161,7 +161,7 @@ class AxiReader(_BurstMaster):
     Members
     -------
     i : ``In(stream.Signature(BusRequest))``
-        What to read.
+        Requests to read.
     o : ``Out(stream.Signature(read_beat(data_bytes)))``
         The words.
     idle : ``Out(1)``

@@ -104,7 +104,7 @@ class LoadFront(wiring.Component):
         self.row_begun = Signal()    # blocked: its first segment has left, the others continue it
         self.rows = TurnCounter("rows", 10, last="on_last_row")
         self.runs = TurnCounter("runs", 12, last="on_last_run")
-        # What follows from that.
+        # Values that follow from it.
         self.from_memory = Signal()  # the bytes at hand, or they are made up
         self.row_ends = Signal()
         self.ends = Signal()

@@ -52,7 +52,7 @@ class FaultControl(wiring.Component):
     fault : ``Out(1)``, fault_code : ``Out(...)``, fault_address : ``Out(32)``
         The first fault since reset or abort. Of the watchdog the address is ``state``.
     state : ``In(32)``
-        What the units do.
+        State of the units.
     halt : ``Out(1)``
         Units stop.
     hold : ``Out(1)``

@@ -67,7 +67,7 @@ class XifAdapter(wiring.Component):
     idle : ``In(1)``
         A fence would be taken now; falls in the cycle after a command has been taken.
     fault_code : ``In(4)``
-        What a fence returns.
+        Result of a fence.
     waits : ``Out(1)``
         The core is held up in ID.
     """

@@ -42,7 +42,7 @@ class ExtensionStage(Component):
     i : flow
         Values, signed bytes.
     o : list of bytes
-        What becomes of them ``LATENCY`` cycles later; it stays until the next come.
+        Results, ``LATENCY`` cycles later; they stay until the next ones arrive.
     """
 
     LATENCY = 3

@@ -77,7 +77,7 @@ class PostUnit(Component):
     busy : Out
         A command is being worked on, or values are on their way.
     requantized, residual_added, table_read, result_read_bytes, result_written_bytes : Out
-        What to add to the counters in this cycle.
+        Increments of the counters in this cycle.
     """
 
     COMMAND_GAP = OutputWalker.LATENCY + 1 + WindowSteps.LATENCY  # and the queue between them

@@ -61,7 +61,7 @@ class Question:
     model : Path
         Its file.
     float_model : Path or None
-        What it was quantised from.
+        The float model from which it was quantised.
     output : str
         The output that holds the classes' scores.
     engine : ValueEngine

@@ -39,7 +39,7 @@ class Writer:
     line : int
         Of the program in C, model.c, counted from 1.
     text : str
-        What stands in that line.
+        The text of that line.
     variables : dict of str to int
         The loop variables then.
     value : int

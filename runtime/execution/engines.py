@@ -57,7 +57,7 @@ class Execution:
         Register bits of each block (`sim.verilog.energy_blocks.ENERGY_BLOCKS`) that have changed up to the end of each
         layer, and up to the end of the run; empty unless they were counted.
     operands : tuple of OperandToggles
-        What the array's operands are like in each layer, from which toggles are predicted; empty if they were counted.
+        Statistics of the array's operands in each layer, to predict toggles; empty if they were counted.
     times : CommandTimes or None
         When each command was sent, begun and ended: as the hardware was, or as engine ``fast`` predicts.
     sleeps : tuple of (first, end)
@@ -90,7 +90,7 @@ def execute(job: Job, engine: EngineName, inputs: Mapping[str, np.ndarray], want
     wanted : list of str
         Tensors to read when the program has ended.
     wave : Wave, optional
-        What engine ``rtl`` shall write of the signals.
+        Waveform that engine ``rtl`` writes.
     count_toggles : bool
         Whether engine ``rtl`` shall count the toggles of the coprocessor's registers.
 

@@ -71,9 +71,9 @@ class Job:
     host : HostName
         The core beside the coprocessor on engine ``rtl``; it drives the port that ``elf`` was compiled for.
     program : Program
-        What engine ``fast`` executes.
+        The program for engine ``fast``.
     elf : Path or None
-        What engine ``rtl`` executes.
+        The program for engine ``rtl``.
     images : tuple of (int, bytes or Path)
         Addresses and contents of main memory before the start, inputs aside.
     tensors : dict of str to (TensorInfo, int)

@@ -108,7 +108,7 @@ class Reference:
     Attributes
     ----------
     operators : tuple of Operator
-        What is executed, in order.
+        The executed nodes, in order.
     untrusted : str
         Why its integers are not to be compared with; empty if they are.
     """

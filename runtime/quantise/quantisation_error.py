@@ -66,7 +66,7 @@ def quantisation_error(quantised: Quantised, network: Network, steps: Steps) -> 
     quantised : Quantised
         A model that was quantised here.
     network : Network
-        What it compiles to: names and scales of tensors.
+        The compiled network, for names and scales of tensors.
     """
     tensors = [network.tensors[layer.writes[0]] for layer in network.layers]
     views = {info.name: _View.of(info, network) for info in tensors if info.dtype == "int8"}

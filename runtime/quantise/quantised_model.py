@@ -64,7 +64,7 @@ class Quantised:
     model : Path
         The int8 model.
     float_model : Path
-        What it was made of, prepared; tensors that both have are called alike.
+        The prepared float original; tensors that both have share their names.
     samples : Path
         Archive of up to 32 of the calibration samples: arrays by input, (samples, *shape of the input).
     """

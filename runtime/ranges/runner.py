@@ -120,7 +120,7 @@ class RangeRunner:
                 execution = execute(job, "rtl", inputs, job.lasting, self.timing, steps=bar)
             self.runs.save(key, execution)
         bar.done(layers, execution)
-        # What the range was given would hide what an earlier one has computed.
+        # The inputs of the range would hide the results of an earlier one.
         written = {name for layer in network.layers for name in layer.writes}
         tensors = {name: tensor for name, tensor in execution.tensors.items() if name in written}
         return RangeRun(layers=layers, report=account(job, "rtl", self.timing, execution, self.pricing),

@@ -48,7 +48,7 @@ class CommandTimes:
     moved : list of int
         Bytes that it moved over the bus of main memory; empty if the times are measured.
     calls : list of CallTime
-        What the host core computed itself.
+        Calls that the host core computed itself.
     measured : bool
         Whether these are the cycles of the hardware in RTL, not those of the cycle model.
     traffic : Traffic or None

@@ -61,7 +61,7 @@ class Shared:
     Attributes
     ----------
     config : dict
-        What the set variants of each mnemonic have set.
+        Settings made by the set variants of each mnemonic.
     working : int
         Commands that are queued or under way.
     times : CommandTimes

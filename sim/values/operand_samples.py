@@ -132,7 +132,7 @@ class _SlotSample:
     places : int64, (steps, tiles, 16)
         Where in the activation buffer each slot reads: byte ``16 * word + bank``.
     patches : int64, (steps, tiles, 16)
-        What it reads there.
+        The values that it reads there.
     weights : int64, (steps, 16, lanes)
         int8 values; of a kernel the nine, then zeros.
     dot : bool

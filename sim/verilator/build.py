@@ -38,7 +38,7 @@ FLAGS = (
     "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-TIMESCALEMOD",
 )
 _CHECKED = {"--noassert": "--assert", "fast": "unique"}
-"""What a simulator that checks has instead: assertions, and values of their own for what nobody has set."""
+"""Flags of a simulator with checks: assertions, and separate values for uninitialised state."""
 
 _SOON = ("-MAKEFLAGS", "OPT_FAST=-O0", "-MAKEFLAGS", "OPT_SLOW=-O0")
 """For simulators that run little: compiled soon, not to run fast."""

@@ -32,7 +32,7 @@ class Kernel(ABC):
         Inputs whose values it makes use of where they are constants of the network: position -> name. The back end
         puts them into ``call.attrs`` under that name, and leaves the operand where it is.
     limits : str
-        What it takes: dtypes, ranks, what is refused; one sentence for the manual.
+        Accepted dtypes and ranks, and rejected cases; one sentence for the manual.
     exactness : str
         How close it comes to ONNX Runtime: ``exact`` or a bound; one phrase for the manual.
 

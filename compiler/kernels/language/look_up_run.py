@@ -22,7 +22,7 @@ _STEP_WORK = 40
 
 
 def is_run(call: Call) -> bool:
-    """Tell whether bytes that lie one behind the other become floats that do."""
+    """Tell whether bytes that lie one after the other become floats that do."""
     source, target = call.inputs[0], call.output
     if source.dims != target.dims or source.dtype not in ("int8", "uint8"):
         return False

@@ -122,7 +122,7 @@ class Quantise(PerAxis):
 
 
 class Dequantise(PerAxis):
-    """Integers to float32: of a table, several at a time where they lie one behind the other."""
+    """Integers to float32: of a table, several at a time where they lie one after the other."""
 
     def c_body(self, call: Call, function: str) -> list[str]:
         table = self._table(call)

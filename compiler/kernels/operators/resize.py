@@ -1,6 +1,6 @@
 """Resize and Upsample: nearest neighbours as a table per axis, linear and cubic as weighted sums of neighbours.
 
-The coordinates are worked out when the model is compiled.
+The coordinates are computed when the model is compiled.
 """
 
 import itertools

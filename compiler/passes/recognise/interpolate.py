@@ -1,7 +1,7 @@
 """A linear or cubic Resize of integers becomes QInterpolate, with the border of its input repeated where that pays.
 
 ONNX Runtime weighs floats, or in the integer form the integers themselves. Either way the result here is within one
-level of it, by a bound that is worked out for every phase; what cannot be promised stays the host core's.
+level of it, by a bound that is computed for every phase; what cannot be promised stays the host core's.
 """
 
 import math

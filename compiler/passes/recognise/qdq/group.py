@@ -38,7 +38,7 @@ class QdqGroup:
     bias : str
         The constant that an Add behind a MatMul adds, or what dequantises it; ``""`` if there is none.
     kind : Tensor
-        What the QuantizeLinear writes.
+        The result of the QuantizeLinear.
     clamps : bool
         The Relu or Clip does more than the quantisation, which makes ONNX Runtime compute the operator in float.
     """
