@@ -10,11 +10,11 @@ __all__ = ["gains", "page", "resources"]
 _INTRODUCTION = """\
 # What each instruction and unit earns
 
-Each row takes one unit out of the machine. The gateware then lacks it, the compiler uses another instruction or the host
-core, and every tensor stays the same to the bit. A unit that a network does not need changes nothing.
+Each row takes one unit out of the machine. The gateware then lacks it, the compiler uses another instruction or the
+host core, and every tensor stays the same to the bit. A unit that a network does not need changes nothing.
 
-Cycles are those of engine `cycles`, which equal those of `fast`. Energies are predicted with the toggles of typical data.
-*Factor* is the cycles without the unit over those with it. Below 1 the machine is faster without the unit.
+Cycles are those of engine `cycles`, which equal those of `fast`. Energies are predicted with the toggles of typical
+data. *Factor* is the cycles without the unit over those with it. Below 1 the machine is faster without the unit.
 """
 
 _GAIN = """\
