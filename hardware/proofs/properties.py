@@ -64,7 +64,8 @@ _SEMAPHORES = "tilewright.rtl.port.semaphores"
 PROPERTIES = (
     Property(
         name="command_queue",
-        claim="A queue of four commands loses, doubles, changes and reorders none; its `empty` tells the truth.",
+        claim="A queue of four commands neither loses, duplicates, changes nor reorders commands, and its `empty` is "
+              "correct.",
         source="command_queue.sv",
         design=ProvedDesign("tilewright.rtl.stream.commands", "CommandQueue", (4,)),
         exposed=("fifo.storage*", "fifo.w_port__addr", "fifo.r_port__addr", "fifo.inner_level"),
@@ -78,11 +79,11 @@ PROPERTIES = (
     ),
     Property(
         name="command_registers",
-        claim="The AXI4-Lite port with a queue of four commands: each write and each read has one response, a "
-              "write's after its address and its data, and it stands until taken; a write to `command` that is "
-              "answered OKAY is a command that leaves once, behind those before it, with the operands that were "
-              "written last; one that is answered with SLVERR enters nothing and changes no operand. For all masters, "
-              "whatever the coprocessor does. Which words are instructions is not part of it.",
+        claim="The AXI4-Lite port with a queue of four commands gives each write and each read one response, that of a "
+              "write after its address and its data, and keeps it until it is taken. A write to `command` that is "
+              "answered OKAY becomes a command that leaves once, after earlier ones, with the operands that were "
+              "written last. A write that is answered with SLVERR queues nothing and changes no operand. This holds "
+              "for all masters, whatever the coprocessor does. It does not cover which words are instructions.",
         source="command_registers.sv",
         design=ProvedDesign(_REGISTERS, "CommandRegisters", (), (("depth", 4),)),
         exposed=("done", "has_address", "has_data", "write_address", "write_data", "write_strobes", "rs1", "rs2",
@@ -124,8 +125,8 @@ PROPERTIES = (
     ),
     Property(
         name="memory_windows",
-        claim="No burst leaves the coprocessor that touches a byte outside the windows which permit it: for all "
-              "requests, two windows of any kind, every behaviour of memory, 8 bytes a word.",
+        claim="No burst that leaves the coprocessor touches a byte outside the windows that permit it. This holds for "
+              "all requests, two windows of any kind, every behaviour of memory, and words of 8 bytes.",
         source="memory_windows.sv",
         design=ProvedDesign("tilewright.hardware.proofs.guarded_master", "GuardedMaster", (8,),
                             (("outstanding", 2), ("windows", 2))),
@@ -142,10 +143,10 @@ PROPERTIES = (
     ),
     Property(
         name="bus_master",
-        claim="The AXI4 master of two outstanding bursts of 8-byte words: AR, AW and W stay as they are until taken; "
-              "no burst crosses 4 KiB; WLAST marks the last word of each burst, and no word precedes its address; "
-              "words reach a unit for bursts that are outstanding alone, others are taken, dropped and told. For all "
-              "requests and memories, provided that no B precedes the last W of its burst.",
+        claim="The AXI4 master with two outstanding bursts of 8-byte words keeps AR, AW and W stable until they are "
+              "taken. No burst crosses 4 KiB, WLAST marks the last word of each burst, and no word precedes its "
+              "address. Words reach a unit only for outstanding bursts; other words are taken, dropped and reported. "
+              "This holds for all requests and memories, provided that no B precedes the last W of its burst.",
         source="bus_master.sv",
         design=ProvedDesign(_AXI, "AxiMaster", (8,), (("outstanding", 2),)),
         exposed=("reader.pending.level", "writer.pending.level", "writer.lengths.level", "writer.lengths.storage*",
@@ -205,7 +206,7 @@ PROPERTIES = (
     ),
     Property(
         name="input_transform",
-        claim="The input transform of `conv23` is Bᵀ d B of `isa.numerics` for all patches of int8, and passes runs "
+        claim="The input transform of `conv23` equals Bᵀ d B of `isa.numerics` for all int8 patches and passes runs "
               "unchanged; 10 bits hold every value.",
         source="linear_transform.sv.j2",
         values=input_values,
@@ -219,7 +220,7 @@ PROPERTIES = (
     ),
     Property(
         name="weight_transform",
-        claim="The weight transform of `conv23` is 2G g 2Gᵀ of `isa.numerics` for all kernels of int8, and passes runs "
+        claim="The weight transform of `conv23` equals 2G g 2Gᵀ of `isa.numerics` for all int8 kernels and passes runs "
               "unchanged; 12 bits hold every value.",
         source="linear_transform.sv.j2",
         values=weight_values,
@@ -233,8 +234,9 @@ PROPERTIES = (
     ),
     Property(
         name="inverse_transform",
-        claim="The inverse transform of `conv23` is Aᵀ M A / 4 of `isa.numerics` wherever that is a whole number of 20 "
-              "bits; of a run, its outputs hold sums that together have each of the 16 products of int8 numbers once.",
+        claim="The inverse transform of `conv23` equals Aᵀ M A / 4 of `isa.numerics` wherever that is an integer of 20 "
+              "bits. For a run, its outputs are sums that together contain each of the 16 products of int8 numbers "
+              "once.",
         source="linear_transform.sv.j2",
         values=inverse_values,
         design=ProvedDesign(_WINOGRAD, "InverseTransform"),
@@ -247,10 +249,11 @@ PROPERTIES = (
     ),
     Property(
         name="requantise",
-        claim="Requantisation rounds as `isa.numerics.requantise`, for all sums, biases, scales, zero points and "
+        claim="Requantisation rounds like `isa.numerics.requantise` for all sums, biases, scales, zero points and "
               "bounds: to 24 bits, times the scale, to 24 bits, to an integer, halves to even each time. The reference "
-              "here is its definition in bit vectors. Each multiplier is taken to multiply (`rtl.arithmetic.product`, "
-              "one line), and their four products may be any: it is proved that they are summed in their places.",
+              "here is its definition in bit vectors. Each multiplier is assumed to multiply "
+              "(`rtl.arithmetic.product`, one line), and the four products are arbitrary: the proof shows that they "
+              "are summed in the right places.",
         source="requantise.sv",
         design=ProvedDesign(_REQUANTISE, "Requantise", (1,)),
         exposed=("factor_5", "product_9", "*_product.product"),
