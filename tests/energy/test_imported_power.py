@@ -101,7 +101,7 @@ def test_a_run_says_it_with_its_source(report):
     (json.dumps({**LATTICE, "dynamic_w": -1}), "must have a number, not negative, as dynamic_w, not -1"),
     (json.dumps({**LATTICE, "dynamic_w": "1"}), "must have a number, not negative, as dynamic_w, not '1'"),
     (json.dumps({**LATTICE, "clock_mhz": 0}), "must have a clock and a power above zero"),
-    (json.dumps({**LATTICE, "device": " "}), "must state its device in words, not ' '"),
+    (json.dumps({**LATTICE, "device": " "}), "must state its device as text, not ' '"),
 ])
 def test_a_malformed_report_is_refused_in_a_sentence(report, text, message):
     with pytest.raises(InputError, match=rf"^Power report '.*power\.rpt' .*{message}"):
