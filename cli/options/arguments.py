@@ -320,8 +320,8 @@ class RangeOptions:
         ranges = self.layers is not None or self.jobs is not None
         if ranges and (engine is not Engine.rtl or any(others.values())):
             *first, last = others
-            without = f"{', '.join(first)} or {last}" if first else last
-            raise InputError(f"Options --layers and --jobs need --engine rtl, and exclude {without}")
+            excluded = f"{', '.join(first)} and {last}" if first else last
+            raise InputError(f"Options --layers and --jobs need --engine rtl, and exclude {excluded}")
         if self.fresh and not ranges:
             raise InputError("Option --fresh needs --layers or --jobs: nothing else is saved between runs")
         return ranges

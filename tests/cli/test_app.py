@@ -133,9 +133,9 @@ def test_layers_of_a_compiled_model_are_simulated_by_ranges(compiled, tmp_path):
 
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
-     "Options --layers and --jobs need --engine rtl, and exclude --wave, --activity or --host"),
+     "Options --layers and --jobs need --engine rtl, and exclude --wave, --activity and --host"),
     (("--jobs", "2", "--engine", "rtl", "--wave", "x.vcd"),
-     "Options --layers and --jobs need --engine rtl, and exclude --wave, --activity or --host"),
+     "Options --layers and --jobs need --engine rtl, and exclude --wave, --activity and --host"),
     (("--layers", "0:2", "--engine", "rtl", "--output", "x"),
      "Option --output excludes --layers: a range of layers may not include the outputs"),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is saved between runs"),
@@ -153,10 +153,10 @@ def test_layers_of_a_compiled_model_that_cannot_be_simulated_are_refused(compile
 @pytest.mark.parametrize(("options", "sentence"), [
     (("--layers", "0:2"),
      "Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only "
-     "or --host"),
+     "and --host"),
     (("--jobs", "2", "--engine", "rtl", "--explain"),
      "Options --layers and --jobs need --engine rtl, and exclude --wave, --explain, --activity, --outputs-only "
-     "or --host"),
+     "and --host"),
     (("--fresh",), "Option --fresh needs --layers or --jobs: nothing else is saved between runs"),
     (("--layers", "3:9", "--engine", "rtl"),
      "Layers must be A:B with 0 <= A < B <= 5, the number of layers, not '3:9'"),

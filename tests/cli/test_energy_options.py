@@ -45,7 +45,7 @@ def test_energy_on_an_fpga_needs_a_report(tmp_path):
     (["--technology", "generic7"], "Technology must be one of "),
     (["--dram", "drum"], "Main memory must be one of "),
     (["--activity"], "Engine must be rtl to count toggles, not 'fast'"),
-    (["--activity", "--engine", "rtl", "--layers", "0:1"], "without --wave, --explain, --activity"),
+    (["--activity", "--engine", "rtl", "--layers", "0:1"], "exclude --wave, --explain, --activity"),
     (["--import-power", "no-such.rpt"], "Power report 'no-such.rpt' cannot be read"),
 ])
 def test_what_makes_no_sense_is_refused(options, message):
