@@ -33,7 +33,8 @@ class Driver:
         dut = self.dut
         Clock(dut.clk, 2, unit="ns").start()
         for port in ("commands__valid", "activation_write__valid", "weight_write__valid", "sums_request__valid",
-                     "sums_done", "act_ready_available", "wgt_ready_available"):
+                     "sums_done", "act_ready_available", "wgt_ready_available",
+                     *(("drain_begins", "drain_steady") if MACHINE.takes_whole_tiles else ())):
             getattr(dut, port).value = 0
         dut.rst.value = 1
         await RisingEdge(dut.clk)
