@@ -2,14 +2,13 @@
 
 import importlib
 import inspect
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
 from tilewright.compiler.schedule.accesses import Reader
 from tilewright.hardware.proofs.proved_designs import Mutant
-from tilewright.hardware.proofs.proving import ProofRow
+from tilewright.hardware.proofs.proving import ProofRow, processor_seconds
 from tilewright.hardware.proofs.small_programs import FAMILIES, SETTINGS, Family, Letter
 from tilewright.hardware.proofs.unit_model import ModelledCommand, modelled, violation
 from tilewright.hardware.proofs.unrolled_model import ProofError
@@ -117,7 +116,7 @@ def _accepted(family: Family, check: ModuleType, program: Letter, length: int = 
 
 def prove_protocol(progress: Callable[[str], None] = lambda _: None) -> ProofRow:
     """Return what comes of the search through all families, and of the mutants of the check."""
-    start = time.monotonic()
+    start = processor_seconds()
     refuted: list[str] = []
     found: list[Found] = []
     failure = ""
@@ -140,7 +139,7 @@ def prove_protocol(progress: Callable[[str], None] = lambda _: None) -> ProofRow
     programs, contended, states = (sum(getattr(each, name) for each in found)
                                    for name in ("accepted", "contended", "states"))
     return ProofRow(NAME, " ".join(_CLAIM.format(families=families).split()), f"every state of {programs:,} programs",
-                    failure, time.monotonic() - start, f"{contended:,} of them share bytes, {states:,} states",
+                    failure, processor_seconds() - start, f"{contended:,} of them share bytes, {states:,} states",
                     tuple(refuted))
 
 

@@ -98,7 +98,7 @@ class UnrolledModel:
     initial
         The first state is the one after power-on; else it is any.
     seconds
-        After so long the solver gives up.
+        Of the processor's time, whatever else it does; after so long the solver gives up.
     """
 
     def __init__(self, system: str, *, initial: bool, seconds: float) -> None:
@@ -106,8 +106,8 @@ class UnrolledModel:
         options.set(bitwuzla.Option.PRODUCE_MODELS, True)
         self._terms = bitwuzla.TermManager()
         self._parser = bitwuzla.Parser(self._terms, options)
-        self._end = time.monotonic() + seconds
-        self._parser.configure_terminator(lambda: time.monotonic() > self._end)
+        self._end = time.process_time() + seconds
+        self._parser.configure_terminator(lambda: time.process_time() > self._end)
         self._parse(system)
         self._covers = [int(number) for number, _ in _COVER.findall(system)]
         self._asserts = [int(number) for number, _ in _ASSERT.findall(system)]
