@@ -130,7 +130,7 @@ class Coprocessor(wiring.Component):
         self._connect_memory(m)
         self._connect_counters(m)
         if self.watched:
-            m.submodules.watch = watch = CommandWatch(self._dispatcher, load, mac, post, store)
+            m.submodules.watch = watch = CommandWatch(self._dispatcher, *self._units.values())
             m.d.comb += self.events.eq(watch.events)
         return m
 

@@ -246,7 +246,7 @@ class InferenceSession:
 
     @property
     def times(self) -> CommandTimes | None:
-        """Times of the commands of the last run: measured on engine ``rtl``, else predicted; None if there was no run."""
+        """Times of the last run's commands: measured on engine ``rtl``, else predicted; None if there was no run."""
         return self._times
 
     @property

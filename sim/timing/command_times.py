@@ -1,4 +1,4 @@
-"""Times of single commands: when each was requested, queued, taken, started and ended; predicted, or measured in RTL."""
+"""Times of single commands: when each was requested, queued, taken, started and ended, predicted or measured."""
 
 from dataclasses import dataclass, field
 

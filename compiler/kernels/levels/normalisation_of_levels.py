@@ -159,8 +159,8 @@ class NormalisationOfLevels(CheckedKernel):
         if not (extra >= _SMALLEST**2 and np.isfinite(gain).all() and np.isfinite(offset).all()
                 and (np.abs(gain) * math.sqrt(rows.length) + np.abs(offset)).max() < _MOST and extra < _MOST**2):
             raise Refused(f"{self.op} must have scales, gains and shifts of some 16 bits")
-        return _NormalNumbers(rows, axes, 1.0 / sqrt(_SPREAD + float(np.float32(extra))), np.rint(gain).astype(np.int32),
-                        np.rint(offset).astype(np.int32))
+        reciprocal = 1.0 / sqrt(_SPREAD + float(np.float32(extra)))
+        return _NormalNumbers(rows, axes, reciprocal, np.rint(gain).astype(np.int32), np.rint(offset).astype(np.int32))
 
 
 NORMALISATION_OF_LEVELS = NormalisationOfLevels()
