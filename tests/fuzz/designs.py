@@ -3,7 +3,8 @@
 Design number n of a seed is always the same. Each runs three small networks: RTL, the fast engine and ONNX Runtime must
 agree in every tensor, and the cycles that the fast engine predicts must be within 2 % of RTL's where a network takes
 20,000 or more; of layers that the host core computes, because the machine lacks their unit, within 35 %. Exit
-status 1 if one does not hold. A simulator is built for each design, which takes minutes.
+status 1 if one does not hold. A simulator is built for each design, which takes minutes: with ``--results FILE`` a run
+that was killed goes on where it was, and ``--wide 32 64`` adds a design of each of so many lanes.
 """
 
 import argparse

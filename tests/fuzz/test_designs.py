@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fuzz.designs import NETWORKS, fitting_design, try_network
+from tests.fuzz import designs
+from tests.fuzz.designs import NETWORKS, Results, Trial, fitting_design, try_network
 from tilewright.isa.machine import Machine
 
 SEED = 13
@@ -38,6 +39,22 @@ def test_buses_wider_than_the_activation_buffer(machine, rtl):
                     parameter_channels=256, queue_depth=8)
     for name in NETWORKS:
         assert try_network(name, small, rtl=rtl).faults == ()
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    tried = []
+
+    def trial(name, machine):
+        tried.append((name, machine.name))
+        return Trial(name, 30_000, 29_900, (10, 12), ("a fault",) * (machine.lanes == 2))
+
+    monkeypatch.setattr(designs, "try_network", trial)
+    machines = [Machine(name=f"lanes {each}", lanes=each, post_lanes=1) for each in (1, 2)]
+    path = tmp_path / "trials.jsonl"
+    first = [Results(path).get("residuals", machine) for machine in machines]
+    assert [Results(path).get("residuals", machine) for machine in machines] == first
+    assert Results(path).get("pooling", machines[0]).network == "pooling"
+    assert tried == [("residuals", "lanes 1"), ("residuals", "lanes 2"), ("pooling", "lanes 1")]
 
 
 @pytest.mark.slow
