@@ -82,7 +82,7 @@ class Wave:
         """
         if self.cycles is not None and self.cycles.start >= run_cycles:
             raise InputError(f"Window of the waveform must begin before the run ends, in cycle {run_cycles}, "
-                             f"not in cycle {self.cycles.start}: {str(self.path)!r} shows nothing")
+                             f"not in cycle {self.cycles.start}: {str(self.path)!r} would show nothing")
 
 
 def read_span(text: str, option: str) -> range:
