@@ -107,7 +107,7 @@ def simulate(directory: Annotated[Path, typer.Argument(metavar="DIR", show_defau
                                        "--host": timing.host is not None})
     _require_rtl(engine, timing.host)
     if ranges.layers is not None and output is not None:
-        raise InputError("Option --output goes without --layers: some layers alone need not have the outputs")
+        raise InputError("Option --output excludes --layers: a range of layers may not include the outputs")
     _require_times(files, by_ranges=by_ranges)
     require_place(output, *files.written)
     from tilewright.compiler.emit.artefact import load_artefact
@@ -150,7 +150,7 @@ def _wave(files: RunFileOptions, engine: Engine) -> "Wave | None":
 def _require_times(files: RunFileOptions, *, by_ranges: bool) -> None:
     """Refuse a trace of a run in ranges, whose times belong to no run of the whole."""
     if files.trace_file is not None and by_ranges:
-        raise InputError("Option --trace goes without --layers and --jobs: ranges that run apart have no times in "
+        raise InputError("Option --trace excludes --layers and --jobs: ranges that run separately have no times in "
                          "common")
 
 
