@@ -18,6 +18,7 @@ from tests.coverage.directed import programs
 from tests.coverage.lines import Counts, Covered
 from tests.coverage.points import CAUSES, Monitor, Point, points
 from tests.fuzz.machine_code import MACHINE, Campaign, Expected, Word
+from tilewright.isa.counters import FAULTS, STRAY_RESPONSE
 from tilewright.tools.files import write_file
 from tilewright.tools.templates import render
 
@@ -27,8 +28,8 @@ _LEAST = 0.95
 WORDS = 1000
 
 HOLES = {
-    "a response that nobody waits for": "the simulator's memory answers what was asked for alone; `bus_master` of "
-                                        "[proofs.md](proofs.md) proves that such a response is told",
+    FAULTS[STRAY_RESPONSE]: "the simulator's memory answers what was asked for alone; `bus_master` of "
+                            "[proofs.md](proofs.md) proves that such a response is told",
 }
 """Functional points that no run can meet, by what their detail says."""
 

@@ -30,7 +30,7 @@ def test_every_kind_has_points() -> None:
 
 @pytest.mark.parametrize(("ended", "met"), [
     (Expected(), Point("signal", "lda.linear", "act_ready")),
-    (Expected(code=5), Point("fault", "lda.linear", "more events than a semaphore counts: act_ready")),
+    (Expected(code=5), Point("fault", "lda.linear", "a semaphore would overflow: act_ready")),
     (Expected(code=1), Point("fault", "lda.linear", "read outside the windows")),
 ])
 def test_how_a_word_ends_is_a_point(ended, met) -> None:
