@@ -44,5 +44,5 @@ def test_gelu_is_of_another_operator_set_in_older_models():
 
 def test_a_window_must_be_exact_before_it_is_built():
     assert QConv(window=ExactWindow(kernel=(3, 3))).exact_window.kernel == (3, 3)
-    with pytest.raises(TypeError, match="Window of a QAverage must be resolved to numbers"):
+    with pytest.raises(TypeError, match="QAverage"):
         _ = QAverage().exact_window
