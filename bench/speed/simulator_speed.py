@@ -27,7 +27,7 @@ __all__ = ["SimulatorSpeed", "main", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class SimulatorSpeed:
-    """What a simulator has cost.
+    """Cost of building a simulator and of a run on it.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ class RaceError(InternalError, AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What bounds a program besides its buffers.
+    """Sizes that bound a program besides its buffers.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _MACHINE = preset("nano")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came upon.
+    """Results of a search.
 
     Attributes
     ----------

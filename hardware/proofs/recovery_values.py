@@ -10,7 +10,7 @@ from tilewright.isa.machine import Machine, preset
 __all__ = ["QUEUES", "RECOVERING", "recovery_exposed", "recovery_values", "semaphore_exposed", "semaphore_values"]
 
 RECOVERING: Machine = replace(preset("nano"), name="proved", queue_depth=4, watchdog_cycles=256)
-"""What does not bear on faults is as small as it may be."""
+"""A machine in which everything that does not matter to faults is as small as possible."""
 
 QUEUES = ("load", "mac", "post", "store")
 _NAMES = tuple(semaphore.name for semaphore in SEMAPHORES)

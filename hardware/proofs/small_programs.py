@@ -23,7 +23,7 @@ SETTINGS = (
     command("sta", "set_source", row_step=0),
     command("sta", "set_target", target_chunk_step=0, target_row_step=0),
 )
-"""What every program begins with: each command then touches 16 bytes of a buffer."""
+"""Commands with which every program begins: after them each command touches 16 bytes of a buffer."""
 
 Letter = tuple[EncodedCommand, ...]
 """Commands that come one behind the other, or one alone."""

@@ -1,4 +1,4 @@
-"""What the units may do with a program, in any order and at any speed: every state of it, looked at one by one.
+"""A model of the units that searches every state which a program can reach, in any order and at any speed.
 
 A command is issued, starts when its semaphores have events, which it takes, and ends, when it gives its own. Commands
 of a unit start in order and end in order. Three ends come later than their command's: a store's in memory, behind which
