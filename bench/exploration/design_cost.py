@@ -10,7 +10,8 @@ from tilewright.errors import Error
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.predicted_network import PredictedNetwork
 
-__all__ = ["OBJECTIVES", "DesignOutcome", "Evaluator", "Verdict", "WeightedNetwork", "measures_of"]
+__all__ = ["OBJECTIVES", "DesignOutcome", "Evaluator", "Verdict", "WeightedNetwork", "measures_of",
+           "title_of"]
 
 OBJECTIVES = {
     "cycles": "cycles of one inference of each network, by weight",
@@ -20,6 +21,8 @@ OBJECTIVES = {
     "energy-delay": "energy times time",
 }
 """Objectives that an exploration may make small."""
+
+_UNITS = {"time": "ms", "energy": "µJ", "energy-delay": "µJ ms"}
 
 
 class Verdict(StrEnum):
@@ -89,3 +92,8 @@ class Evaluator:
 def measures_of(networks: Sequence[str], target: AreaTarget) -> tuple[str, ...]:
     """Return the names of what an evaluator finds, which are those that may be limited."""
     return (*OBJECTIVES, *target.measures, *(f"{name.lower()}.cycles" for name in networks))
+
+
+def title_of(measure: str) -> str:
+    """Return the title of an axis that shows ``measure``: its name, and its unit if it has one."""
+    return f"{measure} ({_UNITS[measure]})" if measure in _UNITS else measure

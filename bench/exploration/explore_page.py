@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as graphs
 
-from tilewright.bench.exploration.design_cost import OBJECTIVES, Verdict
+from tilewright.bench.exploration.design_cost import OBJECTIVES, Verdict, title_of
 from tilewright.bench.exploration.exploration_results import parameters_of, point_name
 from tilewright.bench.exploration.exploration_study import FinishedTrial, StudySetup
 from tilewright.tools.templates import render
@@ -17,7 +17,6 @@ __all__ = ["explore_page"]
 
 _TEMPLATE = Path(__file__).with_name("explore_page.html.j2")
 _FRONT, _OTHER, _TEXT, _GRID = "#1b6ca8", "#9aa4b2", "#7a828e", "rgba(122,130,142,0.3)"
-_UNITS = {"cycles": "cycles", "time": "ms", "energy": "µJ", "energy-delay": "µJ ms"}
 _HEIGHT = 520
 
 
@@ -67,10 +66,6 @@ def _measured(pair: Mapping[str, float] | None, error: str | None) -> str:
     return escape(error or "–") if pair is None else f"{pair['measured']:,.6g} ({pair['error']:+.2%})"
 
 
-def _title(name: str) -> str:
-    return f"{name} ({_UNITS[name]})" if name in _UNITS else name
-
-
 def _hover(setup: StudySetup, trial: FinishedTrial) -> str:
     """Return what is shown of a design under the pointer: its name, its objectives, and what was chosen for it."""
     parameters = parameters_of(setup, trial.choice)
@@ -99,8 +94,8 @@ def _plane(setup: StudySetup, trials: Sequence[FinishedTrial], front: set[int], 
             x=[_at(each, across) for each in group], y=[_at(each, up) for each in group], mode="markers", name=name,
             marker={"color": colour, "size": size}, text=[_hover(setup, each) for each in group], hoverinfo="text"))
     axis = {"gridcolor": _GRID, "zeroline": False}
-    figure.update_xaxes(title=_title(across), type="log", **axis)
-    figure.update_yaxes(title=_title(up), type="linear" if up == "trial" else "log", **axis)
+    figure.update_xaxes(title=title_of(across), type="log", **axis)
+    figure.update_yaxes(title=title_of(up), type="linear" if up == "trial" else "log", **axis)
     return _styled(figure)
 
 
@@ -112,7 +107,7 @@ def _volume(setup: StudySetup, trials: Sequence[FinishedTrial], front: set[int])
         figure.add_trace(graphs.Scatter3d(
             x=x, y=y, z=z, mode="markers", name=name, marker={"color": colour, "size": size / 2},
             text=[_hover(setup, each) for each in group], hoverinfo="text"))
-    axes = [{"title": {"text": _title(each)}, "type": "log", "gridcolor": _GRID} for each in names]
+    axes = [{"title": {"text": title_of(each)}, "type": "log", "gridcolor": _GRID} for each in names]
     figure.update_scenes(xaxis=axes[0], yaxis=axes[1], zaxis=axes[2])
     return _styled(figure, height=_HEIGHT + 160)
 
@@ -124,12 +119,12 @@ def _parallel(setup: StudySetup, trials: Sequence[FinishedTrial]) -> graphs.Figu
         dimensions.append({"label": name, "values": [places[each.choice[name]] for each in trials],
                            "tickvals": list(places.values()), "ticktext": [f"{value}" for value in values]})
     for name in setup.objectives:
-        dimensions.append({"label": _title(name), "values": [_at(each, name) for each in trials]})
+        dimensions.append({"label": title_of(name), "values": [_at(each, name) for each in trials]})
     first = [_at(each, setup.objectives[0]) for each in trials]
     figure = graphs.Figure(graphs.Parcoords(
         dimensions=dimensions, labelangle=-25, labelside="bottom",
         line={"color": first, "colorscale": "Viridis", "showscale": True,
-              "colorbar": {"title": {"text": _title(setup.objectives[0])}}}))
+              "colorbar": {"title": {"text": title_of(setup.objectives[0])}}}))
     return _styled(figure, bottom=130)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from tilewright.bench.exploration.design_cost import title_of
 from tilewright.bench.exploration.exploration_results import FRONT, TRIALS
 from tilewright.bench.pictures.figure_file import figure, save
 
@@ -33,9 +34,9 @@ def front_picture(trials: Sequence[Mapping[str, str]], front: Mapping[str, Any])
             mine = [point for point in found if point[2] == best]
             axes.scatter([point[0] for point in mine], [point[1] for point in mine], s=size, color=colour,
                          linewidths=0, label=f"{label} ({len(mine)})")
-        axes.set(xscale="log", yscale="log", xlabel=first, ylabel=second)
+        axes.set(xscale="log", yscale="log", xlabel=title_of(first), ylabel=title_of(second))
         axes.legend(fontsize=7, frameon=False)
-    drawn.suptitle(f"{', '.join(front['exploration']['models'])}: {front['trials']} designs", fontsize=10)
+    drawn.suptitle(f"{', '.join(front['exploration']['networks'])}: {front['trials']} designs", fontsize=10)
     return drawn
 
 

@@ -24,7 +24,7 @@ REPORT = {"model": "some", "machine": "base", "cycles": 1000, "design": {"machin
     layer("conv23", 80_000, 400, 300, 100), layer("conv", 20_000, 200, 800, 200), layer("conv", 500, 100, 50, 50),
     layer("core", 0, 200, 100, 100), layer("conv", 1000, 100, 0, 0)]}
 TRIALS = [{"cycles": str(100 * k), "energy": str(1000 // k), "front": str(k % 2)} for k in range(1, 8)]
-FRONT = {"exploration": {"objectives": ["cycles", "energy"], "models": ["lenet5"]}, "trials": 9}
+FRONT = {"exploration": {"objectives": ["cycles", "energy"], "networks": {"lenet5": 1.0}}, "trials": 9}
 
 
 def scattered(axes):
@@ -48,7 +48,7 @@ def test_a_front_is_told_from_the_other_designs():
 
 def test_three_objectives_are_two_parts_and_trials_without_figures_are_left_out():
     trials = [{**row, "area": "5"} for row in TRIALS] + [{"cycles": "", "energy": "", "area": "", "front": "0"}]
-    front = {**FRONT, "exploration": {"objectives": ["cycles", "energy", "area"], "models": ["lenet5"]}}
+    front = {**FRONT, "exploration": {"objectives": ["cycles", "energy", "area"], "networks": {"lenet5": 1.0}}}
     assert [sum(map(len, scattered(axes).values())) for axes in front_picture(trials, front).axes] == [7, 7]
 
 
