@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -104,9 +105,9 @@ def build_simulator(machine: Machine | None, *, tracing: WaveFormat | None = Non
     with open(home / f"{key}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process builds, the others wait for it
         if not simulator.exists():
-            draft = home / f"{key}.draft"
-            shutil.rmtree(draft, ignore_errors=True)  # left by a build that failed or was stopped
-            draft.mkdir()
+            for left in home.glob(f"{key}.*.draft"):  # by a build that failed or was killed, whose tools may still run
+                shutil.rmtree(left, ignore_errors=True)
+            draft = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".draft", dir=home))
             _build(machine, core, draft, variant)
             finished = home / f"{key}.finished"
             shutil.rmtree(finished, ignore_errors=True)
