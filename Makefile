@@ -19,7 +19,7 @@ DOCS := .venv/.docs
 # What the pictures of the documentation are of.
 ROOFLINES := resnet18-224 mobilenetv2-224
 EXPLORED := lenet5_accel mlperf-resnet8 --objective cycles --objective energy --objective area \
-    --limit "mult18<=156" --limit "lut4<=80000" --limit "bram<=208"
+    --limit "mult18<=156" --limit "lut4<=80000" --limit "bram<=208" --jobs 1
 # Training needs torch, and so do the tests of its exporters, which are skipped without it.
 TORCH := .venv/.torch
 
