@@ -1,4 +1,4 @@
-"""What a simulator must see to know when each command begins and ends: events of the units, in one word.
+"""Events of the units in one word, from which a simulator knows when each command begins and ends.
 
 A coprocessor has this component only if a simulator asks for it. It holds no register, and no unit looks at it.
 """

@@ -31,7 +31,7 @@ from tilewright.tools.toolchain import cache_folder, verilator_environment
 __all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "WaveFormat", "build_simulator"]
 
 WaveFormat = Literal["vcd", "fst"]
-"""What a simulator writes: every signal, or what is asked for, under names of the gateware."""
+"""Format of waveforms: VCD of every signal, or FST of chosen signals under the names of the gateware."""
 
 FLAGS = (
     "--cc", "--exe", "--build", "-j", "2", "--prefix", "Vtop",
@@ -184,7 +184,7 @@ def _fst_flags(folder: Path, harness: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """What a simulator can do besides."""
+    """Options of a simulator beyond running programs."""
 
     tracing: WaveFormat | None
     activity: bool

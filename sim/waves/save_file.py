@@ -1,4 +1,4 @@
-"""What GTKWave shows of a waveform at first: commands at work on top, and each unit's handshakes in a group."""
+"""Save file for GTKWave: the commands at work on top, and the handshakes of each unit in a group."""
 
 import re
 from collections.abc import Iterable, Iterator

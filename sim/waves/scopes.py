@@ -38,7 +38,7 @@ SCOPES = {
 """By the names that ``--wave-scope`` takes."""
 
 DEFAULT_SCOPE = ("overview",)
-"""What is shown if nothing is asked for."""
+"""Scope of a waveform for which none was asked."""
 
 _UNITS = ("port", "load", "array", "post", "store", "bus")
 

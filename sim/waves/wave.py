@@ -52,7 +52,7 @@ class Wave:
 
     @property
     def format(self) -> Literal["fst", "vcd"]:
-        """What the simulator must be able to write."""
+        """Format that the simulator must be able to write."""
         return "fst" if self.path.suffix == ".fst" else "vcd"
 
     @property
