@@ -1,11 +1,11 @@
-"""The page docs/ablation.md: the rows of an ablation as Markdown tables, a table for each machine and network."""
+"""The page docs/ablation.md: Markdown tables, one of areas for each machine and one of costs for each network."""
 
 from collections.abc import Iterator
 
 from tilewright.bench.ablation.ablation import Ablation, AblationRow
 from tilewright.tools.markdown import change, digits, table
 
-__all__ = ["gains", "page", "resources"]
+__all__ = ["area_lost", "by_machine", "gain_of", "gains", "page", "resources", "signed"]
 
 _INTRODUCTION = """\
 # What each instruction and unit earns
@@ -18,9 +18,10 @@ data. *Factor* is the cycles without the unit over those with it. Below 1 the ma
 """
 
 _GAIN = """\
-Areas are those of the machine with the unit and without it. *Gain per area* is the gain in speed over the growth in
-area, both in per cent of the machine without the unit. Above 1 a unit is worth its area, at 0 the network does not
-use it, and a missing figure means that the unit takes no area.
+Tables of areas show what the machine takes, and how much less it takes without each unit.
+
+*Gain per area* is the gain in speed over the growth in area, both in per cent of the machine without the unit. Above 1
+a unit is worth its area, at 0 the network does not use it, and a missing figure means that the unit takes no area.
 """
 
 _MEASURED = "Area is measured by Yosys, before place and route."
@@ -35,12 +36,24 @@ def page(found: Ablation, command: str, picture: str = "") -> str:
     parts.append(f"{_source(found)} {_GAIN}")
     if picture:
         parts.append(f"![Slowdown without each unit]({picture})\n")
-    for model, machine in dict.fromkeys((row.model, row.machine) for row in found.rows):
-        rows = [row for row in found.rows if (row.model, row.machine) == (model, machine)]
-        having = rows[0].having
-        parts.append(f"## {model} on {machine}\n\nWith all: {having.cycles:,} cycles, {having.bytes:,} bytes, "
-                     f"{digits(having.energy_uj)} µJ.\n\n{_table(rows)}\n")
+    for machine, groups in by_machine(found).items():
+        parts.append(f"## Area of {machine}\n\n{_areas(groups[0])}\n")
+        for rows in groups:
+            having = rows[0].having
+            parts.append(f"## {rows[0].model} on {machine}\n\nWith all: {having.cycles:,} cycles, {having.bytes:,} "
+                         f"bytes, {digits(having.energy_uj)} µJ.\n\n{_costs(rows)}\n")
     return "\n".join(parts)
+
+
+def by_machine(found: Ablation) -> dict[str, list[list[AblationRow]]]:
+    """Return for each machine the rows of each network. Those of one machine name the same units in the same order."""
+    networks: dict[tuple[str, str], list[AblationRow]] = {}
+    for row in found.rows:
+        networks.setdefault((row.machine, row.model), []).append(row)
+    machines: dict[str, list[list[AblationRow]]] = {}
+    for (machine, _), rows in networks.items():
+        machines.setdefault(machine, []).append(rows)
+    return machines
 
 
 def _source(found: Ablation) -> str:
@@ -64,25 +77,46 @@ def resources(rows: list[AblationRow]) -> list[tuple[str, str]]:
     return [(target, resource) for target, found in rows[0].area_with.items() for resource in found]
 
 
-def _table(rows: list[AblationRow]) -> str:
+def _areas(rows: list[AblationRow]) -> str:
+    """Return the table of what each unit takes."""
     measured = resources(rows)
-    heads = ["unit", "instructions that go with it", "cycles without", "factor", "bytes", "energy",
-             *(f"{resource}, {target}" for target, resource in measured),
-             *(f"gain per {resource}, {target}" for target, resource in gains(rows))]
-    return table(heads, (list(_cells(row, measured, gains(rows))) for row in rows), left=2)
+    heads = ["unit", "instructions that go with it", *(f"{resource}, {target}" for target, resource in measured)]
+    whole = ["*the machine*", "", *(digits(rows[0].area_with[target][resource]) for target, resource in measured)]
+    return table(heads, [whole, *(
+        [row.unit, ", ".join(f"`{name}`" for name in row.instructions) or "an operand's field",
+         *(signed(area_lost(row, *each)) for each in measured)] for row in rows)], left=2)
 
 
-def _cells(row: AblationRow, measured: list[tuple[str, str]], priced: list[tuple[str, str]]) -> Iterator[str]:
+def area_lost(row: AblationRow, target: str, resource: str) -> float:
+    """Return how much of a resource the machine without the unit takes more, thus a number below 0."""
+    return row.area_without[target][resource] - row.area_with[target][resource]
+
+
+def signed(value: float) -> str:
+    """Return a whole number with its sign, and 0 without."""
+    return f"{value:+,.0f}" if abs(value) >= 0.5 else "0"
+
+
+def gain_of(row: AblationRow, target: str, resource: str) -> str:
+    """Return the gain per area with two digits, a dash if there is none, and no sign before 0.00."""
+    gain = row.gain_per_area(target, resource)
+    return "–" if gain is None else f"{round(gain, 2) + 0.0:.2f}"
+
+
+def _costs(rows: list[AblationRow]) -> str:
+    """Return the table of what each unit brings."""
+    priced = gains(rows)
+    heads = ["unit", "cycles without", "factor", "bytes", "energy",
+             *(f"gain per {resource}, {target}" for target, resource in priced)]
+    return table(heads, (list(_cells(row, priced)) for row in rows), left=1)
+
+
+def _cells(row: AblationRow, priced: list[tuple[str, str]]) -> Iterator[str]:
     yield row.unit
-    yield ", ".join(f"`{name}`" for name in row.instructions) or "an operand's field"
     if row.without is None:
         yield from (f"does not compile: {row.reason}", "–", "–", "–")
     else:
         yield from (f"{row.without.cycles:,}", f"{row.speedup:.3f}", change(row.without.bytes, row.having.bytes),
                     change(row.without.energy_uj, row.having.energy_uj))
-    for target, resource in measured:
-        having, without = row.area_with[target][resource], row.area_without[target][resource]
-        yield f"{digits(having)} / {digits(without)}"
     for target, resource in priced:
-        gain = row.gain_per_area(target, resource)
-        yield "–" if gain is None else f"{gain:.2f}"
+        yield gain_of(row, target, resource)

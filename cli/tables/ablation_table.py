@@ -1,52 +1,63 @@
-"""The table of an ablation for a person."""
+"""The tables of an ablation for a person."""
 
 from rich.console import Console
 from rich.table import Table
 
 from tilewright.bench.ablation.ablation import Ablation, AblationRow
-from tilewright.bench.ablation.ablation_page import gains, resources
+from tilewright.bench.ablation.ablation_page import area_lost, by_machine, gain_of, gains, resources, signed
 from tilewright.cli.tables.text import plain
+from tilewright.tools.markdown import change
 
 __all__ = ["ablation_tables", "print_ablation"]
 
 
 def print_ablation(found: Ablation, out: Console) -> None:
-    """Print a table for each network and machine."""
+    """Print the areas of each machine, and below them a table for each network."""
     for each in ablation_tables(found):
         out.print(each)
 
 
 def ablation_tables(found: Ablation) -> list[Table]:
-    """Return a table for each network and machine."""
-    groups: dict[tuple[str, str], list[AblationRow]] = {}
-    for row in found.rows:
-        groups.setdefault((row.model, row.machine), []).append(row)
-    return [_table(f"{model} on {machine}", rows) for (model, machine), rows in groups.items()]
+    """Return for each machine a table of areas and then one of costs for each network; 80 columns hold each."""
+    tables = []
+    for machine, groups in by_machine(found).items():
+        tables.append(_areas(machine, groups[0]))
+        tables += [_costs(machine, rows) for rows in groups]
+    return tables
 
 
-def _table(title: str, rows: list[AblationRow]) -> Table:
-    having, measured = rows[0].having, resources(rows)
-    table = Table(title=plain(f"{title}: {having.cycles:,} cycles, {having.bytes:,} bytes, {having.energy_uj:.3g} µJ"))
-    table.add_column("without")
-    for head in ("cycles", "factor", "bytes", "energy,\nµJ", *(f"{name},\n{target}" for target, name in measured),
-                 *(f"gain per\n{name}" for _, name in gains(rows))):
-        table.add_column(head, justify="right", no_wrap=True)
+def _areas(machine: str, rows: list[AblationRow]) -> Table:
+    measured = resources(rows)
+    table = _started(f"Area of {machine}, and what each unit takes of it",
+                     [f"{name},\n{target}" for target, name in measured])
+    table.add_row("(the machine)", *(f"{rows[0].area_with[target][name]:,.0f}" for target, name in measured))
     for row in rows:
-        table.add_row(row.unit, *_figures(row), *(_area(row, *each) for each in measured),
-                      *(_gain(row, *each) for each in gains(rows)))
+        table.add_row(row.unit, *(signed(area_lost(row, *each)) for each in measured))
+    return table
+
+
+def _costs(machine: str, rows: list[AblationRow]) -> Table:
+    having = rows[0].having
+    table = _started(f"{rows[0].model} on {machine}: {having.cycles:,} cycles, {having.bytes:,} bytes, "
+                     f"{having.energy_uj:,.4g} µJ",
+                     ["cycles", "factor", "bytes", "energy", *(f"gain/\n{name}" for _, name in gains(rows))])
+    for row in rows:
+        table.add_row(row.unit, *_figures(row), *(gain_of(row, *each) for each in gains(rows)))
+    refused = [f"Without {row.unit}: {row.reason}" for row in rows if row.without is None]
+    table.caption = plain("\n".join(refused)) if refused else None
+    return table
+
+
+def _started(title: str, heads: list[str]) -> Table:
+    table = Table(title=plain(title))
+    table.add_column("without", no_wrap=True)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
     return table
 
 
 def _figures(row: AblationRow) -> tuple[str, str, str, str]:
     if row.without is None:
-        return "does not compile", "–", "–", "–"
-    return (f"{row.without.cycles:,}", f"{row.speedup:.3f}", f"{row.without.bytes:,}", f"{row.without.energy_uj:.3g}")
-
-
-def _area(row: AblationRow, target: str, resource: str) -> str:
-    return f"{row.area_without[target][resource]:,.0f} of {row.area_with[target][resource]:,.0f}"
-
-
-def _gain(row: AblationRow, target: str, resource: str) -> str:
-    gain = row.gain_per_area(target, resource)
-    return "–" if gain is None else f"{gain:.2f}"
+        return "refused", "–", "–", "–"
+    return (f"{row.without.cycles:,}", f"{row.speedup:.3f}", change(row.without.bytes, row.having.bytes),
+            change(row.without.energy_uj, row.having.energy_uj))
