@@ -4,6 +4,12 @@
 // are then the longest paths of the array.  Four modules here take the place of modules of the gateware: their ports
 // are those of the modules made from `Multipliers`, `PairMultipliers` and `Product` below `Coprocessor`, which can clear
 // them, and the synthesis script exchanges them by name (`chtype -set ecp5_multipliers t:*multipliers`, and so on).
+//
+// Registers inside the block load in every cycle, but for those of weights that stay.  A product therefore stands for
+// one cycle only, two cycles after the values that it is made of: the gateware takes it then, as nothing in its
+// pipelines waits.  (Four blocks that lie together share four clock enables.  With two or three enables a multiplier few
+// places were legal on a nearly full device, and nextpnr looked for them without end.)
+//
 // Parameters and ports of the block: Lattice FPGA-TN-02205, "ECP5 and ECP5-5G sysDSP Usage Guide", and nextpnr's names
 // for them.
 
@@ -31,7 +37,7 @@ module ecp5_multipliers (
             wire [35:0] product;
             assign products[21*k +: 21] = product[20:0];
             ecp5_block #(.SIGNED(1'b1)) place (
-                .clk(clk), .rst(1'b0), .a_enable(a_enable), .b_enable(b_enable), .product_enable(products_enable),
+                .clk(clk), .b_enable(b_enable),
                 .a({{8{a[10*k+9]}}, a[10*k +: 10]}), .b({{6{b[12*k+11]}}, b[12*k +: 12]}), .product(product)
             );
         end
@@ -133,8 +139,7 @@ module ecp5_sums #(
             wire [35:0] product;
             assign products[PRODUCT*k +: PRODUCT] = product[PRODUCT-1:0];
             ecp5_block #(.SIGNED(1'b1)) place (
-                .clk(clk), .rst(1'b0), .a_enable(operand_enable), .b_enable(operand_enable),
-                .product_enable(product_enable), .a(a), .b(b), .product(product)
+                .clk(clk), .b_enable(1'b1), .a(a), .b(b), .product(product)
             );
         end
     endgenerate
@@ -152,20 +157,16 @@ module ecp5_product (
     input         product_enable
 );
     ecp5_block #(.SIGNED(1'b0)) place (
-        .clk(clk), .rst(rst | clear), .a_enable(enable), .b_enable(enable), .product_enable(product_enable),
-        .a(a), .b(b), .product(product)
+        .clk(clk), .b_enable(1'b1), .a(a), .b(b), .product(product)
     );
 endmodule
 
-// A block with registers before and after the product; rst resets the one after it.
+// A block with registers before and after the product, without reset; that of b has an enable.
 module ecp5_block #(
     parameter SIGNED = 1'b0
 ) (
     input         clk,
-    input         rst,
-    input         a_enable,
     input         b_enable,
-    input         product_enable,
     input  [17:0] a,
     input  [17:0] b,
     output [35:0] product
@@ -178,8 +179,8 @@ module ecp5_block #(
         .GSR("DISABLED"), .RESETMODE("SYNC")
     ) block (
         .CLK0(clk), .CLK1(1'b0), .CLK2(1'b0), .CLK3(1'b0),
-        .CE0(a_enable), .CE1(b_enable), .CE2(product_enable), .CE3(1'b0),
-        .RST0(1'b0), .RST1(rst), .RST2(1'b0), .RST3(1'b0),
+        .CE0(1'b1), .CE1(b_enable), .CE2(1'b1), .CE3(1'b0),
+        .RST0(1'b0), .RST1(1'b0), .RST2(1'b0), .RST3(1'b0),
         .SIGNEDA(SIGNED), .SIGNEDB(SIGNED), .SOURCEA(1'b0), .SOURCEB(1'b0),
         .A0(a[0]), .A1(a[1]), .A2(a[2]), .A3(a[3]), .A4(a[4]), .A5(a[5]),
         .A6(a[6]), .A7(a[7]), .A8(a[8]), .A9(a[9]), .A10(a[10]), .A11(a[11]),

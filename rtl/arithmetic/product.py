@@ -15,8 +15,9 @@ MAX_BITS = 18
 class Product(Component):
     """``product`` is ``a * b`` as they were two cycles ago; each bank of registers loads only where it is enabled.
 
-    Behaviour and timing are those of ECP5's MULT18X18D with input and output registers, the latter with reset: for
-    that family synthesis puts `ecp5_product` (hardware/synthesis/ecp5_multipliers.v) in the place of this module.
+    Timing is that of ECP5's MULT18X18D with input and output registers: for that family synthesis puts `ecp5_product`
+    (hardware/synthesis/ecp5_multipliers.v) in the place of this module. There no register holds or is reset:
+    ``product_enable`` must follow ``enable`` by a cycle, and ``product`` be taken in the next.
 
     Parameters
     ----------

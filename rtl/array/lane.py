@@ -83,7 +83,9 @@ class Multipliers(Component):
     ``products`` are ``a * b`` as they were two cycles ago; each bank of registers loads only where it is enabled.
     ``a_held`` is the first operand's, from which a chain of lanes passes it on. Behaviour and timing are those of
     ECP5's MULT18X18D with input and output registers, one per product, and without reset: for that family synthesis
-    puts hardware/synthesis/ecp5_multipliers.v in the place of this module, by its name and ports.
+    puts hardware/synthesis/ecp5_multipliers.v in the place of this module, by its name and ports. There the data and
+    the products are not held: ``products_enable`` must follow ``a_enable`` by a cycle, and products be taken in the
+    next.
     """
 
     LATENCY = 2

@@ -62,7 +62,8 @@ class PairMultipliers(Component):
     Rate: 16 products in every cycle. ``products`` are those of the data three cycles ago. Each bank of registers
     loads only where it is enabled. ``even_held``, ``odd_held`` are the first registers, from which a chain of lanes
     passes the data on. The registers between adders and multipliers, and those behind, are the input and output
-    registers of an FPGA's DSP block, and have no reset.
+    registers of an FPGA's DSP block, and have no reset. On ECP5 these load in every cycle: ``product_enable`` must
+    follow ``operand_enable`` by a cycle, and products be taken in the next.
 
     Parameters
     ----------

@@ -151,7 +151,9 @@ class Dispatcher(wiring.Component):
             self.zero_count.eq(self.taken & ~drops & counts_zero(command, self.machine)),
             self.zero_code.eq(Cat(command.variant, command.funct3)),
         ]
-        with m.If(Cat(waiting).any() | self.busy | (self.taken & ~fence)):
+        # Not ``taken``: what is offered and not taken is held, or waits for a queue that is full, and a path through
+        # the decoder, the queues and ``ready`` would end here.
+        with m.If(Cat(waiting).any() | self.busy | (self.commands.valid & ~fence)):
             m.d.sync += quiet.eq(0)
         with m.Elif(~self.idle):
             m.d.sync += quiet.eq(quiet + 1)

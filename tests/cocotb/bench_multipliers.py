@@ -26,13 +26,15 @@ def draw(rng: random.Random, width: int) -> list[int]:
 
 @cocotb.test()
 async def both_make_the_products_of_what_they_hold(dut):
-    """Each register loads only with its enable; in every cycle both modules show what the model in Python holds."""
+    """Each register of the gateware's loads only with its enable. The block's product counts one cycle after it is made
+    of data that came one cycle before: what the array takes."""
     rng = random.Random(cocotb.RANDOM_SEED)
     Clock(dut.clk, 2, unit="ns").start()
     dut.rst.value = dut.clear.value = 0
     held: dict[str, list[int] | None] = {"a": None, "b": None}
     products: list[int] | None = None
-    compared = 0
+    compared = {"inferred": 0, "block": 0}
+    came = fresh = False
     for _ in range(CYCLES):
         given = {name: draw(rng, width) for name, width in WIDTHS.items()}
         enabled = {name: rng.random() < 0.6 for name in (*WIDTHS, "products")}
@@ -45,12 +47,14 @@ async def both_make_the_products_of_what_they_hold(dut):
         for kind in ("inferred", "block"):
             if held["a"] is not None:
                 assert int(getattr(dut, f"{kind}_a_held").value) == pack(held["a"], WIDTHS["a"]), kind
-            if products is not None:
+            if products is not None and (fresh or kind == "inferred"):
                 assert int(getattr(dut, f"{kind}_products").value) == pack(products, PRODUCT_WIDTH), kind
-                compared += 1
+                compared[kind] += 1
+        came, fresh = enabled["a"], came and enabled["products"]
         if enabled["products"] and held["a"] is not None and held["b"] is not None:
             products = [a * b for a, b in zip(held["a"], held["b"], strict=True)]
         for name in WIDTHS:
             if enabled[name]:
                 held[name] = given[name]
-    assert compared > CYCLES
+    assert compared["inferred"] > 0.9 * CYCLES
+    assert compared["block"] > 0.3 * CYCLES

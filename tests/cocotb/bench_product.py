@@ -12,7 +12,8 @@ CYCLES = 4000
 
 @cocotb.test()
 async def both_make_the_product_of_what_they_hold(dut):
-    """Each register loads only with its enable; in every cycle both modules show what the model in Python holds."""
+    """Each register of the gateware's loads only with its enable. The block's product counts one cycle after it is made
+    of factors one cycle old: what post-processing takes."""
     limits = {name: (1 << int(os.environ[f"{name.upper()}_BITS"])) - 1 for name in ("a", "b")}
     rng = random.Random(cocotb.RANDOM_SEED)
     Clock(dut.clk, 2, unit="ns").start()
@@ -21,6 +22,7 @@ async def both_make_the_product_of_what_they_hold(dut):
     for _ in range(2):
         await RisingEdge(dut.clk)
     held, product = None, 0
+    came, fresh, compared = False, False, 0
     for cycle in range(CYCLES):
         reset, clear = cycle % 1000 == 999, cycle % 300 == 299
         given = {name: rng.choice((0, 1, limit, rng.randint(0, limit))) for name, limit in limits.items()}
@@ -29,11 +31,15 @@ async def both_make_the_product_of_what_they_hold(dut):
         dut.enable.value, dut.product_enable.value = enable, product_enable
         dut.a.value, dut.b.value = given["a"], given["b"]
         await RisingEdge(dut.clk)  # the outputs read below are those before this edge
-        for kind in ("inferred", "block"):
-            assert int(getattr(dut, f"{kind}_product").value) == product, (kind, cycle)
+        assert int(dut.inferred_product.value) == product, cycle
+        if fresh:
+            assert int(dut.block_product.value) == product, cycle
+            compared += 1
+        came, fresh = enable, came and product_enable and not (reset or clear)
         if reset or clear:
             product = 0
         elif product_enable:
             product = held["a"] * held["b"]
         if enable:
             held = given
+    assert compared > 0.3 * CYCLES
