@@ -1,7 +1,7 @@
 """The page docs/area.md: area and frequency of the presets on every target, from runs of `tilewright synth`.
 
-``python -m tilewright.hardware.synthesis.area_page docs/area.md`` writes it, and the picture beside it; ``--cases``
-limits it.
+``python -m tilewright.hardware.synthesis.area_page docs/area.md`` writes it, and its pictures: of shares beside it, and
+of floorplans below ``pictures/``. ``--cases`` limits it.
 """
 
 import argparse
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from tilewright.hardware.synthesis.floorplan import floorplan
 from tilewright.hardware.synthesis.flow import synthesise
 from tilewright.hardware.synthesis.picture import picture
 from tilewright.hardware.synthesis.sources import machine_design
@@ -41,6 +42,13 @@ class AreaCase:
     def name(self) -> str:
         """Return the name of the case for ``--cases``."""
         return f"{self.machine}{'+core' if self.with_core else ''}@{self.target}"
+
+    @property
+    def floorplan(self) -> str | None:
+        """Return the picture of the placed design, as the page names it; None if nextpnr does not place it."""
+        if not self.place or not self.target.startswith("ecp5"):
+            return None
+        return f"pictures/floorplan-{self.machine}{'-core' if self.with_core else ''}.svg"
 
     @property
     def command(self) -> str:
@@ -100,7 +108,7 @@ def run(cases: Iterable[AreaCase], steps: Steps) -> list[tuple[AreaCase, Synthes
         with steps.step(f"Elaborating {case.machine}"):
             design = machine_design(preset(case.machine), with_core=case.with_core)
         request = SynthesisRequest(design, case.machine, with_core=case.with_core, place=case.place,
-                                   seed=case.seed, freq=case.freq)
+                                   seed=case.seed, freq=case.freq, floorplan=case.floorplan is not None)
         found.append((case, synthesise(request, case.target, steps.step)))
     return found
 
@@ -118,6 +126,10 @@ def main() -> None:
     reports = run([named[name] for name in wanted], Steps())
     image = given.page.with_suffix(".svg")
     write_file(image, picture([report for _, report in reports]).encode())
+    for case, report in reports:
+        if case.floorplan:
+            drawn = floorplan(report.cells, f"{report.design} on {report.target_title}")
+            write_file(given.page.parent / case.floorplan, drawn.encode())
     write_file(given.page, page(reports, image.name, date.today()).encode())
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def placed_cells(written: Path, block: Callable[[str], str]) -> tuple[PlacedCell
 
 
 def floorplan(cells: Sequence[PlacedCell], title: str) -> str:
-    """Return the picture: a square for each tile in use, in the colour of the part that most of its cells belong to."""
+    """Return the picture: each tile in use has the colour of the part that most of its cells belong to."""
     tiles: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
     for cell in cells:
         tiles[cell.x, cell.y][part_of(cell.block)] += 1
@@ -52,11 +52,24 @@ def floorplan(cells: Sequence[PlacedCell], title: str) -> str:
              f'<rect width="{width}" height="{height}" fill="white"/>',
              f'<text x="4" y="14">{escape(title)}</text>', *_legend(),
              f'<rect x="4" y="{_LEGEND}" width="{_SIDE * across}" height="{_SIDE * down}" fill="#f4f4f4"/>']
-    for (x, y), parts in sorted(tiles.items()):
-        part = min(parts, key=lambda each: (-parts[each], each))
-        lines.append(f'<rect x="{4 + _SIDE * x}" y="{_LEGEND + _SIDE * y}" width="{_SIDE - 1}" height="{_SIDE - 1}" '
-                     f'fill="{PARTS[part]}"><title>{part}, tile {x}, {y}: {parts.total()} cells</title></rect>')
+    for x, y, length, part, count in _stretches(tiles):
+        lines.append(f'<rect x="{4 + _SIDE * x}" y="{_LEGEND + _SIDE * y}" width="{_SIDE * length - 1}" '
+                     f'height="{_SIDE - 1}" fill="{PARTS[part]}"><title>{part}, row {y}: {count} cells</title></rect>')
     return "\n".join([*lines, *_outlines(cells), "</svg>", ""])
+
+
+def _stretches(tiles: Mapping[tuple[int, int], Counter[str]]) -> list[tuple[int, int, int, str, int]]:
+    """Return neighbours of a row that have the same part: the first one's place, their number, the part, its cells."""
+    found: list[tuple[int, int, int, str, int]] = []
+    for y, x in sorted((y, x) for x, y in tiles):
+        parts = tiles[x, y]
+        part = min(parts, key=lambda each: (-parts[each], each))
+        if found and (found[-1][0] + found[-1][2], found[-1][1], found[-1][3]) == (x, y, part):
+            first, _, length, _, count = found.pop()
+            found.append((first, y, length + 1, part, count + parts.total()))
+        else:
+            found.append((x, y, 1, part, parts.total()))
+    return found
 
 
 def _legend() -> Iterable[str]:

@@ -9,6 +9,7 @@ from tests.cli.test_app import refused
 from tilewright.hardware.synthesis.cached_steps import SynthesisError
 from tilewright.hardware.synthesis.floorplan import floorplan, placed_cells
 from tilewright.hardware.synthesis.picture import PARTS
+from tilewright.hardware.synthesis.synthesis_report import PlacedCell
 
 BLOCKS = {"a": "mac: lanes", "b": "mac: lanes", "c": "load", "ram": "mac: activation buffer"}
 
@@ -33,8 +34,19 @@ def test_a_tile_has_the_colour_of_most_of_its_cells(tmp_path):
     assert {(each.x, each.y, each.block) for each in cells} == {
         (3, 4, "mac: lanes"), (3, 4, "load"), (8, 9, "mac: activation buffer")}
     shown = squares(floorplan(cells, "nano & <co>"))
-    assert (PARTS["mac: lanes"], "mac: lanes, tile 3, 4: 3 cells") in shown
+    assert (PARTS["mac: lanes"], "mac: lanes, row 4: 3 cells") in shown
     assert (PARTS["mac: buffers"], "block RAM: mac: activation buffer") in shown
+
+
+def test_neighbours_of_a_row_are_one_stretch():
+    cells = [PlacedCell(x, y, "SLICEA.LUT0", block) for x, y, block in (
+        (3, 4, "load"), (4, 4, "load"), (5, 4, "store"), (6, 4, "load"), (8, 4, "load"), (3, 5, "load"))]
+    stretches = {(each.get("x"), each.get("y"), each.get("width"), each[0].text) for each in ElementTree.fromstring(
+        floorplan(cells, "nano")).iter("{http://www.w3.org/2000/svg}rect") if len(each)}
+    row, next_row = "76", "85"
+    assert stretches == {("31", row, "17", "load, row 4: 2 cells"), ("49", row, "8", "store, row 4: 1 cells"),
+                         ("58", row, "8", "load, row 4: 1 cells"), ("76", row, "8", "load, row 4: 1 cells"),
+                         ("31", next_row, "8", "load, row 5: 1 cells")}
 
 
 def test_a_design_without_places_is_refused(tmp_path):
