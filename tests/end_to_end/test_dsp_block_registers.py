@@ -1,7 +1,7 @@
 """Multipliers whose registers hold nothing compute the same bits, under random delays of memory.
 
-In ECP5's blocks (hardware/synthesis/ecp5_multipliers.v) data and products stand for one cycle. So the gateware must take
-each in that cycle, though its own modules would hold it.
+In ECP5's blocks (hardware/synthesis/ecp5_multipliers.v) data and products stand for one cycle. So the gateware must
+take each in that cycle, though its own modules would hold it.
 """
 
 from dataclasses import replace
@@ -51,8 +51,8 @@ def without_enables(monkeypatch):
     pytest.param(replace(NANO, name="two paired lanes", lanes=2, array="winograd_inner"), {PairMultipliers, Product},
                  id="winograd_inner"),
     pytest.param(NANO, {Multipliers, Product}, id="winograd", marks=pytest.mark.slow),
-    pytest.param(replace(NANO, name="two lanes of runs", lanes=2, array="inner"), {PairMultipliers, Product}, id="inner",
-                 marks=pytest.mark.slow)])
+    pytest.param(replace(NANO, name="two lanes of runs", lanes=2, array="inner"), {PairMultipliers, Product},
+                 id="inner", marks=pytest.mark.slow)])
 def test_products_are_taken_in_the_cycle_in_which_they_stand(machine, modules, without_enables, tmp_path):
     assert_exact(machine, 0, tmp_path, MemoryTiming(latency_cycles=55, bytes_per_cycle=2))
     assert set(without_enables) == modules
