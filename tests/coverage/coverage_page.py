@@ -1,8 +1,8 @@
 """The page docs/coverage.md: what programs come across in RTL, ``python -m tests.coverage.coverage_page``.
 
 Words, directed and random, that are issued in RTL are counted by our own monitor (functional points), lines and toggles
-by Verilator in the same runs. Exit status 1 if fewer than 95 % of the functional points were met, one that was not has
-no explanation, or a word ended otherwise than it must.
+by Verilator in the same runs and in those of networks. Exit status 1 if fewer than 95 % of the functional points were
+met, one that was not has no explanation, a word ended otherwise than it must, or a network's tensor is wrong.
 """
 
 import argparse
@@ -16,9 +16,11 @@ from pathlib import Path
 
 from tests.coverage.directed import programs
 from tests.coverage.lines import Counts, Covered
+from tests.coverage.networks import EXAMPLES, run
 from tests.coverage.points import CAUSES, Monitor, Point, points
 from tests.fuzz.machine_code import MACHINE, Campaign, Expected, Word
 from tilewright.isa.counters import FAULTS, STRAY_RESPONSE
+from tilewright.isa.machine import Machine, preset
 from tilewright.tools.files import write_file
 from tilewright.tools.templates import render
 
@@ -26,6 +28,7 @@ __all__ = ["HOLES", "Result", "explanation", "main", "measure"]
 
 _LEAST = 0.95
 WORDS = 1000
+LARGER = preset("base")
 
 HOLES = {
     FAULTS[STRAY_RESPONSE]: "the simulator's memory answers what was asked for alone; `bus_master` of "
@@ -36,17 +39,25 @@ HOLES = {
 
 @dataclass(slots=True)
 class Result:
-    """What runs came across."""
+    """What runs came across: words and networks on `MACHINE`, and networks alone on a larger machine."""
 
     counts: dict[Point, int] = field(default_factory=dict)
-    modules: dict[str, Covered] = field(default_factory=dict)
-    untouched: dict[str, list[str]] = field(default_factory=dict)
+    total: Counts = field(default_factory=Counts)
+    by_words: dict[str, Covered] = field(default_factory=dict)
+    larger: Counts = field(default_factory=Counts)
     failures: list[str] = field(default_factory=list)
     words: int = 0
 
     def missing(self) -> list[Point]:
         """Return the functional points that were not met."""
         return sorted(points() - self.counts.keys())
+
+    def parts(self) -> list[tuple[str, list[Covered]]]:
+        """Return what was met of each part: by words, by words and networks, and by networks on the larger machine."""
+        columns = self.by_words, self.total.by_part(), self.larger.by_part()
+        names = sorted({name for column in columns for name in column})
+        rows = [(name, [column.get(name, Covered()) for column in columns]) for name in names]
+        return [*rows, ("all", [Covered.sum(column.values()) for column in columns])]
 
 
 def measure(words: int, seed: int, folder: Path, *, lines: bool) -> Result:
@@ -62,21 +73,31 @@ def measure(words: int, seed: int, folder: Path, *, lines: bool) -> Result:
             result.failures.append(f"{name}: {word.word:#010x} ({word.rs1:#x}, {word.rs2:#x}) must end with code "
                                    f"{code}, not as {ended}")
 
-    counted, total = folder / "coverage.dat" if lines else None, Counts()
+    counted = folder / "coverage.dat" if lines else None
     campaign = Campaign(seed, folder, observe=observe, coverage=counted)
     for number in count():
         if campaign.words >= words:
             break
         campaign.run_one(number)
-        _add(total, counted)
+        _add(result.total, counted)
     for directed in programs():
         name, codes = directed.name, iter(directed.codes)
         campaign.issue(name, directed.words, bytes(0x8000), directed.provoked)
-        _add(total, counted)
+        _add(result.total, counted)
     result.counts, result.words = monitor.counts, campaign.words
     result.failures += campaign.failures
-    result.modules, result.untouched = total.by_part(), total.untouched()
+    result.by_words = result.total.by_part()
     return result
+
+
+def measure_networks(machine: Machine, folder: Path, total: Counts) -> list[str]:
+    """Run the networks on a machine, add lines and toggles to ``total``, and return what is wrong."""
+    counted, failures = folder / "coverage.dat", []
+    for example in EXAMPLES:
+        for wrong in run(example, machine, folder, counted):
+            failures += wrong
+            _add(total, counted)
+    return failures
 
 
 def _add(total: Counts, counted: Path | None) -> None:
@@ -96,10 +117,14 @@ def _page(result: Result, options: argparse.Namespace, seconds: float) -> str:
     kinds = [(kind, what, sum(each.kind == kind for each in everything),
               sum(each.kind == kind for each in everything) - sum(each.kind == kind for each in missing))
              for kind, what in CAUSES.items()]
+    untouched = result.total.untouched()
+    only_larger = {part: [name for name in names if name not in untouched.get(part, ())]
+                   for part, names in result.larger.untouched().items()}
     return render(Path(__file__).with_name("coverage_page.md.j2"), kinds=kinds, total=len(everything),
                   met=len(everything) - len(missing), missing=[(each, explanation(each)) for each in missing],
-                  modules=result.modules.items(), words=result.words, options=options, seconds=seconds,
-                  untouched=result.untouched.items(), machine=MACHINE)
+                  parts=result.parts(), words=result.words, options=options, seconds=seconds, examples=EXAMPLES,
+                  untouched=untouched.items(), only_larger=[each for each in only_larger.items() if each[1]],
+                  machine=MACHINE, larger=LARGER)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -113,13 +138,16 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         result = measure(options.words, options.seed, Path(folder), lines=not options.no_lines)
+        if not options.no_lines:
+            for machine, total in ((MACHINE, result.total), (LARGER, result.larger)):
+                result.failures += measure_networks(machine, Path(folder), total)
     everything, missing = points(), result.missing()
     unexplained = [each for each in missing if explanation(each) is None]
     print(f"{len(everything) - len(missing)} of {len(everything)} functional points met by {result.words} words")
     print(*(f"not met: {each}: {explanation(each) or 'nobody knows why'}" for each in missing), sep="\n")
-    for name, each in result.modules.items():
-        print(f"{name:28} lines {each.lines_met:6} of {each.lines:6}   "
-              f"toggles {each.toggles_met:6} of {each.toggles:6}")
+    for name, columns in result.parts():
+        print(f"{name:28}", *(f"lines {each.lines_met:6} of {each.lines:6}   toggles {each.toggles_met:6} of "
+                              f"{each.toggles:6}" for each in columns), sep="   ")
     print(*result.failures, sep="\n")
     if options.output:
         write_file(options.output, _page(result, options, time.monotonic() - began).encode())

@@ -1,8 +1,8 @@
 """Lines and toggles as Verilator counts them: its files read, added up, and put together by unit and part."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,11 @@ class Covered:
     lines_met: int = 0
     toggles: int = 0
     toggles_met: int = 0
+
+    @classmethod
+    def sum(cls, parts: Iterable["Covered"]) -> "Covered":
+        """Return what several parts have together."""
+        return cls(*map(sum, zip(*map(astuple, parts), strict=True)))
 
 
 @dataclass(slots=True)

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.end_to_end.test_random_layers import fitting_layers
 from tests.support.execute import execute
-from tests.support.random_layers import random_narrow_layer
+from tests.support.random_layers import fitting_layers, random_narrow_layer
 from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
 from tilewright.compiler.compile import Compiled, compile_layers

@@ -90,20 +90,26 @@ def random_design(rng: np.random.Generator, *, lanes_range: tuple[int, int] = AL
         array=array, **units)
 
 
+def fits(machine: Machine) -> bool:
+    """Return whether every network can be compiled for a design."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for name in NETWORKS:
+                path = Path(folder) / f"{name}.onnx"
+                path.write_bytes(network(name))
+                compile_file(path, machine, keep_tensors=True)
+    except CompileError:
+        return False
+    return True
+
+
 def fitting_design(seed: int, number: int, *, lanes_range: tuple[int, int] = ALL_LANES) -> Machine:
     """Return design ``number`` of ``seed``, on which every network can be compiled."""
     rng = np.random.default_rng((seed, number))
     while True:
         machine = replace(random_design(rng, lanes_range=lanes_range), name=f"design {seed}/{number}")
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                for name in NETWORKS:
-                    path = Path(folder) / f"{name}.onnx"
-                    path.write_bytes(network(name))
-                    compile_file(path, machine, keep_tensors=True)
-        except CompileError:
-            continue
-        return machine
+        if fits(machine):
+            return machine
 
 
 @dataclass(frozen=True, slots=True)

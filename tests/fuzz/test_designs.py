@@ -1,14 +1,30 @@
-"""Designs drawn from the whole space: the same values on every one; in RTL on small ones."""
+"""Designs drawn from the whole space: the same values on every one; in RTL on small ones.
+
+The slow ones in RTL are chosen so that every pair of traits is on some machine (`tests.fuzz.covering`): each kind of
+array with and without each unit, each two units, narrow and wide buses with few and many lanes, and so on. That takes
+half as many simulators as drawing them, and small ones. The campaign (``python -m tests.fuzz.designs``) draws more, and
+wider ones: ``--wide 64``.
+"""
 
 from dataclasses import replace
+from functools import cache
 
+import numpy as np
 import pytest
 
 from tests.fuzz import designs
-from tests.fuzz.designs import NETWORKS, Results, Trial, fitting_design, try_network
-from tilewright.isa.machine import Machine
+from tests.fuzz.covering import covering_designs, pairs
+from tests.fuzz.designs import NETWORKS, Results, Trial, fitting_design, random_design, try_network
+from tilewright.isa.machine import ARRAYS, Machine
 
 SEED = 13
+DRAWS, LANES = 1000, (1, 16)
+COVERING = 16
+
+
+@cache
+def chosen() -> list[Machine]:
+    return list(covering_designs(SEED, DRAWS, LANES))
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -58,9 +74,23 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "lanes"), [*((number, (1, 16)) for number in range(30)), (30, (32, 32)),
-                                              (31, (64, 64))])
-def test_random_designs_in_rtl(number, lanes):
-    machine = fitting_design(SEED, number, lanes_range=lanes)
+@pytest.mark.parametrize("number", range(COVERING))
+def test_covering_designs_in_rtl(number):
+    machine = chosen()[number]
     for name in NETWORKS:
-        assert try_network(name, replace(machine, name="random")).faults == ()
+        assert try_network(name, machine).faults == ()
+
+
+@pytest.mark.slow  # choosing them takes seconds
+def test_covering_designs_have_every_pair_of_traits_that_designs_have():
+    assert len(chosen()) == COVERING
+    met = set().union(*map(pairs, chosen()))
+    assert {machine.array for machine in chosen()} == set(ARRAYS)
+    others = [random_design(np.random.default_rng(number), lanes_range=LANES) for number in range(50)]
+    assert not [pair for machine in others for pair in pairs(machine) - met]
+
+
+@pytest.mark.slow
+def test_a_design_of_many_lanes_in_rtl():
+    machine = fitting_design(SEED, 30, lanes_range=(32, 32))
+    assert try_network("residuals", machine).faults == ()

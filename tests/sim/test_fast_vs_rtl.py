@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tests.support.firmware import compile_program
-from tests.support.random_layers import random_layer, with_tables
+from tests.support.random_layers import fitting_layers, random_layer, with_tables
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet, vgg
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.isa.machine import PRESETS, MemoryTiming, preset
 from tilewright.models import builtin
@@ -43,20 +42,8 @@ def network(name, machine):
             return with_tables(resnet(32, (16, 32), (2, 1)), every=2)
         case "vgg":
             return vgg(32, ((32, 1), (64, 2)), (10,))
-    return side_by_side(fitting_layers(machine, count=20))
-
-
-def fitting_layers(machine, count):
-    rng = np.random.default_rng(5)
-    layers = []
-    while len(layers) < count:
-        layer = random_layer(rng, longest=40, widest=90)
-        try:
-            plan_layer(layer, machine)
-        except DoesNotFitError:
-            continue
-        layers.append(layer)
-    return layers
+    return side_by_side(fitting_layers(np.random.default_rng(5), machine, 20,
+                                       lambda rng: random_layer(rng, longest=40, widest=90)))
 
 
 def differences(records):

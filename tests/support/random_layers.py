@@ -1,11 +1,13 @@
 """Random layers and machines, seeded: every kind of layer the back end takes, on presets and on tiny buffers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tests.support.machines import WINOGRAD_MACHINES
 from tilewright.compiler.network.layers import Layer, MaxPooling, Network, Requantisation, Residual, TensorInfo
+from tilewright.compiler.plan.planner import DoesNotFitError, plan_layer
 from tilewright.isa.machine import Machine
 
 # Few different ones, because the reference computes all 65,536 sums of each.
@@ -87,6 +89,25 @@ def random_layer(rng: np.random.Generator, longest: int = 24, widest: int = 70) 
         shapes = [random_axis(rng, kernel, longest) for kernel in (kernel_y, kernel_x)]
     layer = build_layer(rng, "conv" if kind == "fc" else kind, channels, outputs, groups, shapes)
     return all_alike(layer) if layer.kind != "conv" and rng.random() < 0.6 else layer
+
+
+def mostly_small_layer(rng: np.random.Generator) -> Layer:
+    """Return a layer that simulates quickly: one in five of images up to 24 pixels high and wide, others up to 12."""
+    return random_layer(rng, longest=24, widest=70) if rng.random() < 0.2 else random_layer(rng, 12, 36)
+
+
+def fitting_layers(rng: np.random.Generator, machine: Machine, count: int,
+                   draw: Callable[[np.random.Generator], Layer] = mostly_small_layer) -> list[Layer]:
+    """Return layers of which each fits ``machine``."""
+    layers: list[Layer] = []
+    while len(layers) < count:
+        layer = draw(rng)
+        try:
+            plan_layer(layer, machine)
+        except DoesNotFitError:
+            continue
+        layers.append(layer)
+    return layers
 
 
 def all_alike(layer: Layer) -> Layer:

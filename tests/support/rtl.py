@@ -18,11 +18,12 @@ from tilewright.sim.run_result import RunResult
 
 
 def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Path, *,
-                timing: MemoryTiming | None = None,
-                dumps: Sequence[tuple[int, int]] = ()) -> tuple[dict[str, np.ndarray], RunResult]:
+                timing: MemoryTiming | None = None, dumps: Sequence[tuple[int, int]] = (),
+                coverage: Path | None = None) -> tuple[dict[str, np.ndarray], RunResult]:
     """Return every tensor in memory at the end, int8 (C, H, W) by name, and the run; C and ELF go to ``folder``.
 
-    ``dumps`` are further (address, bytes) to read, behind the tensors in the run's own.
+    ``dumps`` are further (address, bytes) to read, behind the tensors in the run's own; ``coverage`` is that of
+    `Simulation`.
     """
     source, elf = folder / "model.c", folder / "model.elf"
     source.write_text(program_text(compiled.program, compiled.network.name))
@@ -31,8 +32,8 @@ def execute_rtl(compiled: Compiled, inputs: Mapping[str, np.ndarray], folder: Pa
     images = [*compiled.images, *((compiled.memory.tensors[name], to_memory(array, compiled.network.tensors[name]))
                                   for name, array in inputs.items())]
     dumps = [*((address, tensor_bytes(info)) for info, address in compiled.tensors.values()), *dumps]
-    result = run_rtl(compiled.machine, elf, Simulation(images=images, dumps=dumps), windows=compiled.windows,
-                     timing=timing).require_exit()
+    result = run_rtl(compiled.machine, elf, Simulation(images=images, dumps=dumps, coverage=coverage),
+                     windows=compiled.windows, timing=timing).require_exit()
     tensors = {name: from_memory(content, info)
                for (name, (info, _)), content in zip(compiled.tensors.items(), result.dumps, strict=False)}
     return tensors, result

@@ -30,3 +30,9 @@ def test_each_queue_asks_for_its_own_upset() -> None:
 def test_signals_without_a_name_are_hidden_from_verilator() -> None:
     assert with_plain_toggles("wire \\$12 ;\nwire \\a$3 ;\nassign \\$12  = x;\n") == \
         "wire \\_$12 ;\nwire \\a$3 ;\nassign \\_$12  = x;\n"
+
+
+def test_empty_branch_of_each_process_is_left_out() -> None:
+    process = "  always @* begin\n{}    x = y;\n    if (z) begin\n      x = 1'h0;\n    end\n  end\n"
+    written = process.format("    if (\\$auto$verilog_backend.cc:2505:dump_module$5 ) begin end\n")
+    assert with_plain_toggles(written) == process.format("")
