@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from tests.coverage.directed import programs
@@ -90,14 +90,29 @@ def measure(words: int, seed: int, folder: Path, *, lines: bool) -> Result:
     return result
 
 
-def measure_networks(machine: Machine, folder: Path, total: Counts) -> list[str]:
-    """Run the networks on a machine, add lines and toggles to ``total``, and return what is wrong."""
+def measure_networks(machine: Machine, folder: Path, kept: Path, total: Counts) -> list[str]:
+    """Run the networks on a machine, add lines and toggles to ``total``, and return what is wrong.
+
+    Counts of a set of networks that was right are written to ``kept``, and read from there the next time.
+    """
     counted, failures = folder / "coverage.dat", []
     for example in EXAMPLES:
-        for wrong in run(example, machine, folder, counted):
-            failures += wrong
-            _add(total, counted)
+        path = kept / f"{machine.name}-{example.name.replace(' ', '-')}.dat"
+        if not path.exists():
+            one = Counts()
+            wrong = list(chain.from_iterable(_counting(run(example, machine, folder, counted), one, counted)))
+            if wrong:
+                failures += wrong
+                continue
+            one.write(path)
+        total.add(path)
     return failures
+
+
+def _counting(runs: Iterator[list[str]], total: Counts, counted: Path) -> Iterator[list[str]]:
+    for wrong in runs:
+        _add(total, counted)
+        yield wrong
 
 
 def _add(total: Counts, counted: Path | None) -> None:
@@ -133,14 +148,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=WORDS, help="random words besides the directed programs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-lines", action="store_true", help="functional points alone, in the ordinary simulator")
+    parser.add_argument("--kept", type=Path, metavar="FOLDER", help="counts of networks, not run again")
     parser.add_argument("-o", "--output", type=Path, help="write the page")
     options = parser.parse_args(arguments)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         result = measure(options.words, options.seed, Path(folder), lines=not options.no_lines)
         if not options.no_lines:
+            kept = options.kept or Path(folder)
+            kept.mkdir(parents=True, exist_ok=True)
             for machine, total in ((MACHINE, result.total), (LARGER, result.larger)):
-                result.failures += measure_networks(machine, Path(folder), total)
+                result.failures += measure_networks(machine, Path(folder), kept, total)
     everything, missing = points(), result.missing()
     unexplained = [each for each in missing if explanation(each) is None]
     print(f"{len(everything) - len(missing)} of {len(everything)} functional points met by {result.words} words")

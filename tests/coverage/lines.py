@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.tools.files import write_file
+
 __all__ = ["Counts", "Covered"]
 
 _ENTRY = re.compile(r"^C '(.*)' (\d+)$", re.MULTILINE)
@@ -55,6 +57,11 @@ class Counts:
             raise ValueError(f"Coverage file {path} must be of the simulator of those before; its points are others")
         counts = np.array([int(count) for _, count in found], np.int64)
         self.points, self.met = points, self.met + counts if self.points else counts
+
+    def write(self, path: Path) -> None:
+        """Write them to a file as Verilator does."""
+        lines = (f"C '{point}' {count}\n" for point, count in zip(self.points, self.met.tolist(), strict=True))
+        write_file(path, "".join(["# SystemC::Coverage-3\n", *lines]).encode())
 
     def by_part(self) -> dict[str, Covered]:
         """Return what of each part was met."""

@@ -1,4 +1,8 @@
-"""Machines that leave out units: the same values, down to the RTL, and no command that they lack."""
+"""Machines that leave out units: the same values, down to the RTL, and no command that they lack.
+
+In RTL, machines without each of the units, and each pair of them, are among those of tests/fuzz/test_designs.py, which
+run the same random layers.
+"""
 
 from dataclasses import replace
 
@@ -6,11 +10,8 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
-from tests.support.random_layers import fitting_layers, random_narrow_layer
-from tests.support.rtl import execute_rtl
-from tests.support.side_by_side import side_by_side
+from tests.support.side_by_side import assert_layers_equal_the_reference, random_side_by_side
 from tilewright.compiler.compile import Compiled, compile_layers
-from tilewright.compiler.network.layers import Layer, MaxPooling, Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.isa.lacking import WINOGRAD, lacking
 from tilewright.isa.machine import UNITS, Machine
@@ -25,24 +26,6 @@ FEWEST = replace(PLAIN, name="fewest units", **dict.fromkeys(UNITS, False))
 FEWEST_WINOGRAD = replace(FEWEST, name="conv23 alone", array="winograd")
 FEWEST_INNER = replace(FEWEST, name="inner products alone", array="inner")
 FEWEST_PAIRS = replace(FEWEST, name="pairs of channels alone", array="winograd_inner")
-LAYERS = 12
-
-
-def random_network(machine: Machine, seed: int) -> tuple[Network, dict[str, np.ndarray]]:
-    """Return layers side by side, among them some with a table and with tables before a pooling, and their inputs."""
-    rng = np.random.default_rng(seed)
-    layers = fitting_layers(rng, machine, LAYERS) + fitting_layers(rng, machine, 2, random_narrow_layer)
-    for index in range(0, LAYERS, 3):
-        layers[index] = replace(layers[index], table=rng.integers(-128, 128, 256).astype(np.int8))
-    layers[1] = with_pool(layers[1])
-    network = side_by_side(layers)
-    return network, {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
-
-
-def with_pool(layer: Layer) -> Layer:
-    channels, height, width = layer.conv_shape
-    return replace(layer, residual=None, pool=MaxPooling(kernel=(1, 1), strides=(2, 2), pads=(0, 0, 0, 0)),
-                   out_shape=(channels, -(-height // 2), -(-width // 2)))
 
 
 def lacked(compiled: Compiled) -> list[str]:
@@ -55,7 +38,7 @@ def lacked(compiled: Compiled) -> list[str]:
                          ids=lambda machine: machine.name)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_functional_engine_computes_the_same_with_what_is_left(machine, seed):
-    network, inputs = random_network(machine, seed)
+    network, inputs = random_side_by_side(machine, seed)
     compiled = compile_layers(network, machine, keep_tensors=True)
     assert not lacked(compiled)
     expected, found = run_network(network, inputs), execute(compiled, inputs)
@@ -64,7 +47,7 @@ def test_the_functional_engine_computes_the_same_with_what_is_left(machine, seed
 
 
 def test_some_layer_needs_each_unit():
-    networks = [random_network(SMALL, seed)[0] for seed in range(2)]
+    networks = [random_side_by_side(SMALL, seed)[0] for seed in range(2)]
     commands = [each for network in networks for _, each in compile_layers(network, SMALL).program.actions()
                 if hasattr(each, "instruction")]
     for unit in (WINOGRAD, *(unit for unit in UNITS if unit != "chaining")):
@@ -73,21 +56,6 @@ def test_some_layer_needs_each_unit():
                    for each in commands), unit
 
 
-def assert_rtl_equals_the_reference(machine: Machine, seed: int, folder) -> None:
-    network, inputs = random_network(machine, seed)
-    compiled = compile_layers(network, machine, keep_tensors=True)
-    tensors, _ = execute_rtl(compiled, inputs, folder)
-    expected = run_network(network, inputs)
-    for layer in network.layers:
-        np.testing.assert_array_equal(tensors[layer.output], expected[layer.output], err_msg=layer.name)
-
-
 @pytest.mark.parametrize("machine", [PLAIN, INNER, PAIRS, FEWEST_WINOGRAD], ids=lambda machine: machine.name)
 def test_rtl_without_units(machine, tmp_path):
-    assert_rtl_equals_the_reference(machine, 0, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("machine", [*ALONE, FEWEST], ids=lambda machine: machine.name)
-def test_rtl_without_each_unit(machine, tmp_path):
-    assert_rtl_equals_the_reference(machine, 1, tmp_path)
+    assert_layers_equal_the_reference(machine, 0, tmp_path)

@@ -1,7 +1,12 @@
-"""Main memory of DRAM and with random stalls, in RTL: the same bits, cycles as predicted, whatever the seed."""
+"""Main memory of DRAM and with random stalls, in RTL: the same bits, cycles as predicted, whatever the seed.
+
+Random layers run on every kind of memory with few, some and many stalls, on `nano` and on `base`; each time the network
+is another one. More networks on the default memory are in test_chaining.py and test_random_layers.py.
+"""
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -69,28 +74,20 @@ def test_one_seed_gives_one_run(tmp_path):
     assert cycles[0] == cycles[1] != cycles[2]
 
 
-def run_chain(seed: int, machine: str, folder) -> None:
-    """Simulate random layers, chained on chip or through memory, on a memory drawn from the seed."""
+MEMORIES = list(product([*PARTS, "fixed"], (10, 40, 80), ("nano", "base")))
+
+
+@pytest.mark.parametrize(("memory", "stall_percent", "machine"), MEMORIES)
+def test_random_layers_on_random_memories(memory, stall_percent, machine, tmp_path):
+    """Random layers, chained on chip or through memory; network, clock and latency are another each time."""
+    seed = MEMORIES.index((memory, stall_percent, machine))
     rng = np.random.default_rng(seed)
     network = random_chain(rng)
-    stalls = {"stall_percent": int(rng.choice([10, 40, 80])), "seed": seed}
-    part = str(rng.choice([*PARTS, "fixed"]))
-    timing = MemoryTiming(latency_cycles=int(rng.integers(1, 100)), **stalls) if part == "fixed" else \
-        DramTiming.of(dram_named(part, float(rng.choice([80, 200, 500]))), **stalls)
+    stalls = {"stall_percent": stall_percent, "seed": seed}
+    timing = MemoryTiming(latency_cycles=int(rng.integers(1, 100)), **stalls) if memory == "fixed" else \
+        DramTiming.of(dram_named(memory, float(rng.choice([80, 200, 500]))), **stalls)
     inputs = random_inputs(rng, network)
-    tensors, _ = execute_rtl(compile_layers(network, PRESETS[machine]), inputs, folder, timing=timing)
+    tensors, _ = execute_rtl(compile_layers(network, PRESETS[machine]), inputs, tmp_path, timing=timing)
     expected = run_network(network, inputs)
     for info in network.outputs:
         np.testing.assert_array_equal(tensors[info.name], expected[info.name], err_msg=f"{info.name}, {timing}")
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_layers_on_random_memories(seed, tmp_path):
-    run_chain(seed, "nano", tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("machine", ["nano", "base"])
-@pytest.mark.parametrize("seed", range(100, 160))
-def test_more_random_layers_on_random_memories(seed, machine, tmp_path):
-    run_chain(seed, machine, tmp_path)

@@ -15,6 +15,7 @@ import pytest
 from tests.fuzz import designs
 from tests.fuzz.covering import covering_designs, pairs
 from tests.fuzz.designs import NETWORKS, Results, Trial, fitting_design, random_design, try_network
+from tests.support.side_by_side import assert_layers_equal_the_reference
 from tilewright.isa.machine import ARRAYS, Machine
 
 SEED = 13
@@ -75,10 +76,11 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(COVERING))
-def test_covering_designs_in_rtl(number):
+def test_covering_designs_in_rtl(number, tmp_path):
     machine = chosen()[number]
     for name in NETWORKS:
         assert try_network(name, machine).faults == ()
+    assert_layers_equal_the_reference(machine, number, tmp_path)
 
 
 @pytest.mark.slow  # choosing them takes seconds

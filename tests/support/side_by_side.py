@@ -2,9 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from tests.support.random_layers import network_of
-from tilewright.compiler.network.layers import Layer, Network, TensorInfo
+import numpy as np
+
+from tests.support.random_layers import fitting_layers, network_of, random_narrow_layer
+from tests.support.rtl import execute_rtl
+from tilewright.compiler.compile import compile_layers
+from tilewright.compiler.network.layers import Layer, MaxPooling, Network, TensorInfo
+from tilewright.compiler.network.reference import run_network
+from tilewright.isa.machine import Machine
 
 
 def side_by_side(layers: Sequence[Layer]) -> Network:
@@ -24,3 +31,29 @@ def side_by_side(layers: Sequence[Layer]) -> Network:
         outputs += [infos[info.name] for info in alone.outputs]
     return Network(name="layers side by side", layers=tuple(renamed), inputs=tuple(inputs), outputs=tuple(outputs),
                    tensors=tensors)
+
+
+def random_side_by_side(machine: Machine, seed: int, count: int = 12) -> tuple[Network, dict[str, np.ndarray]]:
+    """Return layers side by side, among them some with a table and with tables before a pooling, and their inputs."""
+    rng = np.random.default_rng(seed)
+    layers = fitting_layers(rng, machine, count) + fitting_layers(rng, machine, 2, random_narrow_layer)
+    for index in range(0, count, 3):
+        layers[index] = replace(layers[index], table=rng.integers(-128, 128, 256).astype(np.int8))
+    layers[1] = _with_pool(layers[1])
+    network = side_by_side(layers)
+    return network, {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
+
+
+def _with_pool(layer: Layer) -> Layer:
+    channels, height, width = layer.conv_shape
+    return replace(layer, residual=None, pool=MaxPooling(kernel=(1, 1), strides=(2, 2), pads=(0, 0, 0, 0)),
+                   out_shape=(channels, -(-height // 2), -(-width // 2)))
+
+
+def assert_layers_equal_the_reference(machine: Machine, seed: int, folder: Path) -> None:
+    """Run such layers in RTL; assert that each computes what the reference does."""
+    network, inputs = random_side_by_side(machine, seed)
+    tensors, _ = execute_rtl(compile_layers(network, machine, keep_tensors=True), inputs, folder)
+    expected = run_network(network, inputs)
+    for layer in network.layers:
+        np.testing.assert_array_equal(tensors[layer.output], expected[layer.output], err_msg=layer.name)

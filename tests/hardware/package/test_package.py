@@ -1,4 +1,7 @@
-"""The Verilog package: lint, testbench, mapping to FPGA blocks, and what its files say, by the tools its reader has."""
+"""The Verilog package: lint, testbench, mapping to FPGA blocks, and what its files say, by the tools its reader has.
+
+Testbenches run on every pair of machine, bus and simulator; not every machine with both buses in both simulators.
+"""
 
 import os
 import re
@@ -136,8 +139,7 @@ def test_lint_sees_what_is_wrong(own):
 
 @pytest.mark.parametrize(("machine", "bus", "port"), [
     ("nano", "axi4", "cvxif"), ("nano", "wishbone", "cvxif"), ("nano", "axi4", "axi4lite"), ("base", "axi4", "cvxif"),
-    *(pytest.param(*each, "cvxif", marks=pytest.mark.slow)
-      for each in (("base", "wishbone"), ("large", "axi4"), ("large", "wishbone")))])
+    pytest.param("large", "wishbone", "cvxif", marks=pytest.mark.slow)])
 def test_testbench_passes_in_icarus(packages, machine, bus, port):
     assert re.match(r"PASS: \d+ commands in \d+ cycles", icarus(packages(machine, bus, port)))
 
@@ -158,7 +160,7 @@ def test_testbench_passes_in_verilator_in_the_same_cycles(packages):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("machine", "bus"), [("nano", "wishbone"), ("base", "axi4"), ("large", "axi4")])
+@pytest.mark.parametrize(("machine", "bus"), [("base", "wishbone"), ("large", "axi4")])
 def test_testbench_passes_in_verilator(packages, machine, bus):
     assert verilator(packages(machine, bus)).startswith("PASS: ")
 
