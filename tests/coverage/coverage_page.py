@@ -8,7 +8,6 @@ met, one that was not has no explanation, a word ended otherwise than it must, o
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -127,7 +126,7 @@ def explanation(point: Point) -> str | None:
     return HOLES.get(point.detail)
 
 
-def _page(result: Result, options: argparse.Namespace, seconds: float) -> str:
+def _page(result: Result, options: argparse.Namespace) -> str:
     everything, missing = points(), result.missing()
     kinds = [(kind, what, sum(each.kind == kind for each in everything),
               sum(each.kind == kind for each in everything) - sum(each.kind == kind for each in missing))
@@ -137,7 +136,7 @@ def _page(result: Result, options: argparse.Namespace, seconds: float) -> str:
                    for part, names in result.larger.untouched().items()}
     return render(Path(__file__).with_name("coverage_page.md.j2"), kinds=kinds, total=len(everything),
                   met=len(everything) - len(missing), missing=[(each, explanation(each)) for each in missing],
-                  parts=result.parts(), words=result.words, options=options, seconds=seconds, examples=EXAMPLES,
+                  parts=result.parts(), words=result.words, options=options, examples=EXAMPLES,
                   untouched=untouched.items(), only_larger=[each for each in only_larger.items() if each[1]],
                   machine=MACHINE, larger=LARGER)
 
@@ -151,7 +150,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kept", type=Path, metavar="FOLDER", help="counts of networks, not run again")
     parser.add_argument("-o", "--output", type=Path, help="write the page")
     options = parser.parse_args(arguments)
-    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         result = measure(options.words, options.seed, Path(folder), lines=not options.no_lines)
         if not options.no_lines:
@@ -168,7 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
                               f"{each.toggles:6}" for each in columns), sep="   ")
     print(*result.failures, sep="\n")
     if options.output:
-        write_file(options.output, _page(result, options, time.monotonic() - began).encode())
+        write_file(options.output, _page(result, options).encode())
     return int(bool(unexplained or result.failures) or len(missing) > (1 - _LEAST) * len(everything))
 
 

@@ -31,7 +31,7 @@ class Covered:
     @classmethod
     def sum(cls, parts: Iterable["Covered"]) -> "Covered":
         """Return what several parts have together."""
-        return cls(*map(sum, zip(*map(astuple, parts), strict=True)))
+        return cls(*map(sum, zip(*map(astuple, (cls(), *parts)), strict=True)))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.random_chains import random_chain
-from tests.support.random_layers import fitting_layers, mostly_small_layer, random_narrow_layer, with_tables
+from tests.support.random_layers import fitting_layers, random_layer, random_narrow_layer, with_tables
 from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet
@@ -44,8 +44,8 @@ def _tables(machine: Machine) -> Iterator[Network]:
 
 
 def _layers(machine: Machine) -> Iterator[Network]:
-    rng = np.random.default_rng(11)
-    yield side_by_side(fitting_layers(rng, machine, 40, mostly_small_layer))
+    rng = np.random.default_rng(2)
+    yield side_by_side(fitting_layers(rng, machine, 60, lambda rng: random_layer(rng, longest=10, widest=24)))
     yield side_by_side(fitting_layers(rng, machine, 10, random_narrow_layer))
 
 
@@ -59,7 +59,7 @@ EXAMPLES = (
     Example("mlperf-kws", "depthwise and 1×1 layers", _from_onnx("mlperf-kws")),
     Example("mlperf-resnet8", "3×3 kernels by Winograd, residuals, strides", _from_onnx("mlperf-resnet8")),
     Example("a residual network with tables", "a value table in each layer", _tables),
-    Example("50 random layers", "all windows of pooling, residuals, tables, padding and strides that the tests draw, "
+    Example("70 random layers", "all windows of pooling, residuals, tables, padding and strides that the tests draw, "
             "from slow memory with random stalls", _layers,
             MemoryTiming(latency_cycles=55, bytes_per_cycle=2, stall_percent=30)),
     Example("5 random networks", "layers chained on chip, branches, two readers, on DRAM", _chains,

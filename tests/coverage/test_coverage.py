@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.coverage.coverage_page import explanation, measure
+from tests.coverage import coverage_page
+from tests.coverage.coverage_page import explanation, measure, measure_networks
 from tests.coverage.directed import programs
 from tests.coverage.lines import Counts, Covered
+from tests.coverage.networks import EXAMPLES
 from tests.coverage.points import CAUSES, Monitor, Point, points
-from tests.fuzz.machine_code import RS1, RS2, Expected, Word
+from tests.fuzz.machine_code import MACHINE, RS1, RS2, Expected, Word
+from tilewright.compiler.network.layers import Layer
 from tilewright.isa.assembler import command, encode_word
 
 
@@ -57,7 +60,7 @@ def test_directed_programs_fit_the_table() -> None:
     assert all(len(each.words) == len(each.codes) <= 768 for each in programs())
 
 
-def counted(*points: tuple[str, str, str, int]) -> str:
+def _counted(*points: tuple[str, str, str, int]) -> str:
     """Return a file as Verilator writes it: kind, module, what it is about and count of each point."""
     return "# SystemC::Coverage-3\n" + "".join(
         f"C '\x01f\x02c.v\x01l\x025\x01page\x02{kind}/{module}\x01o\x02{what}' {count}\n"
@@ -68,7 +71,7 @@ def test_counts_of_verilator_are_added_up_by_part(tmp_path) -> None:
     total = Counts()
     for count in (0, 3):
         path = tmp_path / f"{count}.dat"
-        path.write_text(counted(("v_branch", "coprocessor.coprocessor.axi.reader", "if", count),
+        path.write_text(_counted(("v_branch", "coprocessor.coprocessor.axi.reader", "if", count),
                                 ("v_toggle", "coprocessor.coprocessor.axi.reader", "o___05Fvalid[0]:0->1", 0),
                                 ("v_toggle", "coprocessor.coprocessor.axi.reader", "ready:0->1", count)))
         total.add(path)
@@ -77,8 +80,8 @@ def test_counts_of_verilator_are_added_up_by_part(tmp_path) -> None:
 
 
 def test_file_without_points_or_with_others_is_refused(tmp_path) -> None:
-    for name, text in (("empty", counted()), ("one", counted(("v_line", "a", "", 1))),
-                       ("other", counted(("v_line", "b", "", 1)))):
+    for name, text in (("empty", _counted()), ("one", _counted(("v_line", "a", "", 1))),
+                       ("other", _counted(("v_line", "b", "", 1)))):
         (tmp_path / name).write_text(text)
     total = Counts()
     with pytest.raises(ValueError, match="must have points"):
@@ -86,3 +89,44 @@ def test_file_without_points_or_with_others_is_refused(tmp_path) -> None:
     total.add(tmp_path / "one")
     with pytest.raises(ValueError, match="its points are others"):
         total.add(tmp_path / "other")
+
+
+def test_networks_have_layers_of_every_kind() -> None:
+    layers = [layer for example in EXAMPLES for network in example.networks(MACHINE) for layer in network.layers
+              if isinstance(layer, Layer)]
+    windows = {(layer.pool.kernel, layer.pool.strides, max(layer.pool.pads) > 0) for layer in layers if layer.pool}
+    assert {layer.kind for layer in layers} == {"conv", "average", "pass"}
+    assert len(windows) >= 7
+    assert any(layer.table_first for layer in layers)
+    assert any(layer.table is not None and layer.residual is None for layer in layers)
+    assert any(layer.groups == layer.in_shape[0] > 1 and layer.kind == "conv" for layer in layers)
+    assert {max(layer.strides) for layer in layers} >= {1, 2, 3}
+    assert {max(layer.dilations) for layer in layers} >= {1, 2, 3}
+    assert any(max(layer.pads) and layer.pad_value for layer in layers)
+    assert len({layer.residual for layer in layers if layer.residual}) >= 3
+
+
+def test_networks_are_kept_once_they_are_right(tmp_path, monkeypatch) -> None:
+    wrong, ran = [["a tensor differs"]], []
+
+    def run(example, machine, folder, counted):
+        ran.append(example.name)
+        counted.write_text(_counted(("v_line", "a", "", 2)))
+        yield from wrong
+
+    monkeypatch.setattr(coverage_page, "EXAMPLES", EXAMPLES[:1])
+    monkeypatch.setattr(coverage_page, "run", run)
+    kept, total = tmp_path / "kept", Counts()
+    kept.mkdir()
+    assert measure_networks(MACHINE, tmp_path, kept, total) == ["a tensor differs"]
+    assert not total.points
+    wrong[0] = []
+    for _ in range(2):
+        assert measure_networks(MACHINE, tmp_path, kept, total) == []
+    assert ran == [EXAMPLES[0].name] * 2
+    assert total.met.tolist() == [4]
+
+
+def test_parts_are_added_up() -> None:
+    assert Covered.sum([Covered(1, 1, 4, 2), Covered(3, 2, 8, 5)]) == Covered(4, 3, 12, 7)
+    assert Covered.sum([]) == Covered()

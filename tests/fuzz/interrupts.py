@@ -34,7 +34,7 @@ from tilewright.models import builtin
 from tilewright.sim.rtl_engine import Disturbance, Simulation, run_rtl
 from tilewright.sim.run_result import RunResult, StopReason
 
-__all__ = ["NETWORKS", "Campaign", "main"]
+__all__ = ["NETWORKS", "WAITS", "Campaign", "main"]
 
 NETWORKS = ("lenet5", "mlperf-kws")
 WAITS = {"poll": (), "wfi": ("-DTILEWRIGHT_WAIT_WFI",)}
