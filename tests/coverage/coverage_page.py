@@ -96,7 +96,7 @@ def measure_networks(machine: Machine, folder: Path, kept: Path, total: Counts) 
     """
     counted, failures = folder / "coverage.dat", []
     for example in EXAMPLES:
-        path = kept / f"{machine.name}-{example.name.replace(' ', '-')}.dat"
+        path = kept / f"{machine.name}-{example.name.replace(' ', '-')}.dat.gz"
         if not path.exists():
             one = Counts()
             wrong = list(chain.from_iterable(_counting(run(example, machine, folder, counted), one, counted)))

@@ -1,5 +1,6 @@
 """Lines and toggles as Verilator counts them: its files read, added up, and put together by unit and part."""
 
+import gzip
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
@@ -42,14 +43,15 @@ class Counts:
     met: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, path: Path) -> None:
-        """Add a run's file.
+        """Add a run's file, or one that `write` has made.
 
         Raises
         ------
         ValueError
             If it has no points, or others than the files before.
         """
-        found = _ENTRY.findall(path.read_text())
+        content = path.read_bytes()
+        found = _ENTRY.findall((gzip.decompress(content) if path.suffix == ".gz" else content).decode())
         if not found:
             raise ValueError(f"Coverage file {path} must have points, and has none")
         points = [point for point, _ in found]
@@ -59,9 +61,9 @@ class Counts:
         self.points, self.met = points, self.met + counts if self.points else counts
 
     def write(self, path: Path) -> None:
-        """Write them to a file as Verilator does."""
+        """Write them to a file as Verilator does, compressed; its name ends in ``.gz``."""
         lines = (f"C '{point}' {count}\n" for point, count in zip(self.points, self.met.tolist(), strict=True))
-        write_file(path, "".join(["# SystemC::Coverage-3\n", *lines]).encode())
+        write_file(path, gzip.compress("".join(["# SystemC::Coverage-3\n", *lines]).encode(), 1))
 
     def by_part(self) -> dict[str, Covered]:
         """Return what of each part was met."""

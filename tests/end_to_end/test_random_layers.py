@@ -1,6 +1,6 @@
 """Random layers in RTL: every element that the reference and the functional engine compute, on every machine.
 
-The slow ones are of every machine with every timing of memory, each with layers of its own: 400 in all.
+On every machine with every timing of memory, each with layers of its own: 400 in all.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
-from tests.support.machines import MACHINES
+from tests.support.machines import MACHINES, slow_unless_built
 from tests.support.random_layers import fitting_layers, mostly_small_layer, random_narrow_layer
 from tests.support.rtl import execute_rtl
 from tests.support.side_by_side import side_by_side
@@ -20,7 +20,6 @@ from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
 
 BATCH = 25
-FEW = 2
 TIMINGS = ((1, 16), (200, 16), (20, 4), (55, 2))  # latency in cycles, bytes per cycle
 
 
@@ -39,12 +38,6 @@ def assert_exact(machine: Machine, seed: int, folder, timing: MemoryTiming | Non
     return compiled.plans
 
 
-@pytest.mark.parametrize("seed", range(FEW))
-@pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["base"]], ids=lambda machine: machine.name)
-def test_layers_equal_the_reference(machine, seed, tmp_path):
-    assert_exact(machine, seed, tmp_path)
-
-
 @pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["base"]], ids=lambda machine: machine.name)
 def test_layers_of_narrow_kernel_rows_equal_the_reference(machine, tmp_path):
     plans = assert_exact(machine, 1, tmp_path, draw=random_narrow_layer)
@@ -52,11 +45,10 @@ def test_layers_of_narrow_kernel_rows_equal_the_reference(machine, tmp_path):
     assert any(plan.nest.pieces and plan.nest.kernel_x > 1 for plan in plans)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("timing", range(len(TIMINGS)))
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
-def test_more_layers_equal_the_reference(timing, machine, tmp_path):
+@pytest.mark.parametrize("machine", slow_unless_built(MACHINES.values()))
+def test_layers_equal_the_reference(timing, machine, tmp_path):
     # From memory without latency to one that answers late and slowly: no result may hang on when data come.
     latency, rate = TIMINGS[timing]
-    seed = FEW + timing + len(TIMINGS) * list(MACHINES).index(machine.name)
+    seed = timing + len(TIMINGS) * list(MACHINES).index(machine.name)
     assert_exact(machine, seed, tmp_path, MemoryTiming(latency_cycles=latency, bytes_per_cycle=rate))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support.execute import execute
-from tests.support.machines import MACHINES
+from tests.support.machines import MACHINES, slow_unless_built
 from tests.support.random_layers import with_tables
 from tests.support.rtl import execute_rtl
 from tests.support.stacks import resnet, vgg
@@ -53,9 +53,7 @@ def test_tables_are_exact_in_rtl_and_keep_the_rate(name, tmp_path):
     assert plain < cycles <= plain + CYCLES_PER_TABLE * len(network.layers)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("machine", [each for each in MACHINES.values() if each.name != "base"],
-                         ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", slow_unless_built(each for each in MACHINES.values() if each.name != "base"))
 def test_tables_are_exact_in_rtl_of_other_machines(name, machine, tmp_path):
     run(NETWORKS[name], machine, tmp_path, exact=True)

@@ -18,7 +18,6 @@ def test_all_are_there():
     assert len(TESTS) == len(NAMES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), TESTS)
 def test_in_rtl(kind, name):
     getattr(CLASSES[kind](name), name)()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.firmware import compile_program
+from tests.support.machines import slow_unless_built
 from tests.support.random_layers import fitting_layers, random_layer, with_tables
 from tests.support.side_by_side import side_by_side
 from tests.support.stacks import resnet, vgg
@@ -83,14 +84,12 @@ def test_base(name, tmp_path):
     assert_close(name, preset("base"), tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "vgg", "tables", "layers"])
-@pytest.mark.parametrize("machine", [PRESETS["nano"], PRESETS["large"]], ids=lambda machine: machine.name)
+@pytest.mark.parametrize("machine", slow_unless_built([PRESETS["nano"], PRESETS["large"]]))
 def test_other_machines(name, machine, tmp_path):
     assert_close(name, machine, tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("timing", [MemoryTiming(latency_cycles=1), MemoryTiming(latency_cycles=20, bytes_per_cycle=4),
                                     MemoryTiming(latency_cycles=5, bytes_per_cycle=16),
                                     MemoryTiming(latency_cycles=60)], ids=str)

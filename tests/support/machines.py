@@ -1,6 +1,9 @@
 """Machines by name for tests: the presets, and one so small that most layers must be cut."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+
+import pytest
 
 from tilewright.isa.machine import PRESETS, Machine
 
@@ -12,3 +15,11 @@ MACHINES = {**PRESETS, TINY.name: TINY}
 WINOGRAD_MACHINES = {"nano": PRESETS["nano"], "base": Machine(name="base"),
             "large": replace(PRESETS["large"], array="winograd", lanes=16, post_lanes=8)}
 """The presets with an array whose multiplications are one multiply-accumulate each."""
+
+BUILT = ("nano", "base")
+"""Machines whose simulators `make test` builds in any case: on them a small network takes a second or two."""
+
+
+def slow_unless_built(machines: Iterable[Machine]) -> list[object]:
+    """Return machines as parameters of a test, named, and marked as slow where a simulator must be built for it."""
+    return [pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (each.name not in BUILT)) for each in machines]
