@@ -17,6 +17,7 @@ from tests.coverage.directed import programs
 from tests.coverage.lines import Counts, Covered
 from tests.coverage.networks import EXAMPLES, run
 from tests.coverage.points import CAUSES, Monitor, Point, points
+from tests.coverage.untouched import untouched
 from tests.fuzz.machine_code import MACHINE, Campaign, Expected, Word
 from tilewright.isa.counters import FAULTS, STRAY_RESPONSE
 from tilewright.isa.machine import Machine, preset
@@ -131,14 +132,10 @@ def _page(result: Result, options: argparse.Namespace) -> str:
     kinds = [(kind, what, sum(each.kind == kind for each in everything),
               sum(each.kind == kind for each in everything) - sum(each.kind == kind for each in missing))
              for kind, what in CAUSES.items()]
-    untouched = result.total.untouched()
-    only_larger = {part: [name for name in names if name not in untouched.get(part, ())]
-                   for part, names in result.larger.untouched().items()}
     return render(Path(__file__).with_name("coverage_page.md.j2"), kinds=kinds, total=len(everything),
                   met=len(everything) - len(missing), missing=[(each, explanation(each)) for each in missing],
                   parts=result.parts(), words=result.words, options=options, examples=EXAMPLES,
-                  untouched=untouched.items(), only_larger=[each for each in only_larger.items() if each[1]],
-                  machine=MACHINE, larger=LARGER)
+                  untouched=untouched([result.total, result.larger]), machine=MACHINE, larger=LARGER)
 
 
 def main(arguments: list[str] | None = None) -> int:

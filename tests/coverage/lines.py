@@ -78,18 +78,14 @@ class Counts:
                 each.lines_met += count > 0
         return dict(sorted(found.items()))
 
-    def untouched(self) -> dict[str, list[str]]:
-        """Return the signals of each part of which no bit has toggled."""
+    def toggles(self) -> dict[tuple[str, str], int]:
+        """Return how often bits of each signal have toggled, by its part and name."""
         met: dict[tuple[str, str], int] = {}
         for kind, part, comment, count in self._read():
             if kind == "v_toggle":
                 signal = part, _NUMBER.sub("", _decoded(comment.partition(":")[0].partition("[")[0]))
                 met[signal] = met.get(signal, 0) + count
-        found: dict[str, list[str]] = {}
-        for (part, signal), count in sorted(met.items()):
-            if not count:
-                found.setdefault(part, []).append(f"`{signal}`")
-        return found
+        return met
 
     def _read(self) -> Iterator[tuple[str, str, str, int]]:
         """Yield kind, part, what it is about and count of each point."""

@@ -10,6 +10,7 @@ from tests.coverage.directed import programs
 from tests.coverage.lines import Counts, Covered
 from tests.coverage.networks import EXAMPLES
 from tests.coverage.points import CAUSES, Monitor, Point, points
+from tests.coverage.untouched import UNKNOWN, untouched
 from tests.fuzz.machine_code import MACHINE, RS1, RS2, Expected, Word
 from tilewright.compiler.network.layers import Layer
 from tilewright.isa.assembler import command, encode_word
@@ -76,7 +77,8 @@ def test_counts_of_verilator_are_added_up_by_part(tmp_path) -> None:
                                 ("v_toggle", "coprocessor.coprocessor.axi.reader", "ready:0->1", count)))
         total.add(path)
     assert total.by_part() == {"axi.reader": Covered(lines=1, lines_met=1, toggles=2, toggles_met=1)}
-    assert total.untouched() == {"axi.reader": ["`o__valid`"]}
+    assert total.toggles() == {("axi.reader", "o__valid"): 0, ("axi.reader", "ready"): 3}
+    assert untouched([total]) == {UNKNOWN: {("`o__valid`",): ["axi.reader"]}}
 
 
 def test_file_without_points_or_with_others_is_refused(tmp_path) -> None:
@@ -125,6 +127,19 @@ def test_networks_are_kept_once_they_are_right(tmp_path, monkeypatch) -> None:
         assert measure_networks(MACHINE, tmp_path, kept, total) == []
     assert ran == [EXAMPLES[0].name] * 2
     assert total.met.tolist() == [4]
+
+
+def test_signal_that_toggles_on_one_machine_is_touched(tmp_path) -> None:
+    totals = [Counts(), Counts()]
+    for number, total in enumerate(totals):
+        path = tmp_path / f"{number}.dat"
+        path.write_text(_counted(("v_toggle", "coprocessor.coprocessor.mac.cluster_0", "lane[0]:0->1", number),
+                                 ("v_toggle", "coprocessor.coprocessor.axi.reader", "stray:0->1", 0),
+                                 ("v_toggle", "coprocessor.coprocessor.axi.writer", "stray:0->1", 0)))
+        total.add(path)
+    ((why, signals),) = untouched(totals).items()
+    assert "`bus_master`" in why
+    assert signals == {("`stray`",): ["axi.reader", "axi.writer"]}
 
 
 def test_parts_are_added_up() -> None:
