@@ -52,8 +52,10 @@ quick: lint  ## lint, and the tests that answer within two minutes: the inner lo
 test: lint  ## lint, types, and the tests that take seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-test-full: lint  ## the same, and the tests that take minutes
-	@$(BIN)/pytest -q -n 2
+test-full: lint  ## the same, and the tests that build more simulators or synthesise: about an hour on two quiet cores
+	@echo "About an hour on two quiet cores. Of that: make test a quarter; designs that cover every pair of traits a quarter;"
+	@echo "simulators of other machines, cores at gate level, packages, published networks the rest. SLOW=1 leaves out make test."
+	@$(BIN)/pytest -q -n 2 $(if $(SLOW),-m slow)
 
 package: setup  ## dist/: the wheel and the source archive
 	@$(BIN)/python -c "from setuptools.build_meta import build_sdist, build_wheel; build_sdist('dist'); build_wheel('dist')"
@@ -83,7 +85,7 @@ fuzz: setup  ## 2000 random CNN graphs against ONNX Runtime, then 5000 damaged f
 prove: setup  ## prove properties of the gateware for all inputs, and regenerate docs/proofs.md (minutes); PROOFS= selects some
 	@$(BIN)/python -m tilewright.hardware.proofs.proofs_page $(or $(PROOFS),-o docs/proofs.md)
 
-coverage: setup  ## functional points, lines and toggles of the gateware in RTL, written to docs/coverage.md (minutes); WORDS=, SEED=
+coverage: setup  ## functional points, lines and toggles of words and networks in RTL, written to docs/coverage.md (ten minutes); WORDS=, SEED=
 	@$(BIN)/python -m tests.coverage.coverage_page --words $(or $(WORDS),1000) --seed $(or $(SEED),0) -o docs/coverage.md
 
 compile-times: setup  ## seconds for compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
