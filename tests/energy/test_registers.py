@@ -11,8 +11,8 @@ from tilewright.sim.verilator.build import build_simulator
 from tilewright.sim.verilog.energy_blocks import energy_block_of
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", ["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in PRESETS
+                                            if name != "nano")])
 def test_the_committed_registers_are_those_of_the_hardware(name):
     assert registers_of(PRESETS[name]) == count_fresh(PRESETS[name]), "run python -m tilewright.energy.registers"
 
