@@ -52,9 +52,8 @@ quick: lint  ## lint, and the tests that answer within two minutes: the inner lo
 test: lint  ## lint, types, and the tests that take seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-test-full: lint  ## the same, and the tests that build more simulators or synthesise: about an hour on two quiet cores
-	@echo "About an hour on two quiet cores. Of that: make test a quarter; designs that cover every pair of traits a quarter;"
-	@echo "simulators of other machines, cores at gate level, packages, published networks the rest. SLOW=1 leaves out make test."
+test-full: lint  ## the same, and the tests that build more simulators or synthesise: about an hour on two quiet cores (estimated); SLOW=1: these alone
+	@echo "About an hour on two quiet cores (estimated, docs/decisions.md 75); SLOW=1 leaves out what make test runs."
 	@$(BIN)/pytest -q -n 2 $(if $(SLOW),-m slow)
 
 package: setup  ## dist/: the wheel and the source archive
