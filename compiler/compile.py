@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed,
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.plan.split_units import split_units
-from tilewright.compiler.schedule.chaining import AnyPlan, chain, on_chip_only
+from tilewright.compiler.schedule.bands import in_bands
+from tilewright.compiler.schedule.chaining import AnyPlan, computed_together, on_chip_only
 from tilewright.compiler.schedule.loops import roll
 from tilewright.compiler.schedule.scheduler import CoreCall, schedule
 from tilewright.compiler.schedule.weight_image import pack_network, with_computed
@@ -114,7 +115,8 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
     image, offsets = pack_constants(image, core, network.constants)
-    memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans))
+    memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans),
+                         together=computed_together(plans))
     blocks = with_computed(blocks, datapath, memory, machine)
     addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
     calls = {index: CoreCall(placed(plan, network, addresses), plan.cost.cycles) for index, plan in core.items()}
@@ -135,7 +137,7 @@ def _planned(network: Network, machine: Machine, options: Options, *,
              keep_tensors: bool) -> tuple[Network, tuple[AnyPlan, ...]]:
     """Return ``network`` as it fits ``machine``, and how each layer is computed, with what stays on chip."""
     network, plans = fit_network(network, machine, options)
-    return network, chain(plans, network, machine, options, keep_tensors=keep_tensors)
+    return network, in_bands(plans, network, machine, options, keep_tensors=keep_tensors)
 
 
 def network_in_batch(network: Network, machine: Machine, options: Options, *, keep_tensors: bool = False) -> Network:
@@ -289,8 +291,9 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
     """Return the manifest of a compiled network with an ELF that sends its commands to ``port``."""
     memory, network = compiled.memory, compiled.network
     layers = tuple(
-        _layer_entry(plan, network, function.name, record)
-        for plan, function, record in zip(compiled.plans, compiled.program.functions, memory.records, strict=False))
+        _layer_entry(plan, network, function.name, record, _group_of(compiled.plans, index))
+        for index, (plan, function, record) in enumerate(
+            zip(compiled.plans, compiled.program.functions, memory.records, strict=False)))
     return Manifest(model=network.name, machine=compiled.machine, options=compiled.options, tensors=compiled.tensors,
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
@@ -298,7 +301,13 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
                     on_chip=tuple(sorted(on_chip_only(compiled.plans))))
 
 
-def _layer_entry(plan: AnyPlan, network: Network, function: str, record: int) -> LayerEntry:
+def _group_of(plans: Sequence[AnyPlan], index: int) -> str:
+    """Return the name of the first of the layers that are computed band by band together; empty if there are none."""
+    plan = plans[index]
+    return plans[index - plan.bands.place].layer.name if isinstance(plan, LayerPlan) and plan.bands is not None else ""
+
+
+def _layer_entry(plan: AnyPlan, network: Network, function: str, record: int, group: str) -> LayerEntry:
     """Return what the manifest says of a layer."""
     layer = plan.layer
     if isinstance(layer, CoreLayer):
@@ -310,4 +319,4 @@ def _layer_entry(plan: AnyPlan, network: Network, function: str, record: int) ->
     return LayerEntry(name=layer.name, kind=layer.kind, algorithm=plan.nest.algorithm.value,
                       onnx_nodes=layer.onnx_nodes, macs=layer.macs, function=function, inputs=layer.reads,
                       outputs=layer.writes, record=record, plan=plan.summary(), predicted_cycles=plan.cost.cycles,
-                      exact=layer.exact)
+                      exact=layer.exact, group=group)

@@ -12,7 +12,7 @@ from tilewright.compiler.plan.core_plan import CorePlan
 from tilewright.compiler.plan.cost import mac_cycles, post_cycles, slots_of
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.roofline import layer_roofline
-from tilewright.compiler.schedule.chaining import needed_in_memory
+from tilewright.compiler.schedule.chaining import computed_together, needed_in_memory
 from tilewright.compiler.tensor_lives import TensorLife, tensor_lives
 from tilewright.isa.machine import Machine
 
@@ -152,7 +152,8 @@ class Explanation:
 def explain(compiled: Compiled) -> Explanation:
     """Return how a network is computed."""
     constants = sum(len(content) for _, content in compiled.images)
-    plan = plan_memory(compiled.network, constants, on_chip=_stay_on_chip(compiled))
+    plan = plan_memory(compiled.network, constants, on_chip=_stay_on_chip(compiled),
+                       together=computed_together(compiled.plans))
     return Explanation(
         model=compiled.network.name, machine=compiled.machine, options=compiled.options,
         layers=explain_layers(compiled.plans, compiled.machine),

@@ -287,13 +287,16 @@ class CompilerOptions:
         "--no-reuse", help="Let conv23 read whole patches, without column reuse.")] = False
     no_chaining: Annotated[bool, typer.Option(
         "--no-chaining", help="Let every layer read its input from main memory.")] = False
+    no_bands: Annotated[bool, typer.Option(
+        "--no-bands", help="Compute each layer whole, not several by bands of rows.")] = False
 
     def options(self) -> "Options":
         """Return the compiler's options."""
         from tilewright.compiler.network.options import Options
 
         return Options(fuse_pool=not self.no_fuse_pool, winograd="never" if self.no_winograd else "auto",
-                       reuse=not self.no_reuse, chain=not self.no_chaining, batch=self.batch)
+                       reuse=not self.no_reuse, chain=not self.no_chaining, bands=not self.no_bands,
+                       batch=self.batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ __all__ = [
     "value",
 ]
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 MAX_MEMORY_BYTES = 1 << 31
 _MAX_WINDOWS = 4
 
@@ -51,6 +51,8 @@ class LayerEntry:
 
     ``algorithm`` is the instruction that computes it, or ``core``; then ``operator`` is ONNX's, and ``reason`` why the
     host core does. ``inputs`` and ``outputs`` name tensors. ``exact`` as for `compiler.network.layers.Layer`.
+    ``group`` is the name of the first of those layers that are computed band by band together with it, in that one's
+    function; empty if there are none.
     """
 
     name: str
@@ -67,6 +69,7 @@ class LayerEntry:
     reason: str = ""
     operator: str = ""
     exact: bool = True
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +237,7 @@ def _machine(data: dict[str, Any], extension: Extension | None) -> Machine:
 
 def _options(data: dict[str, Any]) -> Options:
     _exactly("options", Options, data)
-    flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain")}
+    flags = {name: value(data, name, bool) for name in ("fuse_pool", "reuse", "chain", "bands")}
     winograd = cast(Winograd, value(data, "winograd", str))
     try:
         return Options(winograd=winograd, batch=value(data, "batch", int), **flags)
@@ -333,7 +336,7 @@ def _window(data: Any, end: int) -> AddressWindow:
 
 def _layer(data: Any, end: int) -> LayerEntry:
     record = _in("record address", value(data, "record", int), MAIN_BASE, end - 4 * RECORD_WORDS)
-    names = ("name", "kind", "algorithm", "function", "plan", "reason", "operator")
+    names = ("name", "kind", "algorithm", "function", "plan", "reason", "operator", "group")
     texts = {name: value(data, name, str) for name in names}
     return LayerEntry(**texts, onnx_nodes=_list(data, "onnx_nodes", _text), inputs=_list(data, "inputs", _text),
                       outputs=_list(data, "outputs", _text), macs=value(data, "macs", int), record=record,

@@ -50,9 +50,10 @@ def root_of(tensor: TensorInfo) -> str:
 
 
 def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False,
-                on_chip: frozenset[str] = frozenset()) -> MemoryPlan:
+                on_chip: frozenset[str] = frozenset(), together: Iterable[range] = ()) -> MemoryPlan:
     """Lay out main memory; with ``keep_tensors`` no two tensors share a place. Those ``on_chip`` have none.
 
+    Layers that are computed ``together`` take turns: what the first reads and what the last writes are there at once.
     Only tensors that are no parts of others are placed; parts lie where their place in those says.
     """
     def roots(names: Iterable[str]) -> set[str]:
@@ -64,7 +65,8 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
     outputs = roots(tensor.name for tensor in network.outputs) - inputs
     # An output that a layer reads again must be readable: it lies among the intermediate tensors, for good.
     alone = outputs - read
-    offsets, peak = _place_intermediate(network, written - alone, outputs & read, keep_tensors=keep_tensors)
+    turns = {index: each for each in together for index in each}
+    offsets, peak = _place_intermediate(network, written - alone, outputs & read, turns, keep_tensors=keep_tensors)
     size = {name: _align(tensor_bytes(network.tensors[name])) for name in inputs | written | alone}
 
     windows, tensors = [], {}
@@ -97,12 +99,12 @@ def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = Fal
                       memory_bytes=cursor - MAIN_BASE)
 
 
-def _place_intermediate(network: Network, names: set[str], for_good: set[str],
+def _place_intermediate(network: Network, names: set[str], for_good: set[str], turns: Mapping[int, range],
                        *, keep_tensors: bool) -> tuple[dict[str, int], int]:
     """Return offsets of the intermediate tensors, and the bytes they take together.
 
     Largest first, each at the lowest offset that no tensor alive at the same time takes. A tensor is alive from the
-    first layer that writes any part of it to the last that reads any.
+    first layer that writes any part of it to the last that reads any; layers that take turns are one in that.
     """
     lives: dict[str, tuple[int, int]] = {}
     for tensor in network.inputs:
@@ -113,7 +115,8 @@ def _place_intermediate(network: Network, names: set[str], for_good: set[str],
         for name in (*layer.writes, *layer.reads):
             root = root_of(network.tensors[name]) if name in network.tensors else name
             if root in names:
-                lives[root] = (lives.get(root, (index, index))[0], index)
+                during = turns.get(index, range(index, index + 1))
+                lives[root] = (lives.get(root, (during.start, 0))[0], during.stop - 1)
     if keep_tensors:
         for_good = set(lives)
     last = len(network.layers)

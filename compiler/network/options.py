@@ -29,6 +29,9 @@ class Options:
     chain : bool
         Results that fit the activation buffer stay there for the next layer. Otherwise every layer reads from main
         memory.
+    bands : bool
+        Consecutive layers are computed by bands of rows, of which the activation buffer holds those still needed, where
+        that is predicted to be faster. Not in a batch, and not where every tensor is stored to be looked at.
     batch : int
         Images that the program computes at a time, loading every weight once for all: `compiler.batch.in_batch`.
     """
@@ -37,6 +40,7 @@ class Options:
     winograd: Winograd = "auto"
     reuse: bool = True
     chain: bool = True
+    bands: bool = True
     batch: int = 1
 
     def __post_init__(self) -> None:
@@ -48,11 +52,13 @@ class Options:
     def on(self, machine: Machine) -> "Options":
         """Return the options that remain on ``machine``, which may lack units."""
         return replace(self, winograd=self.winograd if machine.winograd else "never",
-                       reuse=self.reuse and machine.reuses_columns, chain=self.chain and machine.chaining)
+                       reuse=self.reuse and machine.reuses_columns, chain=self.chain and machine.chaining,
+                       bands=self.bands and self.chain and machine.chaining and self.batch == 1)
 
     def __str__(self) -> str:
         said = (("no pool fusion", not self.fuse_pool), ("no Winograd", self.winograd == "never"),
                 ("no column reuse", not self.reuse), ("no chaining", not self.chain),
+                ("no bands", not self.bands),
                 (f"a batch of {self.batch}", self.batch > 1))
         return ", ".join(text for text, holds in said if holds) or "every optimisation"
 

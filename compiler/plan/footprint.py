@@ -1,7 +1,7 @@
 """Bytes that a tile and a block of weights take in the buffers, and whether a whole input fits."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,11 +12,15 @@ from tilewright.isa.limits import WEIGHT_BUS_WORDS
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "REGIONS", "WeightBlock", "WeightBlocks", "block_sizes",
+    "REGIONS", "TOKEN_WORDS", "WeightBlock", "WeightBlocks", "block_sizes",
     "block_words", "blocked_row_step", "can_stay", "held_bytes", "input_bytes", "linear_row_step", "pair_words",
-    "parameter_channels", "part_bytes", "result_bytes", "ring_space", "tiles_held",
+    "parameter_channels", "parameter_unit", "part_bytes", "resident_parameters", "resident_words", "result_bytes",
+    "ring_space", "tiles_held",
     "usable_words", "weight_words",
 ]
+
+TOKEN_WORDS = 8
+"""Words per cluster for a load of weights that only tells of loads before it."""
 
 REGIONS = 24
 """Regions in a lap round a buffer's ring, at most: each may have a signal under way, and semaphores count to 63."""
@@ -129,6 +133,30 @@ def parameter_channels(block: WeightBlock, nest: LoopNest, machine: Machine) -> 
     if nest.winograd and machine.pairs_channels:
         return machine.channel_parameters * machine.lanes * block.groups
     return machine.lanes if nest.across else block.channels
+
+
+def parameter_unit(machine: Machine) -> int:
+    """Return the channels to whose multiples parameters begin in their buffer."""
+    unit = max(machine.lanes * machine.channel_parameters, machine.padded_channels)
+    # Where there are too few for conv23, none is taken for it.
+    return unit if unit <= machine.parameter_channels else max(machine.lanes, machine.padded_channels)
+
+
+def resident_words(parts: Iterable[tuple[tuple[WeightBlock, ...], LoopNest]], machine: Machine) -> int:
+    """Return the words per cluster that the weights of several layers, blocks and nest of each, take side by side.
+
+    Beside them is room for a word that tells the array of inputs.
+    """
+    whole = usable_words(machine)
+    return ring_space(TOKEN_WORDS, whole, 8) + sum(number * ring_space(block_words(block, nest, machine), whole, 8)
+               for blocks, nest in parts for block, number in block_sizes(blocks).items())
+
+
+def resident_parameters(parts: Iterable[tuple[tuple[WeightBlock, ...], LoopNest]], machine: Machine) -> int:
+    """Return the channels that their parameters take."""
+    whole, unit = machine.parameter_channels, parameter_unit(machine)
+    return sum(number * ring_space(parameter_channels(block, nest, machine), whole, unit)
+               for blocks, nest in parts for block, number in block_sizes(blocks).items())
 
 
 def usable_words(machine: Machine) -> int:

@@ -29,6 +29,7 @@ from tilewright.compiler.plan.footprint import (
     weight_words,
 )
 from tilewright.compiler.plan.problem import APART, OnChip, Problem, Tiling, distinct, turns_round
+from tilewright.compiler.plan.row_ring import InBands
 from tilewright.compiler.plan.tiles import LayerAxis, Tile, TileExtent, axes
 from tilewright.isa.limits import (
     MAX_BLOCK_CHANNELS,
@@ -47,7 +48,7 @@ from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 
 __all__ = [
     "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "fits", "plan_chained",
-    "plan_layer", "priced", "sizes",
+    "plan_layer", "priced", "problems", "sizes", "whole_kernels",
 ]
 
 _FIRST_ROWS = 2
@@ -79,6 +80,8 @@ class LayerPlan:
     holds: int = 0
     """Tiles whose inputs are loaded under the first block of weights, and stay for the others."""
     chip: OnChip = APART
+    bands: InBands | None = None
+    """The layer is one of a group that is computed band by band."""
 
     @property
     def largest(self) -> Tile:
@@ -108,6 +111,9 @@ class LayerPlan:
         order = "for each block all tiles" if self.weights_outer else "for each tile all blocks"
         order += ", the input loaded once" if self.stays else ""
         order += f", the inputs of {self.holds} tiles loaded once" if self.holds else ""
+        if self.bands is not None:
+            order += (f", in {len(self.bands.tiles)} bands of rows, as layer {self.bands.place + 1} of "
+                      f"{self.bands.layers}")
         return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
                 f"blocks of {block.channels} channels{part}; {order}{_chip_text(self.chip)}")
 
@@ -133,14 +139,14 @@ def plan_layer(layer: Layer, machine: Machine, options: Options = BEST,
     _check_operands(layer)
     options = options.on(machine)
     layouts = layouts or LayerLayouts.gap_free(layer)
-    plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options)
+    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options)
              for plan in candidates(problem)]
     if not plans:
         raise DoesNotFitError(_shortage(layer, machine, options))
     return min(plans, key=lambda plan: plan.cost)
 
 
-def _problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Options) -> Iterator[Problem]:
+def problems(layer: Layer, layouts: LayerLayouts, machine: Machine, options: Options) -> Iterator[Problem]:
     """Yield every form of ``layer`` with every loop nest that is worth comparing."""
     for work, algorithm in forms(layer, options):
         for nest in loop_nests(work, algorithm, machine):
@@ -153,7 +159,7 @@ def plan_chained(layer: Layer, machine: Machine, options: Options, layouts: Laye
 
     Its blocks are of a multiple of ``unit`` channels, and its tiles are strips of rows.
     """
-    plans = [replace(plan, layer=layer) for problem in _problems(layer, layouts, machine, options.on(machine))
+    plans = [replace(plan, layer=layer) for problem in problems(layer, layouts, machine, options.on(machine))
              for plan in _chained_candidates(problem, chip, unit)]
     return min((plan for plan in plans if not plan.stays), key=lambda plan: plan.cost, default=None)
 
@@ -270,6 +276,11 @@ def _block_sizes(problem: Problem) -> list[tuple[int, int]]:
         least = -(-2 * weight_words(1, nest.runs, nest, machine) // usable)
         found += [(1, parts) for parts in (least, 2 * least, 4 * least) if 1 < parts <= nest.runs]
     return found
+
+
+def whole_kernels(problem: Problem) -> list[int]:
+    """Return the lane groups of the blocks that fit the weight and parameter memories, kernels whole."""
+    return [groups for groups, parts in _block_sizes(problem) if parts == 1]
 
 
 def cut_blocks(problem: Problem, groups: int, parts: int) -> tuple[WeightBlock, ...]:

@@ -13,14 +13,21 @@ from tilewright.compiler.network.layers import CoreLayer, Layer, Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.alike_layers import plan_chained_once
 from tilewright.compiler.plan.core_plan import CorePlan
-from tilewright.compiler.plan.footprint import input_bytes, part_bytes, ring_space
+from tilewright.compiler.plan.footprint import (
+    blocked_row_step,
+    input_bytes,
+    linear_row_step,
+    part_bytes,
+    ring_space,
+)
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
 from tilewright.compiler.plan.problem import OnChip
 from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "STORE_SHARE", "AnyPlan", "Chain", "chain", "head_bytes", "join", "kept_bytes", "needed_in_memory", "on_chip_only",
+    "STORE_SHARE", "AnyPlan", "Chain", "can_store_twice", "chain", "computed_together", "follows", "head_bytes", "join",
+    "kept_bytes", "needed_in_memory", "on_chip_only",
 ]
 
 _BANK_ROW = 4
@@ -75,16 +82,16 @@ def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine
                 keep_tensors: bool) -> Iterator[Chain]:
     """Yield the chains that begin with layer ``index``, each a layer longer than the one before."""
     head = plans[index]
-    if not isinstance(head, LayerPlan) or head.holds:
+    if not isinstance(head, LayerPlan) or head.holds or head.bands is not None:
         return
     several = head.splits_input or len(head.tiles) > 1
     longer = Chain((head,), 0, head_bytes(head, machine))
     for place, behind in enumerate(plans[index + 1:], index + 1):
         last = longer.plans[-1]
-        if not (isinstance(behind, LayerPlan) and _follows(last.layer, behind.layer)):
+        if not (isinstance(behind, LayerPlan) and behind.bands is None and follows(last.layer, behind.layer)):
             return
         stored = keep_tensors or needed_in_memory(network, place - 1)
-        if stored and not _can_store_twice(last, machine):
+        if stored and not can_store_twice(last, machine):
             return
         pair = join(last, behind, machine, options, stored=stored)
         if pair is None:
@@ -104,7 +111,7 @@ def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine
         yield longer
 
 
-def _can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
+def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
     """Tell whether results may go to memory and to the buffer, word after word, without the store in the array's way.
 
     A quarter of the time is left for what else keeps the store waiting: the bus, and post-processing at its buffer.
@@ -115,7 +122,7 @@ def _can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
     return words <= STORE_SHARE * plan.nest.steps * tiles / (4 if plan.nest.winograd else 1)
 
 
-def _follows(first: Layer, second: Layer) -> bool:
+def follows(first: Layer, second: Layer) -> bool:
     """Tell whether ``second`` takes as its input just what ``first`` computes."""
     return second.input == first.output and second.in_shape == first.out_shape and second.unit is None
 
@@ -162,8 +169,16 @@ def _saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPla
 
 
 def kept_bytes(plan: LayerPlan) -> int:
-    """Return the bytes of the activation buffer that the whole input of a layer takes."""
-    return input_bytes(whole_of(plan), plan.layer, plan.nest)
+    """Return the bytes of the activation buffer that the whole input of a layer takes, or its ring of rows."""
+    whole = whole_of(plan)
+    size = input_bytes(whole, plan.layer, plan.nest)
+    if plan.bands is None or plan.bands.ring is None:
+        return size
+    ring = plan.bands.ring
+    if plan.nest.winograd:
+        step = blocked_row_step(whole, plan.layer.in_shape[0])
+        return size - (size // step - ring.units - ring.margin) * step
+    return size - (whole.rows.stored - ring.height) * linear_row_step(whole, plan.layer, plan.nest)
 
 
 def head_bytes(plan: LayerPlan, machine: Machine) -> int:
@@ -174,6 +189,12 @@ def head_bytes(plan: LayerPlan, machine: Machine) -> int:
         size = kept_bytes(plan)
     several = plan.splits_input or (len(plan.tiles) > 1 and not plan.stays)
     return (2 if several else 1) * ring_space(size, machine.activation_bytes, TILE_BYTES)
+
+
+def computed_together(plans: Sequence[AnyPlan]) -> tuple[range, ...]:
+    """Return the groups of layers that are computed band by band, as ranges of their numbers."""
+    return tuple(range(index, index + plan.bands.layers) for index, plan in enumerate(plans)
+                 if isinstance(plan, LayerPlan) and plan.bands is not None and plan.bands.place == 0)
 
 
 def on_chip_only(plans: Sequence[AnyPlan]) -> frozenset[str]:

@@ -1,10 +1,12 @@
 """The commands that keep results on chip: padding around the place of an input, and results stored into it.
 
 The loads write the padding before anything else of the chain, so that everything that waits for the first input knows
-it written too. `sta.linear` and `sta.blocked` put the results between.
+it written too. `sta.linear` and `sta.blocked` put the results between. In a ring of rows the padding below the image
+comes later, where other rows lie at its place before.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, linear_row_step
 from tilewright.compiler.plan.planner import LayerPlan
@@ -15,26 +17,76 @@ from tilewright.compiler.schedule.step_commands import Draft, chunks_of
 from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["blocked", "border", "fill_border", "fill_cycles", "keep", "linear", "whole_of"]
+__all__ = [
+    "blocked", "border", "fill_border", "fill_bottom", "fill_cycles", "keep", "linear", "padding_cycles", "whole_of",
+]
 
 
 def fill_border(plan: LayerPlan, region: Region) -> Iterator[Draft]:
     """Yield the commands that write the padding of a layer whose whole input will lie in ``region``."""
+    for each in _first_padding(plan):
+        yield from _fill(plan, region, each, Access("activations", region.start, region.stop, write=True))
+
+
+def fill_bottom(plan: LayerPlan, region: Region) -> Iterator[Draft]:
+    """Yield the commands that write the padding below the image into the ring in ``region``."""
+    unit, row_step = BLOCK_SIDE if plan.nest.winograd else 1, _row_step_of(plan)
+    for top, left, rows, columns in _bottom(plan):
+        first, stop = region.start + top // unit * row_step, region.start + -(-(top + rows) // unit) * row_step
+        yield from _fill(plan, region, (top, left, rows, columns), Access("activations", first, stop, write=True))
+
+
+_Rectangle = tuple[int, int, int, int]
+"""First row in the buffer, first stored column, rows and columns."""
+
+
+def _fill(plan: LayerPlan, region: Region, rectangle: _Rectangle, written: Access) -> Iterator[Draft]:
+    """Yield the commands that write padding into a rectangle of an input."""
     channels, blocked = plan.layer.in_shape[0], plan.nest.winograd
     row_step = _row_step_of(plan)
-    for top, left, rows, columns in border(whole_of(plan)):
-        # What is filled in the blocked layout starts with a block: results will overwrite what is too much.
-        more = left % BLOCK_SIDE if blocked else 0
-        size, count = chunks_of((columns + more) * channels, channels if blocked else 1, plan.layer)
-        base = region.start + (top // BLOCK_SIDE * row_step + left // BLOCK_SIDE * TILE_BYTES * channels if blocked else
-                               top * row_step + left * channels)
-        yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": 0})
-        yield Draft("lda", "set_step", {"memory_row_step": 0, "row_step": row_step})
-        yield Draft("lda", "set_layout", {"chunk_step": size, "channels": min(channels, MAX_PIXEL_BYTES), "left": 0,
-                                          "right": 0, "value": plan.layer.pad_value})
-        yield Draft("lda", "fill_blocked" if blocked else "fill_linear",
-                    {"base": base, "y": top % BLOCK_SIDE if blocked else 0, "rows": rows},
-                    (Access("activations", region.start, region.stop, write=True),))
+    top, left, rows, columns = rectangle
+    # What is filled in the blocked layout starts with a block: results will overwrite what is too much.
+    more = left % BLOCK_SIDE if blocked else 0
+    size, count = chunks_of((columns + more) * channels, channels if blocked else 1, plan.layer)
+    base = region.start + (top // BLOCK_SIDE * row_step + left // BLOCK_SIDE * TILE_BYTES * channels if blocked else
+                           top * row_step + left * channels)
+    yield Draft("lda", "set_row", {"chunk_bytes": size, "chunks": count, "memory_chunk_step": 0})
+    yield Draft("lda", "set_step", {"memory_row_step": 0, "row_step": row_step})
+    yield Draft("lda", "set_layout", {"chunk_step": size, "channels": min(channels, MAX_PIXEL_BYTES), "left": 0,
+                                      "right": 0, "value": plan.layer.pad_value})
+    yield Draft("lda", "fill_blocked" if blocked else "fill_linear",
+                {"base": base, "y": top % BLOCK_SIDE if blocked else 0, "rows": rows},
+                (written,))
+
+
+def _first_padding(plan: LayerPlan) -> Iterator[_Rectangle]:
+    """Yield the padding that is written before anything else."""
+    ring, whole = plan.bands.ring if plan.bands is not None else None, whole_of(plan)
+    if ring is None:
+        yield from border(whole)
+        return
+    columns, width = whole.columns, whole.columns.stored
+    for rows, place in ring.pieces(range(whole.rows.before)):
+        yield place, 0, len(rows), width
+    if columns.before:
+        yield 0, 0, ring.height, columns.before
+    if columns.after:
+        yield 0, width - columns.after, ring.height, columns.after
+    if ring.padded < 0:
+        yield from _bottom(plan)
+
+
+def _bottom(plan: LayerPlan) -> Iterator[_Rectangle]:
+    """Yield the padding below the image in a ring."""
+    ring, whole = plan.bands.ring if plan.bands is not None else None, whole_of(plan)
+    assert ring is not None
+    for rows, place in ring.pieces(range(whole.rows.stored - whole.rows.after, whole.rows.stored)):
+        yield place, 0, len(rows), whole.columns.stored
+
+
+def padding_cycles(plan: LayerPlan, machine: Machine) -> int:
+    """Return the cycles in which the padding of a whole input, or of its ring, is written before anything else."""
+    return sum(_cycles(each, plan, machine) for each in _first_padding(plan))
 
 
 def whole_of(plan: LayerPlan) -> Tile:
@@ -44,11 +96,15 @@ def whole_of(plan: LayerPlan) -> Tile:
 
 def fill_cycles(plan: LayerPlan, tile: Tile, machine: Machine) -> int:
     """Return the cycles in which the padding of ``tile`` is written."""
-    channels, blocked = plan.layer.in_shape[0], plan.nest.winograd
-    pixel = -(-channels // machine.written_bytes)
-    return sum(rows * ((columns + left % BLOCK_SIDE) * pixel if blocked
-                       else -(-columns * channels // machine.written_bytes))
-               for _, left, rows, columns in border(tile))
+    return sum(_cycles(each, plan, machine) for each in border(tile))
+
+
+def _cycles(rectangle: _Rectangle, plan: LayerPlan, machine: Machine) -> int:
+    _, left, rows, columns = rectangle
+    channels = plan.layer.in_shape[0]
+    if plan.nest.winograd:
+        return rows * (columns + left % BLOCK_SIDE) * -(-channels // machine.written_bytes)
+    return rows * -(-columns * channels // machine.written_bytes)
 
 
 def border(tile: Tile) -> Iterator[tuple[int, int, int, int]]:
@@ -73,15 +129,29 @@ def _row_step_of(plan: LayerPlan) -> int:
 def keep(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, region: Region,
          results: Region) -> Iterator[Draft]:
     """Yield the commands that store a step's results into ``region``, which holds the input of ``following``."""
+    inside = whole_of(following)
+    first = tile.rows.out[0] + inside.rows.before
+    ring = following.bands.ring if following.bands is not None else None
+    rows = range(first, first + len(tile.rows.out))
+    yield Draft("sta", "set_source", {"row_step": len(tile.columns.out) * block.channels})
+    for part, place in ring.pieces(rows) if ring is not None else ((rows, first),):
+        begin = tile.rows.out.start + part.start - first
+        strip = replace(tile, rows=replace(tile.rows, out=range(begin, begin + len(part))))
+        done = (part.start - first) * len(tile.columns.out) * block.channels
+        yield from _keep_rows(plan, strip, block, following, region, Region(results.start + done, results.stop), place)
+
+
+def _keep_rows(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, region: Region,
+               results: Region, row: int) -> Iterator[Draft]:
+    """Yield the same for rows that follow each other in the buffer, from its row ``row`` on."""
     columns, height = tile.columns.out, len(tile.rows.out)
     inside = whole_of(following)
-    row, column = tile.rows.out[0] + inside.rows.before, columns[0] + inside.columns.before
+    column = columns[0] + inside.columns.before
     row_step = _row_step_of(following)
     first, stop = (row, row + height) if not following.nest.winograd else (
         row // BLOCK_SIDE, -(-(row + height) // BLOCK_SIDE))
     written = Access("activations", region.start + first * row_step, min(region.start + stop * row_step, region.stop),
                      write=True)
-    yield Draft("sta", "set_source", {"row_step": len(columns) * block.channels})
     stores = blocked if following.nest.winograd else linear
     for draft in stores(plan, tile, block, (row, column), row_step, region.start):
         if draft.configures:

@@ -18,13 +18,19 @@ from itertools import accumulate
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
+from tilewright.compiler.plan.algorithms import LoopNest
 from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
 from tilewright.compiler.plan.footprint import (
+    TOKEN_WORDS,
+    WeightBlock,
     block_words,
     held_bytes,
     input_bytes,
     parameter_channels,
+    parameter_unit,
     part_bytes,
+    resident_parameters,
+    resident_words,
     result_bytes,
     ring_space,
     usable_words,
@@ -73,7 +79,8 @@ class ProgramScheduler:
 
     Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
     fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``bare`` those that have no
-    padding yet. ``opened`` are the layers with computed weights whose first data are loaded: only then are those there.
+    padding yet. ``tokens`` are the places of the words that tell of early loads, by the first layer of a group.
+    ``opened`` are the layers with computed weights whose first data are loaded: only then are those there.
     """
 
     machine: Machine
@@ -97,6 +104,7 @@ class ProgramScheduler:
     strips: dict[int, int] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
     spent: int = 0
+    tokens: dict[int, Region] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         machine = self.machine
@@ -107,10 +115,7 @@ class ProgramScheduler:
 
         self.inputs = loaded("input", machine.activation_bytes, TILE_BYTES)
         self.weights = loaded("weights", usable_words(machine), 8)
-        group = max(machine.lanes * machine.channel_parameters, machine.padded_channels)
-        if group > machine.parameter_channels:   # too few for conv23
-            group = max(machine.lanes, machine.padded_channels)
-        self.parameters = loaded("parameters", machine.parameter_channels, group)
+        self.parameters = loaded("parameters", machine.parameter_channels, parameter_unit(machine))
         self.tables = loaded("table", TABLE_SLOTS * TABLE_BYTES, TABLE_BYTES)
         self.results = Ring(machine.result_bytes, TILE_BYTES)
 
@@ -130,9 +135,12 @@ class ProgramScheduler:
                 loaded.release(step.index)
             if step.last and step.layer in self.kept:
                 self.inputs.ring.release(self.kept.pop(step.layer))
+                if self.ends_group(step.layer):
+                    self.weights.ring.release(self.tokens.pop(self.home(step.layer)))
             if following is None:
                 break
             self.spent = 0
+            self.load_early(step, following)
             if following.layer in self.calls:
                 continue
             if following.first and self.plans[following.layer].layer.factor is not None:
@@ -161,7 +169,7 @@ class ProgramScheduler:
                 self.configuration[key] = draft
             elif draft.mnemonic != "ldw" and draft.variant != "status":
                 self.touched += [access for access in draft.accesses if access.space == "memory"]
-            self.drafts.append((layer, draft))
+            self.drafts.append((self.home(layer), draft))
 
     # ---- load
 
@@ -184,8 +192,7 @@ class ProgramScheduler:
             return 0
         plan, tile = self.plans[following.layer], tile_of(following, self.plans)
         time = _step_cycles(step, self.plans, self.machine)
-        time -= sum(on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
-                    for index in self.to_fill(following))
+        time -= sum(on_chip.padding_cycles(self.plans[index], self.machine) for index in self.to_fill(following))
         if not following.first:
             block, problem = block_of(following, self.plans), plan.problem(self.machine)
             if plan.stays:
@@ -213,8 +220,16 @@ class ProgramScheduler:
         plan, image = self.plans[need.layer], self.images[need.layer][need.block]
         if plan.layer.factor is not None and need.layer not in self.opened:
             return False
+        if need.among and plan.bands is not None and plan.bands.place == need.block == 0:
+            self.weights.ring.make_room(resident_words(self.group(need.layer), self.machine), self.weights.recent)
+            token = self.weights.ring.allocate(TOKEN_WORDS)
+            if token is None:
+                return False
+            self.tokens[need.layer] = token
         region = self.weights.take(block_words(plan.blocks[need.block], plan.nest, self.machine), ahead=ahead)
         if region is None:
+            if need.layer in self.tokens and need.block == 0:
+                self.weights.ring.release(self.tokens.pop(need.layer))
             return False
         word = TILE_BYTES * self.machine.clusters
         self.pieces.append(Piece("main", image.main, Region(region.start * word, region.stop * word)))
@@ -245,6 +260,9 @@ class ProgramScheduler:
         need = self.parameters.needs[self.parameters.loaded]
         plan = self.plans[need.layer]
         channels = parameter_channels(plan.blocks[need.block], plan.nest, self.machine)
+        if need.among and plan.bands is not None and plan.bands.place == need.block == 0:
+            self.parameters.ring.make_room(resident_parameters(self.group(need.layer), self.machine),
+                                           self.parameters.recent)
         region = self.required(self.parameters.take(channels + -channels % self.machine.padded_channels),
                                "parameter")
         source = self.images[need.layer][need.block].parameters
@@ -264,9 +282,13 @@ class ProgramScheduler:
         if step.first and plan.chip.output and not plan.chip.input:
             self.begin_chain(step.layer)
         for index in self.to_fill(step):
-            self.emit(step.layer, on_chip.fill_border(self.plans[index], self.kept[index]))
+            border = on_chip.fill_border(self.plans[index], self.kept[index])
+            self.emit(step.layer, border if plan.bands is None else commands.early(border))
             self.bare.remove(index)
-        if plan.stays:
+        if plan.bands is not None:
+            if plan.bands.place == 0 and self.inputs.due(step.index):
+                self.load_banded(step)
+        elif plan.stays:
             self.load_strip(step, self.memory.tensors[plan.layer.input])
         elif self.inputs.due(step.index):
             tensor = self.memory.tensors[plan.layer.input]
@@ -283,6 +305,37 @@ class ProgramScheduler:
             self.reserved[step.index] = region
             tensor = self.memory.tensors[plan.layer.residual.tensor]
             self.emit(step.layer, commands.load_residual(plan, tile, block, tensor, region))
+
+    def load_early(self, step: TileStep, following: TileStep) -> None:
+        """Load the first input of the next band when ``step`` ends a band of the first layer of its group."""
+        bands = self.plans[step.layer].bands if step.layer in self.plans else None
+        if bands is None or bands.place or following.layer == step.layer \
+                or self.inputs.loaded == len(self.inputs.needs):
+            return
+        need = self.inputs.needs[self.inputs.loaded]
+        # Padding below the image goes where rows lie that are needed until just before that band.
+        if need.layer == step.layer and not self.bottoms(need.layer, need.tile):
+            self.load_banded(self.steps[need.first], around=True)
+
+    def load_banded(self, step: TileStep, *, around: bool = False) -> None:
+        """Load the input of ``step``, of the first layer of a group, and the word that tells the array of it.
+
+        ``around`` tells that it may be left for later if there is no room.
+        """
+        plan, tile = self.plans[step.layer], tile_of(step, self.plans)
+        region = self.inputs.take(input_bytes(tile, plan.layer, plan.nest), around=True)
+        if region is None and around:
+            return
+        place = self.required(region, "activation")
+        for index in self.bottoms(step.layer, step.tile):
+            self.emit(step.layer, commands.early(on_chip.fill_bottom(self.plans[index], self.kept[index])))
+        self.emit(step.layer, commands.early(
+            commands.load_input(plan, tile, self.memory.tensors[plan.layer.input], place)))
+        word = TILE_BYTES * self.machine.clusters
+        first, target = self.images[step.layer][0].main.start, self.tokens[step.layer]
+        size = max(word, self.machine.padded_bytes)
+        self.emit(step.layer, commands.load_weights("main", Span(first, first + size), self.memory.weights,
+                                                    Region(target.start * word, target.stop * word), self.machine))
 
     def computed(self, layer: int) -> list[tuple[int, int]]:
         """Return where in memory the computed weights and parameters of a layer lie."""
@@ -339,6 +392,8 @@ class ProgramScheduler:
         if not plan.chip.output or plan.chip.input:
             return []
         chained = self.chained_to(step.layer)
+        if plan.bands is not None:
+            return chained if step.first else []
         if not self.inputs.due(step.index):
             return chained[:1] if step.first else []
         inputs = sum(need.layer == step.layer for need in self.inputs.needs[self.inputs.loaded:])
@@ -347,10 +402,35 @@ class ProgramScheduler:
         bare = [index for index in chained if index in self.bare]
         if inputs == 1 or not bare:
             return bare
-        cycles = [on_chip.fill_cycles(self.plans[index], on_chip.whole_of(self.plans[index]), self.machine)
-                  for index in bare]
+        cycles = [on_chip.padding_cycles(self.plans[index], self.machine) for index in bare]
         before = accumulate([0, *cycles[:-1]])
         return [index for index, written in zip(bare, before, strict=True) if written * inputs < sum(cycles)]
+
+    def bottoms(self, layer: int, tile: int) -> list[int]:
+        """Return the layers whose rings of rows get the padding below the image before that input of ``layer``."""
+        head = self.plans[layer].bands
+        if head is None or head.place:
+            return []
+        rings = {index: plan.bands.ring for index in range(layer + 1, layer + head.layers)
+                 if (plan := self.plans[index]).bands is not None}
+        return [index for index, ring in rings.items()
+                if ring is not None and ring.padded >= 0 and tile == head.band(ring.padded).start]
+
+    def group(self, head: int) -> list[tuple[tuple[WeightBlock, ...], LoopNest]]:
+        """Return blocks and nests of the layers that are computed band by band with ``head``, the first of them."""
+        bands = self.plans[head].bands
+        layers = range(head, head + (bands.layers if bands is not None else 1))
+        return [(self.plans[index].blocks, self.plans[index].nest) for index in layers]
+
+    def ends_group(self, layer: int) -> bool:
+        """Tell whether ``layer`` is the last one of those that are computed band by band."""
+        bands = self.plans[layer].bands
+        return bands is not None and bands.place == bands.layers - 1
+
+    def home(self, layer: int) -> int:
+        """Return the layer whose function has the commands of ``layer``: the first one of its group."""
+        plan = self.plans.get(layer)
+        return layer if plan is None or plan.bands is None else layer - plan.bands.place
 
     # ---- compute and store
 

@@ -22,8 +22,8 @@ from tilewright.isa.limits import MAX_BURST_WORDS, MAX_CHUNK_BYTES, MAX_CHUNKS, 
 from tilewright.isa.machine import TABLE_BYTES, TILE_BYTES, Machine
 
 __all__ = [
-    "Draft", "ResultRuns", "behind", "chunks_of", "compute", "finish", "load_input", "load_part", "load_residual",
-    "load_weights", "store",
+    "Draft", "ResultRuns", "behind", "chunks_of", "compute", "early", "finish", "load_input", "load_part",
+    "load_residual", "load_weights", "store",
 ]
 
 
@@ -39,12 +39,16 @@ def _memory_access(first: int, stop: int, layout: Layout, channels: int, *, writ
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A command with known accesses but without its waits."""
+    """A command with known accesses but without its waits.
+
+    Of an ``early`` load the array is told by the ``ldw`` behind it.
+    """
 
     mnemonic: str
     variant: str
     operands: Mapping[str, int] = field(default_factory=dict)
     accesses: tuple[Access, ...] = ()
+    early: bool = False
 
     @property
     def configures(self) -> bool:
@@ -121,6 +125,11 @@ def load_input(plan: LayerPlan, tile: Tile, tensor: int, region: Region, first_b
                     (_memory_access(first, stop, layout, channels), written))
         if rows.after:
             yield Draft("lda", f"fill_{form}", {**place(above + image_rows), "rows": rows.after}, (written,))
+
+
+def early(drafts: Iterator[Draft]) -> Iterator[Draft]:
+    """Yield ``drafts`` as loads of which a load of weights behind them tells the array."""
+    yield from (draft if draft.configures else replace(draft, early=True) for draft in drafts)
 
 
 def load_part(plan: LayerPlan, tile: Tile, block: WeightBlock, tensor: int, region: Region) -> Iterator[Draft]:
@@ -215,12 +224,12 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
     y_half = 0
     if plan.stays or (plan.chip.input and winograd):
         touched, row_step = block_rows(tile), blocked_row_step(tile, plan.layer.in_shape[0])
-        base, y_half = base + touched.start * row_step, tile.rows.conv.start % BLOCK_SIDE // 2
-        source = Region(source.start + touched.start * row_step,
-                        source.start + touched.stop * row_step + nest.overread)
+        offset = _place(plan, BLOCK_SIDE * touched.start) // BLOCK_SIDE * row_step
+        base, y_half = base + offset, tile.rows.conv.start % BLOCK_SIDE // 2
+        source = Region(source.start + offset, source.start + offset + len(touched) * row_step + nest.overread)
     elif plan.chip.input:
         first = tile.rows.conv.start * axes(plan.layer)[0].stored_stride
-        offset = first * linear_row_step(tile, plan.layer, nest)
+        offset = _place(plan, first) * linear_row_step(tile, plan.layer, nest)
         base += offset
         source = Region(source.start + offset, source.start + offset + input_bytes(tile, plan.layer, nest))
     accesses = [Access("activations", source.start, source.stop)]
@@ -239,6 +248,11 @@ def compute(plan: LayerPlan, tile: Tile, block: WeightBlock, machine: Machine, s
                 {"base": base, "tiles_y": rows, "y_half": y_half, "weight_base": weights.start if weights else 0,
                  "groups": groups, "accumulate": int(block.runs.start > 0),
                  "hold": int(block.runs.stop < nest.runs)}, tuple(accesses))
+
+
+def _place(plan: LayerPlan, row: int) -> int:
+    """Return where in the buffer the rows of an input lie that begin with stored row ``row``."""
+    return plan.bands.ring.place(row) if plan.bands is not None and plan.bands.ring is not None else row
 
 
 def _own_unit(plan: LayerPlan, tile: Tile, block: WeightBlock, use: UnitUse, source: Region) -> Iterator[Draft]:

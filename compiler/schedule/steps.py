@@ -5,7 +5,7 @@ loaded once for all the steps in a row that need the same.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.compiler.plan.algorithms import Algorithm
@@ -38,7 +38,8 @@ class TileStep:
 class Need:
     """Something to be loaded: for steps ``first`` .. ``last``, of layer, tile and block as in the first of them.
 
-    It is for each ``every``-th of these steps; the others have needs of their own of the same kind.
+    It is for each ``every``-th of these steps, or for those ``among`` them; the others have needs of their own of the
+    same kind.
     """
 
     kind: Kind
@@ -48,9 +49,12 @@ class Need:
     tile: int
     block: int
     every: int = 1
+    among: frozenset[int] = frozenset()
 
     def serves(self, step: int) -> bool:
         """Tell whether it is for ``step``."""
+        if self.among:
+            return step in self.among
         return self.first <= step <= self.last and (step - self.first) % self.every == 0
 
 
@@ -79,23 +83,55 @@ def _rounds(plan: LayerPlan) -> list[range]:
 
 def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...]:
     """Return all steps of ``layers`` layers; one without a plan is the host core's and a single step."""
-    steps: list[TileStep] = []
+    found: list[tuple[int, int, int]] = []
     for layer in range(layers):
-        pairs = list(order(plans[layer])) if layer in plans else [(0, 0)]
-        for place, (tile, block) in enumerate(pairs):
-            steps.append(TileStep(len(steps), layer, tile, block, place == 0, place == len(pairs) - 1))
-    return tuple(steps)
+        bands = plans[layer].bands if layer in plans else None
+        if layer not in plans:
+            found.append((layer, 0, 0))
+        elif bands is None:
+            found += ((layer, tile, block) for tile, block in order(plans[layer]))
+        elif bands.place == 0:
+            found += _by_bands(plans, layer)
+    first = {layer: index for index, (layer, _, _) in reversed([*enumerate(found)])}
+    last = {layer: index for index, (layer, _, _) in enumerate(found)}
+    return tuple(TileStep(index, layer, tile, block, first[layer] == index, last[layer] == index)
+                 for index, (layer, tile, block) in enumerate(found))
+
+
+def _by_bands(plans: Mapping[int, LayerPlan], head: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (layer, tile, block) of the group that begins with layer ``head``, band by band.
+
+    In each round, each layer computes the band behind the one that the next layer computes, and the last layer begins:
+    so what a layer needs has been stored by the time, and what it overwrites has been read.
+    """
+    bands = plans[head].bands
+    assert bands is not None
+    for turn in range(len(bands.tiles) + bands.layers - 1):
+        for place in reversed(range(bands.layers)):
+            plan = plans[head + place]
+            if plan.bands is None or not 0 <= turn - place < len(plan.bands.tiles):
+                continue
+            yield from ((head + place, tile, block)
+                        for tile in plan.bands.band(turn - place) for block in range(len(plan.blocks)))
 
 
 def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerPlan]) -> tuple[Need, ...]:
     """Return what is to be loaded of ``kind``, in order; consecutive steps that need the same share it."""
     found: list[Need] = []
     current: tuple[int, ...] | None = None
+    resident: dict[tuple[int, ...], int] = {}
     for step in steps:
         if step.layer not in plans:
             continue
         wanted = key(kind, step, plans[step.layer])
         if wanted is None:
+            continue
+        if _stays_for_bands(kind, plans[step.layer]):
+            place = resident.setdefault(wanted, len(found))
+            if place == len(found):
+                found.append(Need(kind, step.index, step.index, step.layer, step.tile, step.block))
+            found[place] = replace(found[place], last=step.index, among=found[place].among | {step.index})
+            current = None
             continue
         if kind == "input" and plans[step.layer].holds:
             if step.block == 0:
@@ -109,6 +145,11 @@ def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerP
             found.append(Need(kind, step.index, step.index, step.layer, step.tile, step.block))
         current = wanted
     return tuple(found)
+
+
+def _stays_for_bands(kind: Kind, plan: LayerPlan) -> bool:
+    """Tell whether what a layer needs of ``kind`` is loaded once for all bands of its group."""
+    return plan.bands is not None and kind != "input"
 
 
 def _held(step: TileStep, plan: LayerPlan) -> Need:

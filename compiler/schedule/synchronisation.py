@@ -17,7 +17,8 @@ touches what the coprocessor has written or read.
 
 Waits come in the order of signals because both clocks and queues only move forward: the n-th wait meets the n-th
 signal. Two units signal ``act_ready``: what the store hands over comes behind all loads that the array has waited for,
-and no load behind it is let go before the array has taken it.
+and no load behind it is let go before the array has taken it. Of loads that are *early* the array is told by a load of
+weights behind them, ``wgt_ready``: so they need not wait for what the store hands over.
 """
 
 from collections import deque
@@ -128,7 +129,7 @@ class Synchroniser:
         if draft.leaves_sums:
             self.unpaired.append(index)
         for access in draft.accesses:
-            self._remember(access, queue, index)
+            self._remember(access, queue, index, draft)
         if (draft.mnemonic, draft.variant) == ("sta", "memory"):
             self.last_store = index
         elif (draft.mnemonic, draft.variant) == ("sta", "status"):
@@ -172,7 +173,7 @@ class Synchroniser:
                 if ((entry.write or write) and entry.index > clock[queue] and entry.index > needed.get(queue, -1)
                         and _UNIT_OF_QUEUE[queue] != unit and not mesh(entry, access)):
                     needed[queue] = entry.index
-        if _queue_of(draft, unit) == _LDA and clock[_COPIED] < self.handed:
+        if _queue_of(draft, unit) == _LDA and not draft.early and clock[_COPIED] < self.handed:
             needed[_MAC] = max(self.taken_over, needed.get(_MAC, -1))
         return needed
 
@@ -216,6 +217,8 @@ class Synchroniser:
         if source == _COPIED:
             # The first that comes behind all loads whose signals were taken before.
             return next(index for index in self.copies if index >= needed and self.ends[index][_LDA] >= self.fetched)
+        if source == _LDW:
+            return next(index for index in range(needed, len(self.issues)) if _loads_weights(self.issues[index]))
         return needed
 
     def _for_memory(self, store: int) -> int:
@@ -235,11 +238,13 @@ class Synchroniser:
             self.under_way.popleft()
         return len(self.under_way) >= _MOST_UNDER_WAY
 
-    def _remember(self, access: Access, queue: int, index: int) -> None:
+    def _remember(self, access: Access, queue: int, index: int, draft: Draft) -> None:
         if queue == _STORE and access.write:
             queue = _ACKNOWLEDGED if access.space == "memory" else _COPIED
             if queue == _COPIED:
                 self.copies.append(index)
+        elif draft.early:
+            queue = _LDW
         # What a write covers will be waited for through that write, what a read covers through a read of its queue.
         self.spaces[access.space].replace(
             PendingAccess(access.start, access.stop, queue, index, access.write, access.step, access.size),
@@ -254,6 +259,10 @@ class Synchroniser:
 
 _UNIT_OF_QUEUE = {_LDA: "load", _LDW: "load", _RESIDUAL: "load", _MAC: "mac", _POST: "post", _STORE: "store",
                  _ACKNOWLEDGED: "store", _COPIED: "store"}
+
+
+def _loads_weights(command: Issue | Call) -> bool:
+    return isinstance(command, Issue) and command.mnemonic == "ldw"
 
 
 def _unit_of(draft: Draft) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.compiler.network.options import Options
 from tilewright.energy.activity import ERROR, TABLE, TYPICAL, events, of_kind
 from tilewright.isa.machine import Machine
 from tilewright.runtime.execution.records import Counts
@@ -25,6 +26,9 @@ from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
 from tilewright.tools.progress import Steps
 
 __all__ = ["CASES", "CountedLayer", "CountedRun", "ToggleFit", "count_run", "fit", "load_run", "main", "typical"]
+
+_LAYERS = Options(bands=False)
+"""Toggles are fitted layer by layer, so none is computed in turn with others."""
 
 CASES = ("lenet5@base", "lenet5_accel@base", "squeezenet-64@base", "detector-96@base", "mobilenetv2-96@base",
          "vgg16-32@base", "resnet18-32@base", "lenet5@nano", "lenet5_accel@nano", "squeezenet-64@nano",
@@ -71,9 +75,11 @@ def count_run(case: str, steps: Steps) -> CountedRun:
     """Run ``network@machine`` in RTL, and its program in the fast engine for its operands."""
     network, _, machine = case.partition("@")
     source, options = find_model(network, steps), RunOptions(count_toggles=True, steps=steps)
-    session = InferenceSession(source.path, machine, "rtl", keep_tensors=True, run_options=options)
+    session = InferenceSession(source.path, machine, "rtl", keep_tensors=True, options=_LAYERS,
+                               run_options=options)
     session.run(None, choose_inputs(session.quantised_inputs, source, None).arrays)
-    quick = InferenceSession(source.path, machine, "fast", keep_tensors=True, run_options=RunOptions(steps=steps))
+    quick = InferenceSession(source.path, machine, "fast", keep_tensors=True, options=_LAYERS,
+                             run_options=RunOptions(steps=steps))
     quick.run(None, choose_inputs(session.quantised_inputs, source, None).arrays)
     layers = [CountedLayer(layer.algorithm, dict(layer.counts), dict(layer.toggles), operands)
               for layer, operands in zip(session.report.layers, quick.operands, strict=False)]

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.compiler.compile import compile_file, emit_artefact
 from tilewright.compiler.network.operands import to_memory
+from tilewright.compiler.network.options import Options
 from tilewright.energy.gates.waves import Waves, read_waves
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.execution.engines import execute
@@ -34,6 +35,9 @@ __all__ = ["CYCLES", "WORKLOADS", "Captured", "Workload", "capture", "mac_rates"
 
 CYCLES = 200
 """Cycles that are counted in each window."""
+
+_LAYERS = Options(bands=False)
+"""A window is one of a single layer, so none is computed in turn with others."""
 
 _INSIDE = "TOP.simulated_soc.soc."
 
@@ -107,7 +111,7 @@ def mac_rates(machine: Machine, workloads: Sequence[Workload], steps: Steps) -> 
     rates: dict[str, float] = {}
     for model in dict.fromkeys(each.model for each in workloads):
         source = find_model(model, steps)
-        session = InferenceSession(source.path, machine, "fast", run_options=RunOptions(steps=steps))
+        session = InferenceSession(source.path, machine, "fast", options=_LAYERS, run_options=RunOptions(steps=steps))
         session.run(None, choose_inputs(session.quantised_inputs, source, None).arrays)
         layers = session.report.layers
         rates |= {each.name: layers[each.layer].macs / layers[each.layer].cycles
@@ -129,7 +133,7 @@ def _simulate(machine: Machine, model: str, workloads: Iterable[Workload], place
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         with steps.step(f"Compiling {model}"):
-            compiled = compile_file(source.path, machine)
+            compiled = compile_file(source.path, machine, options=_LAYERS)
             job = job_of_artefact(emit_artefact(compiled, source.path, folder / "compiled"))
         tensors = _inputs(job, source)
         starts = _starts(job, tensors, steps)

@@ -14,7 +14,8 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, plan_core
 from tilewright.compiler.plan.planner import LayerPlan, plan_layer
-from tilewright.compiler.schedule.chaining import chain, on_chip_only
+from tilewright.compiler.schedule.bands import in_bands
+from tilewright.compiler.schedule.chaining import computed_together, on_chip_only
 from tilewright.compiler.schedule.weight_image import pack_network
 from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine, MemoryTiming
@@ -143,7 +144,7 @@ def check_model(source: ModelSource, machine: Machine, memory_limit: int | None 
     about_model = model_warnings(network)
     try:
         network, plans = fit_network(network_in_batch(network, machine, Options(batch=batch)), machine)
-        plans = chain(plans, network, machine, BEST)
+        plans = in_bands(plans, network, machine, BEST)
     except CompileError:
         refusals = _unplanned(network, machine)
         if not refusals:
@@ -214,6 +215,6 @@ def _memory(network: Network, plans: tuple[LayerPlan | CorePlan, ...], machine: 
     datapath = {index: plan for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)}
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, _ = pack_constants(pack_network(datapath, machine)[0], core, network.constants)
-    memory = plan_memory(network, len(image), on_chip=on_chip_only(plans))
+    memory = plan_memory(network, len(image), on_chip=on_chip_only(plans), together=computed_together(plans))
     return MemoryNeeded(weights=len(image), activations=memory.peak_bytes, total=memory.memory_bytes,
                   limit=_ADDRESSABLE if limit is None else limit)

@@ -16,11 +16,12 @@ from tilewright.isa.program import Call, Program
 from tilewright.runtime.design.design import Design
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job, JobLayer
-from tilewright.runtime.execution.records import CAUSES, STALLS, Counts, differences
+from tilewright.runtime.execution.records import CAUSES, STALLS, Counts
 from tilewright.runtime.execution.report import LayerReport, Report, add_counts
+from tilewright.runtime.execution.shares import groups_of, layer_counts, share_groups, share_out
 from tilewright.sim.values.core_calls import instructions_of
 
-__all__ = ["account", "count_commands", "share_out"]
+__all__ = ["account", "count_commands"]
 
 
 def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, pricing: Pricing = DEFAULT) -> Report:
@@ -38,12 +39,13 @@ def account(job: Job, engine: str, memory: MemoryTiming, execution: Execution, p
     technology = pricing.load(job.machine.array)
     clock = pricing.clock(technology)
     counts = [_with_core(each, calls) for each, calls in
-              zip(differences(execution.records), _calls_of(job.program), strict=False)]
+              zip(layer_counts(job.layers, execution.records), _calls_of(job.program), strict=False)]
     tail = execution.cycles - sum(each["cycles"] for each in counts)
     if tail < 0:
         raise SimulationError(f"Cycles of the layers must not be more than the run's {execution.cycles}, "
                               f"but they are {-tail} more")
     mnemonics, commands = count_commands(job.program, [layer.predicted_cycles for layer in job.layers])
+    commands = [each["commands"] for each in share_groups(job.layers, [{"commands": count} for count in commands])]
     shares = share_out(execution.instructions, commands[:len(counts)])
     rest = dict.fromkeys((counter.name for counter in COUNTERS), 0) | {"cycles": tail, "mac_idle_host": tail}
     toggles = _toggles(job, execution, [*counts, rest])
@@ -88,10 +90,12 @@ def _toggles(job: Job, execution: Execution, counts: Sequence[Counts]) -> list[d
                                   f"the end, not {len(execution.toggles)} times: status records are not those of the "
                                   "layers")
         before = [dict.fromkeys(execution.toggles[0], 0), *execution.toggles]
-        return [{block: after[block] - first[block] for block in after}
-                for first, after in zip(before, execution.toggles, strict=False)]
+        return share_groups(job.layers, [{block: after[block] - first[block] for block in after}
+                                         for first, after in zip(before, execution.toggles, strict=False)])
     algorithms = [*(layer.algorithm for layer in job.layers[:len(counts) - 1]), ""]
-    operands = execution.operands or [None] * len(counts)
+    operands = [*(execution.operands or [None] * len(counts))]
+    for group in groups_of(job.layers):
+        operands[group.start:group.stop] = [operands[group.start]] * len(group)
     return [predict_toggles(*each, job.machine) for each in zip(counts, algorithms, operands, strict=False)]
 
 
@@ -146,13 +150,3 @@ def count_commands(program: Program, cycles: Sequence[int] = ()) -> tuple[dict[s
     return ({mnemonic: mnemonics[mnemonic] for mnemonic in KNOWN if mnemonic in BY_MNEMONIC or mnemonics[mnemonic]},
             [functions[index] for index in range(len(program.functions))])
 
-
-def share_out(total: int, weights: Sequence[int]) -> list[int]:
-    """Return whole shares of ``total`` in proportion to ``weights``; they add up to it."""
-    shares, given, seen = [], 0, 0
-    for weight in weights:
-        seen += weight
-        share = total * seen // sum(weights) - given
-        shares.append(share)
-        given += share
-    return shares

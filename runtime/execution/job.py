@@ -29,7 +29,8 @@ class JobLayer:
     """One layer: what it is, the tensors it reads and writes, where its status record lies, and what it should take.
 
     ``algorithm`` is ``core`` for what the host core computes; ``operator`` is then ONNX's, and ``reason`` says why it
-    does. ``exact`` tells whether ONNX Runtime's result is reproducible.
+    does. ``exact`` tells whether ONNX Runtime's result is reproducible. Layers that are computed band by band together
+    have the same ``group``, the first one's name.
     """
 
     name: str
@@ -44,6 +45,7 @@ class JobLayer:
     reason: str = ""
     operator: str = ""
     exact: bool = True
+    group: str = ""
 
     @property
     def output(self) -> str:
@@ -56,7 +58,7 @@ class JobLayer:
         return cls(name=entry.name, kind=entry.kind, algorithm=entry.algorithm, onnx_nodes=entry.onnx_nodes,
                    macs=entry.macs, inputs=entry.inputs, outputs=entry.outputs, record=entry.record,
                    predicted_cycles=entry.predicted_cycles, reason=entry.reason,
-                   operator=entry.operator, exact=entry.exact)
+                   operator=entry.operator, exact=entry.exact, group=entry.group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,9 @@ from tilewright.isa.program import EncodedProgram
 from tilewright.runtime.execution.accounting import account
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job
-from tilewright.runtime.execution.records import differences, read_record
+from tilewright.runtime.execution.records import read_record
 from tilewright.runtime.execution.report import Report
+from tilewright.runtime.execution.shares import layer_counts
 from tilewright.sim.cycle_engine import predict_run
 from tilewright.sim.timing.command_times import CommandTimes
 
@@ -55,4 +56,4 @@ def predict_layer_cycles(job: Job, memory: MemoryTiming) -> list[int]:
     """Return the cycles of each layer of a job, in order."""
     run = predict_run(job.machine, job.program, memory, call_cycles)
     records = tuple(read_record(run.records[layer.record]) for layer in job.layers)
-    return [each["cycles"] for each in differences(records)]
+    return [each["cycles"] for each in layer_counts(job.layers, records)]

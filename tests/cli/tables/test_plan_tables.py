@@ -36,11 +36,12 @@ def test_run_puts_the_plan_into_its_report(tmp_path):
     assert done.exit_code == 0, done.output
     plan = json.loads((tmp_path / "report.json").read_text())["plan"]
     assert set(plan) == PLAN_KEYS
-    assert plan["options"] == {"fuse_pool": True, "winograd": "never", "reuse": True, "chain": True, "batch": 1}
+    assert plan["options"] == {"fuse_pool": True, "winograd": "never", "reuse": True, "chain": True, "bands": True,
+                               "batch": 1}
     assert {layer["algorithm"] for layer in plan["layers"]} == {"conv"}
 
 
-@pytest.mark.parametrize("option", ["--no-fuse-pool", "--no-winograd", "--no-reuse", "--no-chaining"])
+@pytest.mark.parametrize("option", ["--no-fuse-pool", "--no-winograd", "--no-reuse", "--no-chaining", "--no-bands"])
 def test_run_with_less_equals_onnx_runtime_too(option, tmp_path):
     done = invoke("run", "lenet5_accel", option, "--json", tmp_path / "report.json")
     assert done.exit_code == 0, done.output

@@ -210,17 +210,17 @@ def test_a_missing_file_is_refused(copy, name):
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    ({"format_version": 1}, r"format version 7, not 1: "),
+    ({"format_version": 1}, r"format version 8, not 1: "),
     ({"format_version": True}, r"Manifest entry 'format_version' .*not True$"),
     ({"machine": {}}, r"Manifest machine .*activation_bytes"),
     ({"options": None}, r"Manifest entry 'options' .*not None$"),
     ({"options": {"reuse": True}},
      r"Manifest options .*not reuse$"),
-    ({"options": {"fuse_pool": 1, "reuse": True, "chain": True, "winograd": "auto", "batch": 1}},
+    ({"options": {"fuse_pool": 1, "reuse": True, "chain": True, "bands": True, "winograd": "auto", "batch": 1}},
      r"Manifest entry 'fuse_pool' .*not 1$"),
-    ({"options": {"fuse_pool": True, "reuse": True, "chain": True, "winograd": "x", "batch": 1}},
+    ({"options": {"fuse_pool": True, "reuse": True, "chain": True, "bands": True, "winograd": "x", "batch": 1}},
      r"Manifest has options .*not 'x'$"),
-    ({"options": {"fuse_pool": True, "reuse": True, "chain": True, "winograd": "auto", "batch": 0}},
+    ({"options": {"fuse_pool": True, "reuse": True, "chain": True, "bands": True, "winograd": "auto", "batch": 0}},
      r"Manifest has options .*not 0$"),
     ({"memory_bytes": -1}, r"Manifest memory_bytes .*not -0x1$"),
     ({"tensors": []}, r"Manifest .*not describe"),

@@ -54,7 +54,7 @@ def run_batch(batch: int) -> dict[str, int]:
         network, machine, keep = random_chain(rng), random_machine(rng, any_array=True), rng.random() < 0.3
         inputs = random_inputs(rng, network)
         try:
-            compiled = compile_layers(network, machine, keep_tensors=keep)
+            compiled = compile_layers(network, machine, keep_tensors=keep, options=Options(bands=False))
         except DoesNotFitError:
             continue
         check(commands_of(compiled), machine)
@@ -141,9 +141,11 @@ def test_layers_that_find_no_room_read_from_memory():
         stack.conv(8, 1)
     network = stack.network("four")
     tight = replace(BASE, activation_bytes=8192)
+    whole = Options(bands=False)
     # 2,048 bytes each: a head and three inputs behind it, then no more.
-    assert sum(plan.chip.input for plan in compile_layers(network, tight).plans) == 3
-    assert sum(plan.chip.input for plan in compile_layers(network, replace(tight, activation_bytes=4096)).plans) < 3
+    assert sum(plan.chip.input for plan in compile_layers(network, tight, options=whole).plans) == 3
+    tight = replace(tight, activation_bytes=4096)
+    assert sum(plan.chip.input for plan in compile_layers(network, tight, options=whole).plans) < 3
 
 
 @pytest.mark.parametrize("network", [small().network("small"), random_chain(np.random.default_rng(15))],

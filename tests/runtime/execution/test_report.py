@@ -14,10 +14,11 @@ from tilewright.errors import InputError, SimulationError
 from tilewright.isa.counters import COUNTERS
 from tilewright.isa.machine import MemoryTiming, preset
 from tilewright.isa.program import Function, Loop, Program, issue
-from tilewright.runtime.execution.accounting import account, count_commands, share_out
+from tilewright.runtime.execution.accounting import account, count_commands
 from tilewright.runtime.execution.engines import Execution
 from tilewright.runtime.execution.job import Job, JobLayer
 from tilewright.runtime.execution.records import STALLS
+from tilewright.runtime.execution.shares import share_out
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,174 @@
+"""A ring of rows: the input of a layer of which only the rows still needed lie in the activation buffer.
+
+Rows are kept by *units*: a row of the linear layout, or a row of 4x4 blocks. Unit u lies at place u mod ``units``. A
+window that the array reads must lie in one piece, and begins at the place of its first unit; where it goes on beyond
+the end of the ring, it goes on in ``margin`` more places behind it. What such a window reads there is stored to both
+places, or to that one alone if no other window reads it. So nothing is computed twice and no address wraps.
+
+Bands of rows are numbered. The layer that writes band k does so after the reader has computed its band k - 1, and the
+reader computes its band k after that (compiler/schedule/steps.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["BandRows", "InBands", "RowRing", "ring_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class BandRows:
+    """What happens to an input band by band, in stored rows.
+
+    Attributes
+    ----------
+    windows : tuple of tuple of range
+        The rows that each tile of each band reads.
+    written : tuple of range
+        The rows that are written for each band.
+    padding : range
+        Rows of padding behind the image.
+    heads : tuple of bool
+        Whether the first layer of the group computes anything in each band: only then can padding be written.
+    depth : int
+        Number of layers of the group before the reader.
+    """
+
+    windows: tuple[tuple[range, ...], ...]
+    written: tuple[range, ...]
+    padding: range
+    heads: tuple[bool, ...]
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowRing:
+    """Where the rows of an input lie.
+
+    Attributes
+    ----------
+    rows : int
+        Stored rows of a unit: 1, or 4 in the blocked layout.
+    units, margin : int
+        Units of the ring and behind it.
+    inside, behind : frozenset of int
+        Stored rows that are read in the ring, and those that are read behind it.
+    padded : int
+        Band of the group's first layer before which the padding below the image is written; -1: before everything,
+        because its places hold nothing else.
+    """
+
+    rows: int
+    units: int
+    margin: int
+    inside: frozenset[int]
+    behind: frozenset[int]
+    padded: int
+
+    @property
+    def height(self) -> int:
+        """Stored rows for which there is room."""
+        return (self.units + self.margin) * self.rows
+
+    @property
+    def twice(self) -> float:
+        """Part of the rows that are stored to two places."""
+        return len(self.inside & self.behind) / len(self.inside | self.behind)
+
+    def place(self, row: int) -> int:
+        """Return the row of the buffer at which a window that begins with stored row ``row`` begins."""
+        return row // self.rows % self.units * self.rows + row % self.rows
+
+    def pieces(self, rows: range) -> Iterator[tuple[range, int]]:
+        """Yield stored rows that follow each other in the buffer, and where there: all places of ``rows``."""
+        for there, shift in ((self.inside, 0), (self.behind, self.units * self.rows)):
+            first = None
+            for row in rows:
+                if first is not None and (row not in there or row % (self.units * self.rows) == 0):
+                    yield range(first, row), self.place(first) + shift
+                    first = None
+                if first is None and row in there:
+                    first = row
+            if first is not None:
+                yield range(first, rows.stop), self.place(first) + shift
+
+
+@dataclass(frozen=True, slots=True)
+class InBands:
+    """A layer of a group that is computed band by band.
+
+    Attributes
+    ----------
+    place, layers : int
+        Number of the layer in its group, and of the group's layers.
+    tiles : tuple of int
+        Tiles of each band; a band may have none.
+    ring : RowRing or None
+        Where the input lies; None for the first layer, which loads it.
+    """
+
+    place: int
+    layers: int
+    tiles: tuple[int, ...]
+    ring: RowRing | None
+
+    def band(self, index: int) -> range:
+        """Return the numbers of the tiles of a band."""
+        first = sum(self.tiles[:index])
+        return range(first, first + self.tiles[index])
+
+
+def ring_of(rows: BandRows, unit: int) -> RowRing:
+    """Return the ring of the least room, of units of ``unit`` rows."""
+    windows = tuple(tuple(range(each.start // unit, -(-each.stop // unit)) for each in band) for band in rows.windows)
+    count = max(each.stop for band in windows for each in band)
+    first = _first_units(windows)
+    written = [-(-each.stop // unit) if each else 0 for each in rows.written]
+    least = max([1, *(stop - first[band] for band, stop in enumerate(written)),
+                 *(len(each) for band in windows for each in band)])
+    padded = -1
+    if rows.padding and least < count:
+        padding = range(rows.padding.start // unit, -(-rows.padding.stop // unit))
+        padded = _padding_band(rows, padding, written)
+        least = max(least, min(padding.stop, count) - first[max(0, padded - rows.depth + 1)])
+    least = min(least, count)
+    reads = [each for band in windows for each in band]
+    sizes = range(least, min(2 * least, count) + 1)
+    room = min(size + _margin(reads, size) for size in sizes)
+    every = [each for band in rows.windows for each in band]
+    rings = [_laid(every, unit, size, _margin(reads, size), padded if size < count else -1)
+             for size in sizes if size + _margin(reads, size) == room]
+    return min(rings, key=lambda ring: ring.twice)
+
+
+def _laid(windows: Sequence[range], unit: int, units: int, margin: int, padded: int) -> RowRing:
+    """Return a ring of ``units`` with the places of what ``windows``, in rows, read."""
+    inside, behind, lap = set[int](), set[int](), units * unit
+    for each in windows:
+        wrap = each.start - each.start % lap + lap
+        inside |= set(range(each.start, min(each.stop, wrap)))
+        behind |= set(range(wrap, each.stop))
+    return RowRing(unit, units, margin, frozenset(inside), frozenset(behind), padded)
+
+
+def _first_units(windows: Sequence[Sequence[range]]) -> list[int]:
+    """Return for each band the first unit that it or a later one reads."""
+    found, first = [], max(each.stop for band in windows for each in band)
+    for band in reversed(windows):
+        first = min([first, *(each.start for each in band)])
+        found.append(first)
+    return found[::-1]
+
+
+def _margin(reads: Sequence[range], units: int) -> int:
+    """Return the units by which windows go on behind a ring of ``units``, at most."""
+    return max(0, *(each.start % units + len(each) - units for each in reads))
+
+
+def _padding_band(rows: BandRows, padding: range, written: Sequence[int]) -> int:
+    """Return the latest band of the first layer before which the padding can be written.
+
+    That must come before any row of its units is stored: loads know of no store that the array has not waited for.
+    """
+    touching = next((band for band, stop in enumerate(written) if stop > padding.start), len(written) - 1)
+    latest = touching if rows.depth == 1 else touching + rows.depth - 2
+    return max((band for band, there in enumerate(rows.heads) if there and band <= latest), default=0)
