@@ -21,6 +21,7 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.alike_layers import plan_once
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
+from tilewright.compiler.plan.float_bytes import with_float_bytes
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.plan.split_channels import split_channels
 from tilewright.compiler.plan.split_units import split_units
@@ -162,14 +163,15 @@ def network_in_batch(network: Network, machine: Machine, options: Options, *, ke
 def fit_network(network: Network, machine: Machine, options: Options = BEST) -> tuple[Network, tuple[AnyPlan, ...]]:
     """Return ``network`` with layers that need too much of ``machine`` cut into parts, and how each is computed.
 
-    Before products by computed vectors stand the layers that write these as weights.
+    Before products by computed vectors stand the layers that write these as weights, and tables of floats are those of
+    their bytes.
 
     Raises
     ------
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
-    network = with_factor_images(split_units(network, machine), machine)
+    network = with_factor_images(with_float_bytes(split_units(network, machine), machine), machine)
     try:
         return network, _plan_network(network, machine, options)
     except DoesNotFitError:

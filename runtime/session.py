@@ -15,6 +15,7 @@ from tilewright.compiler.compile import Compiled, compile_file, emit_artefact
 from tilewright.compiler.emit.artefact import load_artefact
 from tilewright.compiler.explain import Explanation, explain
 from tilewright.compiler.network.layers import CoreLayer, TensorInfo
+from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.energy.pricing import DEFAULT
 from tilewright.errors import FloatOnCoreWarning, InputError, SimulationError
@@ -175,7 +176,7 @@ class InferenceSession:
     @property
     def layers(self) -> list[tuple[str, str]]:
         """Name of each fused layer and of the tensor that it computes, in order."""
-        return [(layer.name, layer.output) for layer in self._job.layers]
+        return [(layer.name, words_of(layer.output, self.tensor_infos)) for layer in self._job.layers]
 
     @property
     def batch(self) -> int:

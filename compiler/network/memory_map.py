@@ -10,8 +10,9 @@ from tilewright.compiler.network.layers import Network, TensorInfo
 from tilewright.compiler.network.layout import layout_of
 from tilewright.isa.counters import RECORD_WORDS
 from tilewright.isa.memory import MAIN_BASE, AddressWindow, Permission
+from tilewright.isa.program import DTYPES
 
-__all__ = ["ALIGNMENT", "MemoryPlan", "plan_memory", "root_of", "tensor_bytes"]
+__all__ = ["ALIGNMENT", "MemoryPlan", "plan_memory", "root_of", "tensor_bytes", "words_of"]
 
 ALIGNMENT = 64
 """Start of every tensor: a multiple of any bus width."""
@@ -47,6 +48,12 @@ def tensor_bytes(tensor: TensorInfo) -> int:
 def root_of(tensor: TensorInfo) -> str:
     """Return the name of the tensor that ``tensor`` is part of, or its own."""
     return tensor.place.parent if tensor.place is not None else tensor.name
+
+
+def words_of(name: str, tensors: Mapping[str, TensorInfo]) -> str:
+    """Return the tensor of wider elements whose bytes the tensor ``name`` is, or ``name``."""
+    place = tensors[name].place if name in tensors else None
+    return place.parent if place is not None and DTYPES[tensors[place.parent].dtype] > 1 else name
 
 
 def plan_memory(network: Network, weight_bytes: int, *, keep_tensors: bool = False,

@@ -1,7 +1,6 @@
 """Part of a network as a separate network, for runs that are cut at layer borders."""
 
 from collections.abc import Collection, Mapping
-from math import prod
 
 import numpy as np
 
@@ -52,9 +51,9 @@ def _computed(whole: str, written: Collection[str], tensors: Mapping[str, Tensor
     """Tell whether the tensors ``written``, of which no two overlap unless alike, make up all of ``whole``."""
     if whole in written:
         return True
-    places = {(info.place, info.shape) for info in (tensors[name] for name in written)
+    places = {(info.place, info.bytes) for info in (tensors[name] for name in written)
               if info.place is not None and info.place.parent == whole}
-    return sum(prod(shape) for _, shape in places) == prod(tensors[whole].shape)
+    return sum(size for _, size in places) == tensors[whole].bytes
 
 
 def given(part: Network, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

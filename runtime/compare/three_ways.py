@@ -14,6 +14,7 @@ import numpy as np
 from tilewright.compiler.kernels.registry import CORE_KERNELS
 from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import AnyLayer, CoreLayer, Network
+from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
 from tilewright.compiler.network.reference import run_core_layer, run_layer
 from tilewright.runtime.execution.job import Job
@@ -155,7 +156,8 @@ def _theirs(network: Network, onnx_runtime: _Arrays, reference: _Arrays) -> dict
     theirs |= {info.name: _as_ours(onnx_runtime[str(info.onnx_name)], reference[info.name]) for info in network.outputs
                if info.name not in theirs and is_raw(info)}
     for name, info in network.tensors.items():
-        if info.place is not None and name not in theirs and info.place.parent in theirs:
+        if info.place is not None and info.place.parent in theirs and name not in theirs and (
+                words_of(name, network.tensors) == name):
             whole = to_memory(theirs[info.place.parent], network.tensors[info.place.parent])
             theirs[name] = from_memory(whole[info.place.offset:], info)
     return theirs
@@ -191,7 +193,8 @@ class _Judge:
 
     def tensor(self, layer: AnyLayer) -> str:
         """Return which of the tensors that a layer writes is compared: one that ONNX Runtime shows, if there is one."""
-        return next((name for name in layer.writes if name in self._theirs), layer.writes[0])
+        written = [words_of(name, self._network.tensors) for name in layer.writes]
+        return next((name for name in written if name in self._theirs), written[0])
 
     def must_equal(self, layer: AnyLayer) -> bool:
         """Tell whether ONNX Runtime's result must be met exactly."""
@@ -204,7 +207,7 @@ class _Judge:
         tensor = self.tensor(layer)
         exact, ours = self.must_equal(layer), self._reference[tensor]
         if not exact and ours.dtype == np.float32:
-            self._rough |= set(layer.writes)
+            self._rough |= {words_of(name, self._network.tensors) for name in layer.writes}
         if tensor not in self._theirs:
             self._parted |= not exact
             return "hidden", np.zeros(ours.shape, bool)

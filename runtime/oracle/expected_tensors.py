@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiler.batch.in_batch import image_name
 from tilewright.compiler.network.image_forms import images_of
 from tilewright.compiler.network.layers import TensorInfo
-from tilewright.compiler.network.memory_map import root_of
+from tilewright.compiler.network.memory_map import root_of, words_of
 from tilewright.compiler.network.operands import from_memory, of_images, to_memory
 from tilewright.runtime.oracle.conversion import as_int8
 
@@ -26,7 +26,8 @@ def with_parts(reference: Mapping[str, np.ndarray], tensors: Mapping[str, Tensor
     """
     found = dict(reference) | images_of(reference, tensors)
     for name, info in tensors.items():
-        if info.place is not None and name not in reference and info.place.parent in reference:
+        if info.place is not None and info.place.parent in reference and name not in reference and (
+                words_of(name, tensors) == name):
             whole = tensors[info.place.parent]
             content = to_memory(as_int8(reference[whole.name]).reshape(whole.array_shape), whole)
             found[name] = from_memory(content[info.place.offset:], info)
@@ -78,7 +79,8 @@ def inexact_tensors(layers: Iterable[tuple[Sequence[str], Sequence[str], bool]],
     for inputs, outputs, exact in layers:
         read, written = ({root_of(infos[name]) if name in infos else name for name in names}
                          for names in (inputs, outputs))
-        floats = outputs[0] in infos and infos[outputs[0]].dtype == "float32"
+        first = words_of(outputs[0], infos)
+        floats = first in infos and infos[first].dtype == "float32"
         if read & found or (not floats and (not exact or read & near)):
             found |= written
         elif not exact or read & near:

@@ -6,6 +6,7 @@ from pathlib import Path
 from tilewright.compiler.compile import fit_network
 from tilewright.compiler.emit.artefact import ArtefactError, load_artefact
 from tilewright.compiler.network.layers import Network
+from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
@@ -135,7 +136,8 @@ def _run(planned: _Planned, source: ModelSource, input_file: Path | None, reques
     ranges = [chosen] if jobs is None else balance(chosen, predicted, _RANGES_PER_JOB * jobs)
     runs = runner.run(ranges, jobs or 1, steps)
     computed = {name: tensor for run in runs for name, tensor in run.tensors.items()}
-    outputs = [(layer.name, layer.output) for layer in network.layers[chosen.first:chosen.stop]]
+    outputs = [(layer.name, words_of(layer.output, network.tensors))
+               for layer in network.layers[chosen.first:chosen.stop]]
     computed = {name: computed[name] for _, name in outputs}
     with steps.step("Comparing with ONNX Runtime"):
         expected = run_reference(source.path, inputs.arrays)

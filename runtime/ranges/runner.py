@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewright.compiler.compile import compile_layers, emit_elf
 from tilewright.compiler.network.layers import Network
+from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.part_of_network import given, slice_network
 from tilewright.energy.energies import sum_energies
@@ -121,7 +122,7 @@ class RangeRunner:
             self.runs.save(key, execution)
         bar.done(layers, execution)
         # The inputs of the range would hide the results of an earlier one.
-        written = {name for layer in network.layers for name in layer.writes}
+        written = {words_of(name, network.tensors) for layer in network.layers for name in layer.writes}
         tensors = {name: tensor for name, tensor in execution.tensors.items() if name in written}
         return RangeRun(layers=layers, report=account(job, "rtl", self.timing, execution, self.pricing),
                         tensors=tensors, stored=stored)

@@ -3,8 +3,8 @@
 from tilewright.isa.counters import COUNTERS
 
 __all__ = [
-    "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY", "QUEUE_LATENCY",
-    "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
+    "BURST_TO_ROOM", "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY",
+    "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
     "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED",
     "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
 ]
@@ -56,6 +56,11 @@ SEGMENTS = 16
 
 STORE_TO_BUS = 11
 """From a store command's start to its first word on the bus: rtl.store.store_front, result buffer, queue, register."""
+
+BURST_TO_ROOM = 4
+"""From a burst's start on the bus until another may take its place among the outstanding ones, less the latency of
+memory: rtl.bus.axi.AxiWriter, its register of addresses, the word, and the queue for responses. Fitted; a table of
+floats, whose bytes are stored one by one, holds it in RTL (tests/end_to_end/test_float_bytes.py)."""
 
 STORE_WORDS = 16
 """rtl.store.store.StoreUnit.WORDS: how far its reads may be ahead of the bus."""

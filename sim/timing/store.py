@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
-from tilewright.sim.timing.bursts import Strides, bursts_of
+from tilewright.sim.timing.bursts import OUTSTANDING, Strides, bursts_of
 from tilewright.sim.timing.command_work import Runs, TransferWork, store_rows
 from tilewright.sim.timing.dram_bus import Request
 from tilewright.sim.timing.event_queue import Event, Process
 from tilewright.sim.timing.latencies import (
+    BURST_TO_ROOM,
     READ_TO_BUS,
     READ_TO_LOCAL,
     READ_TO_SIGNAL,
@@ -80,13 +81,22 @@ class StoreTiming:
         if before is not None:
             yield before
             start = max(start, shared.now - STORE_TO_BUS)
-        yield from self._cross(self._strides(taken), move.words, move.words)
+        yield from self._cross(self._strides(taken), move.words, self._least_cycles(move))
         shared.ledger.counts["result_read"] += move.words * shared.machine.bus_bytes
         # If the bus held them up, the reads were ahead of it by what the queue holds.
         read = max(start + STORE_TO_BUS - READ_TO_BUS + move.words, shared.now - STORE_WORDS)
         shared.signal(read - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
         shared.scheduler.fire(gone, shared.now)
         self._sent(taken, move, done)
+
+    def _least_cycles(self, move: TransferWork) -> int:
+        """Return the cycles of a command's words if the bus were free.
+
+        Each run is a burst of its own, which is under way until its response, and there are no more than OUTSTANDING.
+        """
+        rounds, last = divmod(move.segments - 1, OUTSTANDING)
+        trip = self.shared.timing.latency_cycles + BURST_TO_ROOM
+        return max(move.cycles, rounds * trip + move.cycles * (last + 1) // move.segments)
 
     def _strides(self, taken: DecodedCommand) -> Strides:
         cfg = self.shared.config["sta"]

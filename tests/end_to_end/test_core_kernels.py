@@ -88,6 +88,8 @@ def kernels_side_by_side():
 def test_kernels_in_rtl_give_numpys_bits_in_the_predicted_cycles(staged, tmp_path, monkeypatch):
     network, size = kernels_side_by_side(), PRESETS["base"]
     monkeypatch.setattr("tilewright.compiler.kernels.staging.STAGE_BYTES", (1 << 19) * staged)
+    # The datapath would look up the floats.
+    monkeypatch.setattr("tilewright.compiler.compile.with_float_bytes", lambda network, machine: network)
     compiled = compile_layers(network, size, keep_tensors=True)
     inputs, timing = inputs_of(network), MemoryTiming.default(size)
     job = replace(job_of_compiled(compiled, network.name), elf=emit_elf(compiled, network.name, tmp_path))

@@ -4,21 +4,32 @@ The core has two accesses under way if they follow each other at once; so two wo
 and these stored together. A copy in the core's own memory would cost more than all the rest.
 """
 
+from abc import abstractmethod
+
 import numpy as np
 
 from tilewright.compiler.kernels.language.c_expression import c_array
 from tilewright.compiler.kernels.language.c_loops import merged
 from tilewright.compiler.kernels.language.core_cycles import START, access_cycles
+from tilewright.compiler.kernels.language.kernel import Kernel
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
-__all__ = ["is_run", "look_up_run", "look_up_run_cycles"]
+__all__ = ["FloatTable", "is_run", "look_up_run", "look_up_run_cycles"]
 
 _STEP = 8
 """Bytes of a step: two words."""
 
 _STEP_WORK = 40
 """Cycles of a step besides its accesses, measured in RTL."""
+
+
+class FloatTable(Kernel):
+    """What a kernel is that looks floats up by bytes; the datapath may do so in its place (compiler/plan)."""
+
+    @abstractmethod
+    def float_table(self, call: Call) -> np.ndarray | None:
+        """Return the 256 float32, by ascending value of a byte, by which a run is looked up; None if none is."""
 
 
 def is_run(call: Call) -> bool:

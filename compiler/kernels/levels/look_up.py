@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewright.compiler.kernels.language.checked import Refused
 from tilewright.compiler.kernels.language.expression import Expression, look_up
-from tilewright.compiler.kernels.language.look_up_run import is_run, look_up_run, look_up_run_cycles
+from tilewright.compiler.kernels.language.look_up_run import FloatTable, is_run, look_up_run, look_up_run_cycles
 from tilewright.compiler.kernels.operators.elementwise import Elementwise
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -19,20 +19,20 @@ _RESULTS = ("float32", *_BYTES)
 _VALUES = 256
 
 
-class LookUp(Elementwise):
+class LookUp(Elementwise, FloatTable):
     """Element ``x`` becomes entry ``x`` of the input ``table``, which is in ascending order of x."""
 
     parameters: Mapping[int, str] = MappingProxyType({1: "table"})
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        if call.output.dtype == "float32" and is_run(call):
-            return look_up_run(call, _table(call))
-        return super().c_body(call, function)
+        table = self.float_table(call)
+        return super().c_body(call, function) if table is None else look_up_run(call, table)
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        if call.output.dtype == "float32" and is_run(call):
-            return look_up_run_cycles(call, memory)
-        return super().cycles(call, memory)
+        return super().cycles(call, memory) if self.float_table(call) is None else look_up_run_cycles(call, memory)
+
+    def float_table(self, call: Call) -> np.ndarray | None:
+        return _table(call) if call.output.dtype == "float32" and is_run(call) else None
 
 
 def _table(call: Call) -> np.ndarray:

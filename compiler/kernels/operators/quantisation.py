@@ -24,7 +24,7 @@ from tilewright.compiler.kernels.language.expression import (
     where,
 )
 from tilewright.compiler.kernels.language.levels_by_bits import LEVEL_CYCLES, level_of_bits
-from tilewright.compiler.kernels.language.look_up_run import is_run, look_up_run, look_up_run_cycles
+from tilewright.compiler.kernels.language.look_up_run import FloatTable, is_run, look_up_run, look_up_run_cycles
 from tilewright.compiler.kernels.operators.elementwise import ElementwisePerChannel
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -121,18 +121,17 @@ class Quantise(PerAxis):
         return LEVEL_CYCLES if by_bits else super().formula_cycles(call, part)
 
 
-class Dequantise(PerAxis):
+class Dequantise(PerAxis, FloatTable):
     """Integers to float32: of a table, several at a time where they lie one after the other."""
 
     def c_body(self, call: Call, function: str) -> list[str]:
-        table = self._table(call)
+        table = self.float_table(call)
         return super().c_body(call, function) if table is None else look_up_run(call, table)
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
-        return super().cycles(call, memory) if self._table(call) is None else look_up_run_cycles(call, memory)
+        return super().cycles(call, memory) if self.float_table(call) is None else look_up_run_cycles(call, memory)
 
-    def _table(self, call: Call) -> np.ndarray | None:
-        """Return what a run of bytes is looked up in, where the call is one."""
+    def float_table(self, call: Call) -> np.ndarray | None:
         found = self.expression(call)
         return np.array(found.value, np.float32) if found.op == "look_up" and is_run(call) else None
 

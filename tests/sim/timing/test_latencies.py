@@ -23,8 +23,8 @@ from tilewright.sim.timing import latencies
 from tilewright.sim.timing.command_work import residual_interval
 
 MACHINES = {array: Machine(array=array) for array in ARRAYS}
-FITTED = {"RECORD_MARGIN", "OWN_UNIT_LATENCY"}
-"""Values of the model that are no constant of a component: that of an extension's unit is held in RTL."""
+FITTED = {"BURST_TO_ROOM", "RECORD_MARGIN", "OWN_UNIT_LATENCY"}
+"""Values of the model that are no constant of a component; bursts and an extension's unit are held in RTL."""
 
 
 def test_latencies_are_those_of_the_components():
