@@ -1,9 +1,9 @@
 """Softmax of quantised values and its logarithm: a table of exponentials, and their sum in integers.
 
 An element is one of 256 values below the row's largest, ``k`` levels lower: its exponential is exp(-k · scale), of
-which there are tables in float32 and with 31 fractional bits. A float result takes one soft product per element, in a
-long row one per level; a quantised one takes an integer product. What becomes of a row of two is told by the difference
-of its elements, one of 511.
+which there are tables in float32 and with 31 fractional bits. A float result takes one product per element, in a long
+row one per level, made of integers (`scaled_table.py`); a quantised one takes an integer product. What becomes of a row
+of two is told by the difference of its elements, one of 511. Other rows are loaded once, by words where they can be.
 """
 
 import math
@@ -13,16 +13,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.compiler.kernels.language import float_functions as f
-from tilewright.compiler.kernels.language.c_expression import c_array, c_constant, ctype
+from tilewright.compiler.kernels.language.c_expression import c_array, c_constant
 from tilewright.compiler.kernels.language.c_helpers import helper_names
 from tilewright.compiler.kernels.language.c_loops import INDENT
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
-from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, SINGLE, START, access_cycles, expression_cycles
+from tilewright.compiler.kernels.language.core_cycles import ROW, SINGLE, START, expression_cycles
 from tilewright.compiler.kernels.language.expression import evaluate, variable
+from tilewright.compiler.kernels.levels.scaled_table import ScaledTable
+from tilewright.compiler.kernels.levels.softmax_rows import (
+    c_loaded,
+    c_pairs,
+    c_stored,
+    load_cycles,
+    pairs_cycles,
+    store_cycles,
+)
 from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.compiler.kernels.operators.softmax import rows_of
 from tilewright.isa.machine import MemoryTiming
-from tilewright.isa.program import Call, Operand
+from tilewright.isa.program import Call
 
 __all__ = ["LOG_SOFTMAX_OF_LEVELS", "SOFTMAX_OF_LEVELS", "SoftmaxOfLevels"]
 
@@ -39,6 +48,9 @@ _LONGEST = 1 << 13
 _LARGEST_SCALE, _SMALLEST_SCALE = 2.0**40, 2.0**-20
 _LONG_ROW = 400
 """From here on the results of all 256 levels cost less than those of all elements."""
+
+_SHORT_ROW = 64
+"""Up to here terms of 31 bits less those of the row's length give a sum within one in a million."""
 
 _TOTAL = variable("total", "float32")
 _LOG = f.log(_TOTAL)
@@ -61,6 +73,19 @@ class _Numbers:
     def long(self) -> bool:
         """Whether the results of all levels are computed before those of the elements."""
         return self.rows.length >= _LONG_ROW
+
+    @property
+    def short(self) -> bool:
+        """Whether terms are shifted before they are added, so that their sum has 32 bits."""
+        return self.rows.length <= _SHORT_ROW
+
+    @property
+    def summed(self) -> np.ndarray:
+        """The terms as they are added."""
+        if not self.short or self.shift == 0:
+            return self.terms
+        half = np.uint64(1 << self.shift - 1)
+        return ((self.terms.astype(np.uint64) + half) >> np.uint64(self.shift)).astype(np.uint32)
 
 
 class SoftmaxOfLevels(CheckedKernel):
@@ -99,7 +124,9 @@ class SoftmaxOfLevels(CheckedKernel):
 
     def _results(self, call: Call, numbers: _Numbers, below: np.ndarray) -> np.ndarray:
         """Return the results of rows, (length, count), by how many levels their elements are below the largest."""
-        total = numbers.terms[below].sum(axis=0, dtype=np.uint64) >> np.uint64(numbers.shift)
+        total = numbers.summed[below].sum(axis=0, dtype=np.uint64)
+        if not numbers.short:
+            total >>= np.uint64(numbers.shift)
         return self._last(call, numbers, below, total.astype(np.uint32).astype(np.float32))
 
     def _last(self, call: Call, numbers: _Numbers, below: np.ndarray, total: np.ndarray) -> np.ndarray:
@@ -107,7 +134,7 @@ class SoftmaxOfLevels(CheckedKernel):
             return np.asarray(numbers.values[below] - evaluate(_LOG, {"total": total * numbers.unit}))
         factor = numbers.unit / total
         if call.output.dtype == "float32":
-            return np.asarray(numbers.values[below] * factor)
+            return ScaledTable(numbers.values).times(below, factor)
         product = numbers.terms[below].astype(np.uint64) * factor.astype(np.int32).astype(np.uint64)
         level = ((product >> np.uint64(32)).astype(np.int32) + (1 << _LEVEL_BITS - 1)) >> _LEVEL_BITS
         level += np.int32(call.attrs["y_zero_point"])
@@ -116,93 +143,85 @@ class SoftmaxOfLevels(CheckedKernel):
     def c_body(self, call: Call, function: str) -> list[str]:
         numbers = self._numbers(call)
         rows, source = numbers.rows, call.inputs[0]
-        floats = call.output.dtype == "float32"
         if rows.length == _PAIR:
-            return self._c_pairs(call, numbers)
-        tables = [*c_array("terms", numbers.terms), *(c_array("values", numbers.values) if floats else [])]
-        if numbers.long and floats:
-            tables.append("static float results[256];")
+            return c_pairs(call, rows, self._pairs(call, numbers))
+        tables = [*c_array("summed", numbers.summed), *self._c_tables(call, numbers)]
 
         def row(indices: list[str]) -> list[str]:
-            def load(inner: list[str]) -> str:
-                return f"const int32_t x = {rows.element('in0', source, indices, inner)};"
-
-            def last(inner: list[str]) -> list[str]:
-                target = rows.element("out", call.output, indices, inner)
-                return [load(inner), *self._c_element(call, numbers, target)]
-
-            lowest = np.iinfo(source.dtype).min
-            lines = [f"int32_t top = {lowest};",
-                     *rows.each_element(lambda inner: [load(inner), "top = x > top ? x : top;"]),
-                     "uint64_t sum = 0;", *rows.each_element(lambda inner: [load(inner), "sum += terms[top - x];"]),
-                     f"const float total = (float)(uint32_t)(sum >> {numbers.shift});", *self._c_factor(call, numbers)]
-            return [*lines, *rows.each_element(last)]
+            unrolled = '_Pragma("clang loop unroll_count(8)") ' if rows.length > _UNROLLED else ""
+            each = f"{unrolled}for (uint32_t k = 0; k < {rows.length}; k++)"
+            wide = "uint32_t" if numbers.short else "uint64_t"
+            shifted = "sum" if numbers.short else f"(uint32_t)(sum >> {numbers.shift})"
+            return [*c_loaded(rows, source, indices), f"int32_t top = {np.iinfo(source.dtype).min};",
+                    each, f"{INDENT}top = x[k] > top ? x[k] : top;",
+                    f"{wide} sum = 0;", each, f"{INDENT}sum += summed[top - x[k]];",
+                    f"const float total = (float){shifted};", *self._c_factor(call, numbers),
+                    *c_stored(rows, call, indices, self._c_element(call, numbers))]
 
         return [*tables, *rows.each_row(row)]
 
-    def _c_pairs(self, call: Call, numbers: _Numbers) -> list[str]:
-        """Return the C of rows of two: a table by the first element less the second."""
-        rows, source = numbers.rows, call.inputs[0]
+    def _pairs(self, call: Call, numbers: _Numbers) -> np.ndarray:
+        """Return the results of rows of two, by the first element less the second."""
         differences = np.arange(-_MOST, _MOST + 1)
-        table = self._results(call, numbers, np.stack([np.maximum(-differences, 0), np.maximum(differences, 0)]))[0]
+        below = np.stack([np.maximum(-differences, 0), np.maximum(differences, 0)])
+        return np.ascontiguousarray(self._results(call, numbers, below).T)
 
-        def row(indices: list[str]) -> list[str]:
-            def pair(pointer: str, operand: Operand) -> list[str]:
-                places = [[str(k) if rows.dims[axis] == _PAIR else "0" for axis in rows.along] for k in range(_PAIR)]
-                return [rows.element(pointer, operand, indices, each) for each in places]
-
-            first, second = pair("in0", source)
-            targets = zip(pair("out", call.output), ("first", "second"), strict=True)
-            return [f"const int32_t x = {first}, y = {second};",
-                    f"const {ctype(table.dtype.name)} first = pairs[{_MOST} + x - y], second = pairs[{_MOST} + y - x];",
-                    *(f"{target} = {result};" for target, result in targets)]
-
-        return [*c_array("pairs", table), *rows.each_row(row, unrolled=_ROWS)]
+    def _c_tables(self, call: Call, numbers: _Numbers) -> list[str]:
+        """Return the tables of which results are made."""
+        if call.output.dtype != "float32":
+            return c_array("terms", numbers.terms)
+        tables = c_array("values", numbers.values) if self.logarithm else ScaledTable(numbers.values).c_tables()
+        return [*tables, "static float results[256];"] if numbers.long else tables
 
     def _c_factor(self, call: Call, numbers: _Numbers) -> list[str]:
         """Return the lines between the sum of a row and its results."""
         unit = c_constant(numbers.unit)
+        if call.output.dtype != "float32":
+            return [f"const uint32_t factor = (uint32_t)(int32_t)({unit} / total);"]
         if self.logarithm:
             lines = [f"const float factor = tw_log(total * {unit});"]
-        elif call.output.dtype == "float32":
-            lines = [f"const float factor = {unit} / total;"]
         else:
-            return [f"const uint32_t factor = (uint32_t)(int32_t)({unit} / total);"]
+            lines = [f"const float factor = {unit} / total;", *ScaledTable.c_factor()]
         if numbers.long:
-            lines += ["for (int32_t k = 0; k < 256; k++)",
-                      f"{INDENT}results[k] = values[k] {'-' if self.logarithm else '*'} factor;"]
+            result = self._c_float(numbers, "index", "results[index]")
+            lines += ["for (uint32_t index = 0; index < 256; index++) {", *(INDENT + line for line in result), "}"]
         return lines
 
-    def _c_element(self, call: Call, numbers: _Numbers, target: str) -> list[str]:
-        """Return the lines that store the result of level ``x``."""
+    def _c_float(self, numbers: _Numbers, index: str, target: str) -> list[str]:
+        if self.logarithm:
+            return [f"{target} = values[{index}] - factor;"]
+        return ScaledTable(numbers.values).c_times(index, target)
+
+    def _c_element(self, call: Call, numbers: _Numbers) -> list[str]:
+        """Return the lines that set ``y`` to the result of level ``x[k]``."""
         if call.output.dtype == "float32":
-            value = "results[top - x]" if numbers.long else f"values[top - x] {'-' if self.logarithm else '*'} factor"
-            return [f"{target} = {value};"]
+            if numbers.long:
+                return ["y = results[top - x[k]];"]
+            return ["const int32_t index = top - x[k];", *self._c_float(numbers, "index", "y")]
         half, zero, most = 1 << _LEVEL_BITS - 1, call.attrs["y_zero_point"], np.iinfo(call.output.dtype).max
-        return ["const int32_t scaled = (int32_t)((uint64_t)terms[top - x] * factor >> 32);",
+        return ["const int32_t scaled = (int32_t)((uint64_t)terms[top - x[k]] * factor >> 32);",
                 f"const int32_t level = ((scaled + {half}) >> {_LEVEL_BITS}) + {zero};",
-                f"{target} = level < {most} ? level : {most};"]
+                f"y = level < {most} ? level : {most};"]
 
     def helpers(self, call: Call) -> tuple[str, ...]:
-        return helper_names(_LOG) if self.logarithm else ()
+        return helper_names(_LOG) if self.logarithm else ScaledTable.helpers()
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         numbers = self._numbers(call)
         rows = numbers.rows
         if rows.length == _PAIR:
-            return START + rows.count * (_PAIR_WORK + access_cycles(memory, 2) + access_cycles(memory, 2))
-        # Short rows are unrolled, so that two loads are under way together.
-        load = LOOP + access_cycles(memory) if rows.length > _UNROLLED else 1 + access_cycles(memory, 2) / 2
-        stored = access_cycles(memory, 0, 1)
-        product = _DIFFERENCE if self.logarithm else SINGLE["multiply"]
-        row = ROW + _RECIPROCAL + self.logarithm * expression_cycles(_LOG)
+            return pairs_cycles(call, rows, memory)
+        product = _DIFFERENCE if self.logarithm else ScaledTable.cycles()
+        row: float = ROW + _RECIPROCAL + self.logarithm * expression_cycles(_LOG)
+        last: float
         if call.output.dtype != "float32":
             last, row = _LEVEL, row + 20
         elif numbers.long:
             last, row = _LOOK_UP, row + 256 * (product + _LOOK_UP + ROW)
         else:
             last = _LOOK_UP + product
-        return START + int(rows.count * (rows.length * (3 * load + _LARGER + _ADD + last + stored) + row))
+        row += load_cycles(rows, call.inputs[0], memory) + store_cycles(rows, call.output, memory)
+        return START + int(rows.count * (rows.length * (_LARGER + (_ADD if numbers.short else _ADD_WIDE) + last) + row))
 
     def _numbers(self, call: Call) -> _Numbers:
         rows = rows_of(call)
@@ -216,21 +235,18 @@ class SoftmaxOfLevels(CheckedKernel):
         return _Numbers(rows, shift, np.float32(one), terms, values)
 
 
-_LARGER, _ADD, _LEVEL, _LOOK_UP, _DIFFERENCE = 2, 9, 14, 6, SINGLE["subtract"] - 8
-"""Cycles of an element, measured in RTL: the larger of two, a term and the sum of 64 bits, a quantised result, an entry
-of a table, a difference of negative numbers."""
-
-_PAIR_WORK = 10
-"""Of a row of two besides its accesses, measured in RTL."""
+_LARGER, _ADD, _ADD_WIDE, _LEVEL, _LOOK_UP, _DIFFERENCE = 3, 5, 8, 17, 6, SINGLE["subtract"] - 8
+"""Cycles of an element, measured in RTL: the larger of two, a term and the sum of 32 or of 64 bits, a quantised result,
+an entry of a table, a difference of negative numbers."""
 
 _RECIPROCAL = SINGLE["divide"] + 30
 """Of a row's sum as a float, and its reciprocal."""
 
-_PAIR, _MOST, _ROWS = 2, 255, 4
-"""Elements of a row whose results are tabulated, their greatest difference, and how many such rows a step takes."""
+_UNROLLED = 32
+"""Longest row whose loops the compiler unrolls as it thinks best."""
 
-_UNROLLED = 16
-"""The longest loop that clang unrolls wholly."""
+_PAIR, _MOST = 2, 255
+"""Elements of a row whose results are tabulated, and their greatest difference."""
 
 
 def _tables(scale: float, logarithm: bool) -> tuple[np.ndarray, np.ndarray]:
