@@ -18,14 +18,16 @@ AT_MOST = 15
 """Cycles of an element: issue 12. The host core takes 18."""
 
 
-@pytest.mark.parametrize("count", [251, 4096])
-def test_tables_of_floats_in_rtl(count, tmp_path):
+@pytest.mark.parametrize(("op", "count"), [("LookUp", 251), ("LookUp", 4096), ("SoftmaxOfLevels", 1024)])
+def test_tables_of_floats_in_rtl(op, count, tmp_path):
     stack, size = CoreStack((1, 1, 1), seed=1), PRESETS["base"]
     del stack.tensors["input"]
-    stack.tensor("q", (1, count), "int8")
+    dims = (1, count) if op == "LookUp" else (1, count // 2, 2)
+    stack.tensor("q", dims, "int8")
     stack.handed_in = ["q"]
     stack.constants |= {"table": stack.rng.normal(size=256).astype(np.float32)}
-    stack.handed_out = [stack.core("LookUp", ("q", "table"), (1, count))]
+    inputs, attrs = (("q", "table"), None) if op == "LookUp" else (("q",), {"scale_value": 0.02, "axis": 2})
+    stack.handed_out = [stack.core(op, inputs, dims, attrs=attrs)]
     network, timing = stack.network("a table of floats"), MemoryTiming.default(size)
     compiled, inputs = compile_layers(network, size, keep_tensors=True), inputs_of(network)
     job = replace(job_of_compiled(compiled, network.name), elf=emit_elf(compiled, network.name, tmp_path))

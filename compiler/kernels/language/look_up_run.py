@@ -29,7 +29,11 @@ class FloatTable(Kernel):
 
     @abstractmethod
     def float_table(self, call: Call) -> np.ndarray | None:
-        """Return the 256 float32, by ascending value of a byte, by which a run is looked up; None if none is."""
+        """Return the float32 that a run of bytes is looked up in; None if it is not.
+
+        256 by ascending value of a byte; or 511 by the difference of an element of int8 from the other one of its row,
+        from -255 on, if each two elements that follow one another are a row.
+        """
 
 
 def is_run(call: Call) -> bool:

@@ -19,12 +19,14 @@ from tilewright.compiler.kernels.language.c_loops import INDENT
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
 from tilewright.compiler.kernels.language.core_cycles import ROW, SINGLE, START, expression_cycles
 from tilewright.compiler.kernels.language.expression import evaluate, variable
+from tilewright.compiler.kernels.language.look_up_run import FloatTable
 from tilewright.compiler.kernels.levels.scaled_table import ScaledTable
 from tilewright.compiler.kernels.levels.softmax_rows import (
     c_loaded,
     c_pairs,
     c_stored,
     load_cycles,
+    pairs_by_words,
     pairs_cycles,
     store_cycles,
 )
@@ -88,7 +90,7 @@ class _Numbers:
         return ((self.terms.astype(np.uint64) + half) >> np.uint64(self.shift)).astype(np.uint32)
 
 
-class SoftmaxOfLevels(CheckedKernel):
+class SoftmaxOfLevels(CheckedKernel, FloatTable):
     """Softmax of ``scale_value`` · x, in float32, or by ``y_scale`` and ``y_zero_point`` in the type of x."""
 
     limits = "int8 uint8 to float32, int8 or uint8; rows of up to 8192 elements"
@@ -159,6 +161,13 @@ class SoftmaxOfLevels(CheckedKernel):
                     *c_stored(rows, call, indices, self._c_element(call, numbers))]
 
         return [*tables, *rows.each_row(row)]
+
+    def float_table(self, call: Call) -> np.ndarray | None:
+        numbers = self._numbers(call)
+        floats = call.output.dtype == "float32" and call.inputs[0].dtype == "int8"
+        if not floats or numbers.rows.length != _PAIR or not pairs_by_words(call, numbers.rows):
+            return None
+        return np.ascontiguousarray(self._pairs(call, numbers)[:, 0])
 
     def _pairs(self, call: Call, numbers: _Numbers) -> np.ndarray:
         """Return the results of rows of two, by the first element less the second."""

@@ -60,11 +60,35 @@ def test_dequantised_bytes_of_either_type(dtype):
     np.testing.assert_array_equal(found, (inputs["q"].astype(np.float32) - 5) * np.float32(0.03))
 
 
-def test_bytes_alike_are_looked_up_once():
-    whole = look_up((1, 4, 8, 8), table=np.arange(-128, 128, dtype=np.float32))
-    layers = with_float_bytes(whole, BASE).layers
-    assert [len(layer.writes) for layer in layers] == [2, 1, 1, 1]
-    assert layers[0].table.any() == 0  # the two lowest bytes of small integers
+def test_bytes_that_are_always_zero_are_not_looked_up():
+    network = look_up((1, 4, 8, 8), table=np.arange(-128, 128, dtype=np.float32))
+    compiled, inputs = compile_layers(network, BASE, keep_tensors=True), inputs_of(network)
+    assert len(compiled.network.layers) == 3  # the two highest bytes of small integers, and their order
+    np.testing.assert_array_equal(execute(compiled, inputs)[network.outputs[0].name], inputs["q"].astype(np.float32))
+    zeros = look_up((1, 4, 8, 8), table=np.zeros(256, np.float32))
+    assert with_float_bytes(zeros, BASE) is zeros
+
+
+PAIRS = np.array([(max(d, 0) - 128, max(-d, 0) - 128) for d in range(-255, 256)], np.int8)
+
+
+@pytest.mark.parametrize("scale", [0.013, 0.3])
+@pytest.mark.parametrize("rows", [511, 512])
+def test_softmax_of_two_is_looked_up_by_every_difference(scale, rows):
+    x = np.resize(PAIRS, (1, rows, 2))
+    stack = CoreStack((1, 1, 1), seed=1)
+    del stack.tensors["input"]
+    stack.tensor("q", x.shape, "int8")
+    stack.handed_in = ["q"]
+    output = stack.core("SoftmaxOfLevels", ("q",), x.shape, "float32", {"scale_value": scale, "axis": 2})
+    stack.handed_out = [output]
+    network = stack.network("softmax of two")
+    compiled = compile_layers(network, BASE, keep_tensors=True)
+    assert not any(isinstance(layer, CoreLayer) for layer in compiled.network.layers)
+    found = execute(compiled, {"q": x})[output]
+    assert found.tobytes() == run_network(network, {"q": x})[output].tobytes()
+    exact = np.exp(scale * x.astype(float))
+    np.testing.assert_allclose(found, exact / exact.sum(axis=2, keepdims=True), rtol=1e-5)
 
 
 def test_images_of_a_batch_are_one_run():
