@@ -56,7 +56,8 @@ class Coverage:
 
 DATAPATH: tuple[Coverage, ...] = (
     Coverage(operators=("Conv", "QLinearConv"), runs_on=("conv23", "conv"),
-             limits=f"images of one or two dimensions; {_WINDOW}; any strides, dilations and groups; constant "
+             limits=f"images of one or two dimensions; {_WINDOW}, or wider by a factor that strides and width have in "
+                    "common; any strides, dilations and groups; constant "
                     f"weights that fit int8 less their zero point, with a scale per tensor or output channel; "
                     f"{_ONE_TYPE}",
              exactness=f"exact; if a following Relu or Clip does more than saturate, {_FLOAT}"),

@@ -25,6 +25,7 @@ from tilewright.compiler.passes.fuse.fuse_stage import FuseStage
 from tilewright.compiler.passes.fuse.fuse_table import FuseTable
 from tilewright.compiler.passes.fuse.raise_above_concat import RaiseAboveConcat
 from tilewright.compiler.passes.images.as_images import AsImages
+from tilewright.compiler.passes.images.fold_strides import FoldStrides
 from tilewright.compiler.passes.images.large_pooling import SplitLargePooling
 from tilewright.compiler.passes.lower.build_layers import build_network
 from tilewright.compiler.passes.lower.fuse_core import FuseCore
@@ -62,8 +63,8 @@ RECOGNITION = (
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(), MergeMoves(),
-    PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
+    ShiftUnsigned(), FoldStrides(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
+    MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), FuseResidualBehindTable(),

@@ -31,6 +31,7 @@ from tilewright.compiler.graph.move_operators import IntegerMove, QAlias, QAssem
 from tilewright.compiler.graph.node import GraphOperator, Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
 from tilewright.compiler.graph.transposed_windows import transposed_result
+from tilewright.compiler.passes.images.fold_strides import fold_of
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
 __all__ = ["InferShapes", "inferred"]
@@ -136,6 +137,8 @@ def _window(graph: Graph, node: Node, operator: QConv | QAverage | QMaxPool, sha
     kernel = size if read.kernel is None else read.kernel
     if isinstance(operator, QConv):
         weights = graph.constants[node.inputs[1]]
+        if (fold := fold_of(operator, shape, weights.shape)) is not None:
+            return node, (shape[0], weights.shape[0], *fold.size)
         if weights.shape[1] * operator.groups != channels or weights.shape[0] % operator.groups:
             raise BadModelError(f"Weights of node {node.name!r} must fit {channels} channels in {operator.groups} "
                                 f"groups, not have the shape {list(weights.shape)}")
