@@ -52,7 +52,7 @@ _SPLIT = 254
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _LookedUp:
     """What one table of 256 floats is looked up by: the level itself, or the difference of two plus ``offset``."""
 
     table: np.ndarray
@@ -63,7 +63,7 @@ class _Part:
 class _Plane:
     """Byte ``byte`` of a float, or zero where another part has it: a table of 256 bytes."""
 
-    part: _Part
+    part: _LookedUp
     byte: int
     table: np.ndarray
 
@@ -100,25 +100,25 @@ def _table_of_floats(layer: CoreLayer, network: Network, machine: Machine) -> "_
     if table is None:
         return None
     parts = _parts_of_difference(table) if table.size > 256 else [
-        _Part(np.roll(table, 128) if source.dtype == "uint8" else table)]
+        _LookedUp(np.roll(table, 128) if source.dtype == "uint8" else table)]
     made = _TableOfFloats(layer, source, target, parts)
     on_core = target.images * call_cycles(call, MemoryTiming.default(machine))
     return made if made.planes and made.cycles(machine) < on_core else None
 
 
-def _parts_of_difference(table: np.ndarray) -> list[_Part]:
+def _parts_of_difference(table: np.ndarray) -> list[_LookedUp]:
     """Return three parts of a table of 511 floats by differences from -255 on."""
     middle, high, low = np.zeros((3, 256), np.float32)
     middle[1:-1] = table[255 - 127:255 + 127]
     high[1:130] = table[255 + 127:]
     low[127:255] = table[:128]
-    return [_Part(middle, 0), _Part(high, -_SPLIT), _Part(low, _SPLIT)]
+    return [_LookedUp(middle, 0), _LookedUp(high, -_SPLIT), _LookedUp(low, _SPLIT)]
 
 
 class _TableOfFloats:
     """The layers and tensors that stand for one table of floats."""
 
-    def __init__(self, layer: CoreLayer, source: TensorInfo, target: TensorInfo, parts: Sequence[_Part]) -> None:
+    def __init__(self, layer: CoreLayer, source: TensorInfo, target: TensorInfo, parts: Sequence[_LookedUp]) -> None:
         self.layer, self.source, self.target = layer, source, target
         count = math.prod(source.shape)
         self.group = next(size for size in _GROUPS if count % size == 0)
@@ -189,7 +189,7 @@ class _TableOfFloats:
                      requantisation=Requantisation(scale=np.ones(channels, np.float32), zero_point=0))
 
 
-def _planes(part: _Part) -> list[_Plane]:
+def _planes(part: _LookedUp) -> list[_Plane]:
     """Return the planes of the bytes that are not zero in all of a part's floats."""
     tables = np.ascontiguousarray(part.table, "<f4").view(np.int8).reshape(-1, _FLOAT_BYTES).T
     return [_Plane(part, byte, table.copy()) for byte, table in enumerate(tables) if table.any()]

@@ -15,12 +15,19 @@ from onnx import NodeProto, TensorProto, numpy_helper
 
 from tilewright.compiler.errors import BadModelError
 
-__all__ = ["GraphRegion", "clear_repeats", "float_regions", "fold_weights", "kept_nodes", "name_nodes"]
+__all__ = [
+    "GraphRegion", "behind_dequantisation", "clear_repeats", "float_regions", "fold_weights", "kept_nodes",
+    "name_nodes",
+]
 
 _PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 _TAKEN = {"Add", "Cast", "Clip", "Dropout", "Flatten", "Identity", "Relu", "Reshape", "Squeeze", "Transpose",
           "Unsqueeze"}
 """Operators that are one layer with a product before or behind them."""
+
+_SHARING = {"AveragePool", "Flatten", "MaxPool", "Pad", "Reshape", "Resize", "Slice", "Split", "Squeeze", "Transpose",
+            "Unsqueeze"}
+"""Operators whose result ONNX Runtime's quantiser quantises as their input."""
 
 _BORDERS = {"QuantizeLinear", "DequantizeLinear"}
 
@@ -55,6 +62,23 @@ def kept_nodes(graph: onnx.GraphProto) -> list[str]:
         return []
     float_ones = {index for region in float_regions(graph) for index in region.nodes}
     return [node.name for index, node in enumerate(graph.node) if index not in float_ones]
+
+
+def behind_dequantisation(graph: onnx.GraphProto) -> list[str]:
+    """Return the names of nodes that only move or pool what a DequantizeLinear gives; all nodes must have names.
+
+    Their input is quantised already, so ONNX Runtime's quantiser has no parameters for their result, and waits for
+    them for ever (onnxruntime 1.2x, `QDQQuantizer._quantize_sharing_param_tensors`). The product behind them has its
+    operand quantised anew.
+    """
+    names, dequantised = [], set()
+    for node in graph.node:
+        if node.op_type in _SHARING and node.input[0] in dequantised:
+            names.append(node.name)
+        elif node.op_type != "DequantizeLinear":
+            continue
+        dequantised |= set(node.output)
+    return names
 
 
 def name_nodes(graph: onnx.GraphProto) -> None:

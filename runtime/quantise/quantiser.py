@@ -21,7 +21,7 @@ from tilewright.errors import InputError
 from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
 from tilewright.runtime.quantise import float_graph, mixed_graph
 from tilewright.runtime.quantise import samples as calibration_module
-from tilewright.runtime.quantise.mixed_graph import clear_repeats, kept_nodes
+from tilewright.runtime.quantise.mixed_graph import behind_dequantisation, clear_repeats, kept_nodes
 from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
 from tilewright.runtime.quantise.samples import Calibration, noise, read_calibration, read_limited
 from tilewright.tools.files import reason, write_arrays
@@ -67,7 +67,7 @@ def quantise(model: Path, calibrate: Path | None, steps: Steps) -> Quantised:
     write_arrays(result.samples, {name: array[:_KEPT_SAMPLES] for name, array in calibration.arrays.items()})
     prepared.metadata_props.add(key=METADATA_KEY, value=calibration.ranges.to_text())
     kept = kept_nodes(prepared.graph)
-    left = [*float_graph.behind_softmax(prepared), *kept]
+    left = [*float_graph.behind_softmax(prepared), *behind_dequantisation(prepared.graph), *kept]
     with tempfile.TemporaryDirectory(dir=result.model.parent) as scratch:
         plain, made = Path(scratch, "float.onnx"), Path(scratch, "int8.onnx")
         plain.write_bytes(prepared.SerializeToString())

@@ -103,6 +103,24 @@ def test_float_layers_between_quantised_ones_are_quantised(tmp_path, quantised):
     assert set(reasons(source.path)) <= {"DequantizeLinear"}
 
 
+@pytest.mark.parametrize("moves", [("Flatten",), ("MaxPool", "Flatten"), ("Transpose", "Flatten")])
+def test_what_moves_quantised_values_to_float_layers_is_left(tmp_path, moves):
+    """ONNX Runtime's quantiser would wait for their parameters for ever."""
+    builder = Mixed()
+    x = builder.quantised(builder.layer(builder.quantised(builder.input((1, 3, 8, 8)), 0.02), inputs=3), 0.02)
+    attrs = {"MaxPool": {"kernel_shape": [2, 2], "strides": [2, 2]}, "Transpose": {"perm": [0, 2, 3, 1]}}
+    for move in moves:
+        x = builder.node(move, x, **attrs.get(move, {}))
+    size = 4 * 8 * 8 // (4 if "MaxPool" in moves else 1)
+    for inputs, outputs in ((size, 9), (9, 5)):
+        x = builder.node("MatMul", x, builder.constant(builder.rng.normal(size=(inputs, outputs)).astype(np.float32)))
+    model = saved(builder.finish(x), tmp_path)
+    assert precision_of(model) is Precision.MIXED
+    done = invoke("run", model, "--calibrate", tmp_path / "samples.npy")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Core: 0 %"), done.output
+
+
 def test_quantised_layers_keep_their_weights_and_scales(tmp_path):
     model = saved(layers({1, 2}), tmp_path)
     before = {tensor.SerializeToString() for tensor in onnx.load(model).graph.initializer}
