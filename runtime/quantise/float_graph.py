@@ -63,13 +63,22 @@ def precision_of(model: Path) -> Precision:
     constants = {tensor.name for tensor in graph.initializer}
     floats = [value for value in graph.input
               if value.name not in constants and value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT]
-    if not floats:
+    if not floats and not _floats_of_images(graph):
         return Precision.QUANTISED
     constants |= {name for node in graph.node if node.op_type == "Constant" for name in node.output}
     if not any((node.op_type in _QUANTISED or node.op_type.startswith("QLinear"))
                and not (node.op_type == "DequantizeLinear" and node.input[0] in constants) for node in graph.node):
         return Precision.FLOAT
     return Precision.MIXED if float_regions(graph) else Precision.QUANTISED
+
+
+def _floats_of_images(graph: onnx.GraphProto) -> bool:
+    """Tell whether an input of bytes, as images are, is converted to float by a Cast."""
+    inputs = {value.name for value in graph.input
+              if value.type.tensor_type.elem_type in (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)}
+    return any(node.op_type == "Cast" and node.input[0] in inputs
+               and any(each.name == "to" and each.i == onnx.TensorProto.FLOAT for each in node.attribute)
+               for node in graph.node)
 
 
 def prepare(model: Path) -> onnx.ModelProto:

@@ -16,6 +16,10 @@ __all__ = ["NOISE_SAMPLES", "Calibration", "noise", "read_calibration", "read_li
 NOISE_SAMPLES = 16
 """Of the quick look that a model gets without samples of its own."""
 
+_BYTES = (np.uint8, np.int8)
+_DEVIATION = 48.0
+"""Standard deviation of noise of bytes, in levels: two and a half are 120."""
+
 _SEED = 0
 
 
@@ -108,16 +112,26 @@ def noise(expected: Sequence[NodeArg]) -> Calibration:
     Raises
     ------
     InputError
-        If an input is not float32, of which nothing sensible can be made up.
+        If an input is neither float32 nor of 8 bits: nothing sensible can be made up for it.
     """
     rng = np.random.default_rng(_SEED)
     for argument in expected:
-        if argument.dtype != np.float32:
+        if argument.dtype not in (np.float32, *_BYTES):
             raise InputError(f"Input {argument.name!r} is {argument.dtype}, for which no values can be generated; give "
                              "samples with --calibrate FILE")
-    arrays = {argument.name: np.stack([_smooth(argument.shape, rng) for _ in range(NOISE_SAMPLES)])
+    arrays = {argument.name: np.stack([_made_up(argument, rng) for _ in range(NOISE_SAMPLES)])
               for argument in expected}
     return Calibration(arrays, RangesOrigin(RangesKind.NOISE, NOISE_SAMPLES, f"smooth noise, seed {_SEED}"))
+
+
+def _made_up(argument: NodeArg, rng: np.random.Generator) -> np.ndarray:
+    """Return noise for an input; of bytes it fills their range but for a few."""
+    values = _smooth(argument.shape, rng)
+    if argument.dtype == np.float32:
+        return values
+    bounds = np.iinfo(argument.dtype)
+    middle = (bounds.max + bounds.min + 1) // 2
+    return np.clip(np.rint(middle + _DEVIATION * values), bounds.min, bounds.max).astype(argument.dtype)
 
 
 def _smooth(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

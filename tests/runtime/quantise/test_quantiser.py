@@ -197,6 +197,27 @@ def test_several_inputs_take_their_samples_by_name(tmp_path):
         quantise(tmp_path / "two.onnx", tmp_path / "uneven.npz", Silence())
 
 
+@pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.INT8])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_images_of_bytes_are_quantised_like_floats(tmp_path, kind, calibrated):
+    builder = FloatBuilder(3)
+    image = builder.input((1, 3, 8, 8))
+    x = builder.node("Mul", builder.node("Cast", image, to=TensorProto.FLOAT), builder.constant(np.float32(1 / 127.5)))
+    x = builder.node("Sub", x, builder.constant(np.float32(1)))
+    weights = builder.constant(builder.rng.normal(size=(4, 3, 3, 3)).astype(np.float32))
+    made = builder.finish(builder.node("Relu", builder.node("Conv", x, weights)))
+    made.graph.input[0].type.tensor_type.elem_type = kind
+    onnx.save(made, tmp_path / "bytes.onnx")
+    dtype = np.uint8 if kind == TensorProto.UINT8 else np.int8
+    np.save(tmp_path / "images.npy", np.random.default_rng(1).integers(0, 127, (3, 3, 8, 8)).astype(dtype))
+    assert precision_of(tmp_path / "bytes.onnx") is Precision.FLOAT
+    options = ["--calibrate", tmp_path / "images.npy"] if calibrated else []
+    done = invoke("run", tmp_path / "bytes.onnx", *options)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Core: 0 %"), done.output
+    assert "every element is equal" in done.stdout
+
+
 def test_float_keeps_a_model_as_it_is(model):
     assert find_model(str(model), Silence(), keep_float=True) == ModelSource(model)
 
