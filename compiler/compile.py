@@ -21,6 +21,7 @@ from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
 from tilewright.compiler.plan.alike_layers import plan_once
 from tilewright.compiler.plan.core_plan import CorePlan, pack_constants, placed, plan_core
+from tilewright.compiler.plan.flat_tables import with_flat_tables
 from tilewright.compiler.plan.float_bytes import with_float_bytes
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.plan.split_channels import split_channels
@@ -171,7 +172,8 @@ def fit_network(network: Network, machine: Machine, options: Options = BEST) -> 
     CompileError
         If a layer does not fit even so, or the host core cannot compute it.
     """
-    network = with_factor_images(with_float_bytes(split_units(network, machine), machine), machine)
+    network = with_float_bytes(with_flat_tables(split_units(network, machine), machine), machine)
+    network = with_factor_images(network, machine)
     try:
         return network, _plan_network(network, machine, options)
     except DoesNotFitError:
