@@ -1,9 +1,9 @@
 """What is asked of every graph: is each tensor that either engine computes what ONNX Runtime computes?
 
-Engine and integer reference must agree in every bit. The reference must equal ONNX Runtime's integer tensors in every
-bit, but behind layers that say ``exact=False``, and float tensors within the tolerance of
-`runtime.oracle.comparison`; the
-counts of the two are kept apart. Outputs are also compared with a session of the untouched model.
+Engine and integer reference must agree in every bit, and so must the outputs of a program that stores nothing else, on
+a machine of small buffers. The reference must equal ONNX Runtime's integer tensors in every bit, but behind layers that
+say ``exact=False``, and float tensors within the tolerance of `runtime.oracle.comparison`; the counts of the two are
+kept apart. Outputs are also compared with a session of the untouched model.
 """
 
 import tempfile
@@ -20,6 +20,7 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import CoreLayer, Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
+from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.compare.layer_report import side_by_side
 from tilewright.runtime.compared_run import ONNX_RUNTIME_ERRORS
@@ -28,6 +29,9 @@ from tilewright.runtime.execution.job import job_of_compiled
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
 from tilewright.tools.progress import Silence
+
+_SMALL = 2048
+"""Bytes of activations on the machine for which nothing but outputs is stored."""
 
 
 @dataclass
@@ -113,6 +117,7 @@ def _compare(verdict: Verdict, network: Network, theirs: tuple[dict, list], give
     tensors = {info.name: quantise_input(info, given[info.onnx_name]) for info in network.inputs}
     reference = run_network(network, tensors)
     job, found = _execute(compiled, tensors, engine)
+    _compare_outputs_only(verdict, network, tensors, reference, machine)
     for name in found:
         verdict.engine += found[name].size
         if not _same(found[name], reference[name]):
@@ -131,6 +136,25 @@ def _compare(verdict: Verdict, network: Network, theirs: tuple[dict, list], give
                                       f"{expected.dtype} {expected.shape}")
         elif info.name not in loose and not _same(ours, expected):
             verdict.mismatches.append(f"Output {info.onnx_name} differs from ONNX Runtime's of the untouched model")
+
+
+def _compare_outputs_only(verdict: Verdict, network: Network, tensors: Mapping[str, np.ndarray],
+                          reference: Mapping[str, np.ndarray], machine: Machine) -> None:
+    """Compile anew without keeping tensors, for smaller buffers, and compare the outputs on the functional engine."""
+    try:
+        compiled = compile_layers(network, replace(machine, name="small buffers", activation_bytes=_SMALL))
+    except CompileError:
+        return
+    grouped = sum(isinstance(plan, LayerPlan) and plan.bands is not None for plan in compiled.plans)
+    verdict.layers["banded"] += grouped
+    wanted = [info.name for info in network.outputs]
+    found = execute(job_of_compiled(compiled, "fuzz"), "fast", tensors, wanted,
+                    MemoryTiming.default(machine), steps=Silence()).tensors
+    for name in wanted:
+        verdict.engine += found[name].size
+        if not _same(found[name], reference[name]):
+            verdict.mismatches.append(f"Output {name} of the program without other tensors, {grouped} of its layers "
+                                      f"computed by bands, differs from the integer reference")
 
 
 def _count(verdict: Verdict, row, tensor: np.ndarray) -> None:
