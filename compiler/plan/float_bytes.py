@@ -91,6 +91,8 @@ def _table_of_floats(layer: CoreLayer, network: Network, machine: Machine) -> "_
     kernel = CORE_KERNELS.get(layer.op)
     if not isinstance(kernel, FloatTable) or layer.inputs[0] not in network.tensors:
         return None
+    if any(name and name not in network.constants for name in layer.inputs[1:]):
+        return None
     source, target = network.tensors[layer.inputs[0]], network.tensors[layer.output]
     if target.place is not None or target.dtype != "float32" or not layout_of(source).whole:
         return None

@@ -64,7 +64,7 @@ def test_both_engines_hand_out_what_onnx_runtime_does(model, artefact):
         assert y.dtype == np.float32
         found[engine] = y.tobytes()
         report = session.report
-        assert {layer.kind for layer in report.layers[1:]} == {"core"}
+        assert report.layers[-1].kind == "core"
         assert 0 < report.core_cycles < report.cycles
         assert "Core: " in report_text(report)
         assert report.to_json()["layers"][-1].keys() == report.to_json()["layers"][0].keys()

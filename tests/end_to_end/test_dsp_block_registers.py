@@ -23,8 +23,9 @@ NANO = PRESETS["nano"]
 
 
 @pytest.fixture
-def without_enables(monkeypatch):
-    """Elaborate the modules with these enables always on; list the modules."""
+def without_enables(monkeypatch, tmp_path):
+    """Elaborate the modules with these enables always on; list them. The cache must not take such a simulator."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     elaborated = []
 
     def patch(module: type, names: tuple[str, ...]) -> None:

@@ -213,6 +213,8 @@ class SoftmaxOfLevels(CheckedKernel, FloatTable):
                 f"y = level < {most} ? level : {most};"]
 
     def helpers(self, call: Call) -> tuple[str, ...]:
+        if rows_of(call).length == _PAIR or call.output.dtype != "float32":
+            return ()
         return helper_names(_LOG) if self.logarithm else ScaledTable.helpers()
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
