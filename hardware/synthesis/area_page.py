@@ -60,8 +60,8 @@ class AreaCase:
 
 
 CASES = (
-    AreaCase("base", "ecp5-85k", seed=3), AreaCase("nano", "ecp5-25k", seed=2, freq=40),
-    AreaCase("nano", "ecp5-25k", with_core=True, seed=2, freq=40),
+    AreaCase("base", "ecp5-85k", seed=3), AreaCase("nano", "ecp5-25k"),
+    AreaCase("nano", "ecp5-25k", with_core=True, freq=40),
     AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False),
     *(AreaCase(machine, "xc7", place=False) for machine in ("nano", "base", "large")),
     AreaCase("nano", "osu018"), AreaCase("base", "osu018"), AreaCase("nano", "sky130"), AreaCase("base", "sky130"),
