@@ -87,7 +87,8 @@ def synth(target: Annotated[str, typer.Option("--target", metavar=TARGET_NAMES, 
     if json_file is not None:
         write_json(json_file, report.to_json())
     if placing.floorplan is not None and report.cells:
-        placing.floorplan.write_text(floorplan(report.cells, f"{report.design} on {report.target_title}"), encoding="utf-8")
+        drawn = floorplan(report.cells, f"{report.design} on {report.target_title}")
+        placing.floorplan.write_text(drawn, encoding="utf-8")
         print(placing.floorplan)
     if output is not None:
         for step, folder in zip(report.steps, report.folders, strict=True):
