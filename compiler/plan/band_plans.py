@@ -41,7 +41,7 @@ from tilewright.isa.machine import TILE_BYTES, Machine
 __all__ = ["BandPlanner", "Group", "rows_of_bands"]
 
 _Kind = tuple[Hashable, LayerLayouts]
-"""What layers with the same plans have in common."""
+"""Key that layers with the same plans share."""
 
 _BLOCKS, _PARTS = 2, 4
 """Cuts into blocks, the largest ones, and numbers of tiles of a band that are tried."""

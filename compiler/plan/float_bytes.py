@@ -53,7 +53,7 @@ _SPLIT = 254
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LookedUp:
-    """What one table of 256 floats is looked up by: the level itself, or the difference of two plus ``offset``."""
+    """One table of 256 floats, looked up by the level itself, or by the difference of two plus ``offset``."""
 
     table: np.ndarray
     offset: int | None = None

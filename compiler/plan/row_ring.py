@@ -17,7 +17,7 @@ __all__ = ["BandRows", "InBands", "RowRing", "ring_of"]
 
 @dataclass(frozen=True, slots=True)
 class BandRows:
-    """What happens to an input band by band, in stored rows.
+    """Rows of an input that are read and written band by band, as stored rows.
 
     Attributes
     ----------

@@ -142,7 +142,7 @@ def _compare(verdict: Verdict, network: Network, theirs: tuple[dict, list], give
 
 def _compare_outputs_only(verdict: Verdict, network: Network, tensors: Mapping[str, np.ndarray],
                           reference: Mapping[str, np.ndarray], machine: Machine) -> None:
-    """Compile anew without keeping tensors, for smaller buffers, and compare the outputs on the functional engine."""
+    """Compile anew without keeping tensors, for smaller buffers, and compare the outputs on the fast engine."""
     try:
         with mock.patch.object(bands, "_LEAST", 0):  # groups of small layers too
             compiled = compile_layers(network, replace(machine, name="small buffers", activation_bytes=_SMALL))

@@ -25,7 +25,7 @@ _STEP_WORK = 40
 
 
 class FloatTable(Kernel):
-    """What a kernel is that looks floats up by bytes; the datapath may do so in its place (compiler/plan)."""
+    """A kernel that looks floats up by bytes; the datapath may do so in its place (compiler/plan)."""
 
     @abstractmethod
     def float_table(self, call: Call) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""What each unit earns: every unit once, costs that are those of runs, and no machine that grows by losing a unit."""
+"""Worth of each unit: every unit once, costs that are those of runs, and no machine that grows by losing a unit."""
 
 from dataclasses import replace
 

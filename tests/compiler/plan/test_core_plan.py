@@ -386,7 +386,7 @@ def test_a_job_s_failing_call_is_a_run_error():
 
 
 def test_parameters_become_attributes():
-    """What a kernel wants as a constant goes into the call, and not into the image."""
+    """A constant that a kernel wants goes into the call, and not into the image."""
     stack = CoreStack((3, 4, 4))
     stack.constants["low"] = np.float32(0)
     stack.tensor("x", (5,))
