@@ -203,11 +203,12 @@ def pool_sum(place, rng, *, kernel, tiles_x, tiles_y, stride=1, groups=1, **flag
     sums = convolve(x, one, stride).reshape(tiles_y * tiles_x, groups, lanes).transpose(1, 0, 2)
     return Layer(
         "pool", "sum",
-        settings(tiles_x=tiles_x, runs=1, kernel_x=kernel_x, kernel_y=kernel_y, x_step=stride * channels,
-                 y_step=stride * columns * channels, kernel_x_step=channels, kernel_y_step=columns * channels,
-                 group_step=lanes),
+        settings(tiles_x=tiles_x, runs=machine.lane_runs, kernel_x=kernel_x, kernel_y=kernel_y,
+                 x_step=stride * channels, y_step=stride * columns * channels, kernel_x_step=channels,
+                 kernel_y_step=columns * channels, group_step=lanes),
         run_operands(base, tiles_y, 0, groups, **flags),
-        sums[:, :, None, :], False, list(_linear(base, x.tobytes(), machine)), steps=kernel_y * kernel_x)
+        sums[:, :, None, :], False, list(_linear(base, x.tobytes(), machine)),
+        steps=kernel_y * kernel_x * machine.lane_runs)
 
 
 def _linear(address: int, content: bytes, machine: Machine):

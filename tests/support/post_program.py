@@ -11,7 +11,7 @@ from tilewright.rtl.stream.commands import Command
 TABLES = 3  # tables that programs use; the last one is left for writes beside them
 SCRATCH = 64  # bytes at the end of the buffer, for traffic beside the results
 REGIONS = 2
-REGION = 1536  # bytes of the results of a run, and what lies between them
+REGION = 3072  # bytes of the results of a run, and what lies between them
 
 
 @dataclass
