@@ -12,6 +12,12 @@ from tilewright.compiler.kernels.language.checked import CheckedKernel, Refused,
 from tilewright.compiler.kernels.language.core_cycles import START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, Number, evaluate, sqrt, variable
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT, greatest
+from tilewright.compiler.kernels.operators.byte_pooling import (
+    byte_pooling_cycles,
+    byte_pooling_helper,
+    byte_pooling_lines,
+    pools_bytes,
+)
 from tilewright.compiler.kernels.operators.reduction import lowest
 from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow, window_of
 from tilewright.isa.machine import MemoryTiming
@@ -71,6 +77,8 @@ class Pooling(CheckedKernel):
 
     def c_body(self, call: Call, function: str) -> list[str]:
         window, source = self._window(call), call.inputs[0]
+        if self.op == "MaxPool" and pools_bytes(call, window):
+            return byte_pooling_lines(call, window)
         kind = ctype(source.dtype)
         counts = self._counts(call, window)
         varying = [axis for axis, each in enumerate(counts) if len(set(each)) > 1]
@@ -98,10 +106,14 @@ class Pooling(CheckedKernel):
         return tables + loops(call.output.dims, one_output)
 
     def helpers(self, call: Call) -> tuple[str, ...]:
+        if self.op == "MaxPool" and pools_bytes(call, self._window(call)):
+            return (byte_pooling_helper(call),)
         return helper_names(self._step(call), self._finish(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         window = self._window(call)
+        if self.op == "MaxPool" and pools_bytes(call, window):
+            return byte_pooling_cycles(call, window, memory)
         # Where every tap is inside, the loops over them are unrolled, and two loads are under way together.
         inside = window.reads == math.prod(window.outputs) * math.prod(window.kernel)
         load = _ADDRESS + access_cycles(memory, 2) / 2 if inside else _BOUNDED_TAP + access_cycles(memory)
