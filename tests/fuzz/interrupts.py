@@ -70,9 +70,9 @@ class Campaign:
         self.failures: list[str] = []
 
     def run(self, events: int, networks: tuple[str, ...] = NETWORKS) -> None:
-        """Run the networks in turn, in each way to wait, until there were so many interrupts and halts."""
+        """Run the networks in turn, each in each way to wait at least once, until there were so many events."""
         samples = [(name, wait, self._sample(name, wait)) for name in networks for wait in WAITS]
-        while self.counts["events"] < events and not self.failures:
+        while (self.counts["events"] < events or self.counts["runs"] < len(samples)) and not self.failures:
             name, wait, sample = samples[self.counts["runs"] % len(samples)]
             seed = 1000 * self.seed + self.counts["runs"] + 1
             self.counts["runs"] += 1
