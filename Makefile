@@ -52,8 +52,8 @@ quick: lint  ## lint, and the tests that answer within two minutes: the inner lo
 test: lint  ## lint, types, and the tests that take seconds
 	@$(BIN)/pytest -q -n 2 -m "not slow"
 
-test-full: lint  ## the same, and the tests that build more simulators or synthesise: about an hour on two quiet cores (estimated); SLOW=1: these alone
-	@echo "About an hour on two quiet cores (estimated, docs/decisions.md 75); SLOW=1 leaves out what make test runs."
+test-full: lint  ## the same, and the tests that build more simulators or synthesise: about an hour on two quiet cores; SLOW=1: these alone
+	@echo "About an hour on two quiet cores (docs/decisions.md, section 75); SLOW=1 leaves out what make test runs."
 	@$(BIN)/pytest -q -n 2 $(if $(SLOW),-m slow)
 
 package: setup  ## dist/: the wheel and the source archive
