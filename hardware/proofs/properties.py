@@ -111,8 +111,8 @@ PROPERTIES = (
         source="xif_adapter.sv",
         design=ProvedDesign(_XIF, "XifAdapter"),
         exposed=("newer", "newer_valid", "older", "older_valid",
-                 *(f"{queue}.{name}" for queue in ("committed", "answers")
-                   for name in ("level", "storage*", "w_port__addr", "r_port__addr"))),
+                 *(f"{queue}.{name}" for queue, place in (("committed", "consume"), ("answers", "r_port__addr"))
+                   for name in ("level", "storage*", "w_port__addr", place))),
         mutants=(
             Mutant("a killed instruction is carried out", _XIF, " & ~self.commit_kill", ""),
             Mutant("a result for what was not accepted", _XIF, "commits_newer & newer.ours |", "commits_newer |"),

@@ -50,7 +50,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     .result_we(result_we), .result_data(result_data), .commands__payload(head), .commands__valid(valid),
     .commands__ready(wanted), .idle(idle), .fault_code(fault_code), .waits(waits),
     .newer(newer), .newer_valid(newer_valid), .older(older), .older_valid(older_valid),
-    .\committed.level (committed_level), .\committed.w_port__addr (write_place), .\committed.r_port__addr (read_place),
+    .\committed.level (committed_level), .\committed.w_port__addr (write_place), .\committed.consume (read_place),
     .\committed.storage[0] (word0), .\committed.storage[1] (word1), .\committed.storage[2] (word2),
     .\committed.storage[3] (word3), .\committed.storage[4] (word4), .\committed.storage[5] (word5),
     .\committed.storage[6] (word6), .\committed.storage[7] (word7),
@@ -101,6 +101,8 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
   wire [2:0] next_place = read_place + committed_level[2:0], next_answer = answers_place + answers_level[2:0];
   wire [73:0] kept = place[2] ? (place[1] ? (place[0] ? word7 : word6) : place[0] ? word5 : word4)
                               : (place[1] ? (place[0] ? word3 : word2) : place[0] ? word1 : word0);
+  wire [73:0] first_kept = read_place[2] ? (read_place[1] ? (read_place[0] ? word7 : word6) : read_place[0] ? word5 : word4)
+                                         : (read_place[1] ? (read_place[0] ? word3 : word2) : read_place[0] ? word1 : word0);
   wire [12:0] kept_answer = answers_at[2] ? (answers_at[1] ? (answers_at[0] ? answer7 : answer6)
                                                            : answers_at[0] ? answer5 : answer4)
                                           : (answers_at[1] ? (answers_at[0] ? answer3 : answer2)
@@ -130,6 +132,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     if (issue_valid & rest == 0 & rs_valid == 3 & (idle | !waits_for_all)) assert (issue_ready);
     // Invariants.
     assert (held == committed_level & next_place == write_place);
+    if (valid) assert (head == first_kept);
     assert (owed == answers_level & next_answer == answers_end);
     assert (held + uncommitted <= 7 & owed + uncommitted <= 7);
     if (marked & !gone) assert (kept == followed);

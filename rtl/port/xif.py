@@ -12,7 +12,7 @@ from tilewright.isa.encoding import CUSTOM_0
 from tilewright.isa.machine import DEFAULT_MACHINE, PRESETS, Machine
 from tilewright.rtl.port.dispatcher import legal
 from tilewright.rtl.stream.commands import Command, is_command, views
-from tilewright.rtl.stream.queues import dequeue
+from tilewright.rtl.stream.queues import HeadedFIFO, dequeue
 
 __all__ = ["ID_WIDTH", "XifAdapter"]
 
@@ -103,7 +103,7 @@ class XifAdapter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.committed = committed = SyncFIFO(width=Command.as_shape().size, depth=self.DEPTH)
+        m.submodules.committed = committed = HeadedFIFO(width=Command.as_shape().size, depth=self.DEPTH)
         m.submodules.answers = answers = SyncFIFO(width=_Answer.size, depth=self.DEPTH)
         uncommitted = _Uncommitted()
         offered, issue = self._issue(m, uncommitted, committed, answers)
@@ -120,7 +120,7 @@ class XifAdapter(wiring.Component):
         ]
         return m
 
-    def _issue(self, m: Module, uncommitted: _Uncommitted, committed: SyncFIFO,
+    def _issue(self, m: Module, uncommitted: _Uncommitted, committed: HeadedFIFO,
                answers: SyncFIFO) -> tuple[Signal, Signal]:
         """Answer the core's offer; return the command that is offered, and whether an instruction is issued."""
         instr = self.issue_instr
@@ -149,7 +149,7 @@ class XifAdapter(wiring.Component):
         ]
         return offered, issue
 
-    def _commit(self, m: Module, uncommitted: _Uncommitted, offered: Signal, issue: Value, committed: SyncFIFO,
+    def _commit(self, m: Module, uncommitted: _Uncommitted, offered: Signal, issue: Value, committed: HeadedFIFO,
                 answers: SyncFIFO) -> None:
         """Keep what is issued until it is committed; then queue it, and its answer."""
         newer, older = uncommitted.newer, uncommitted.older

@@ -1,10 +1,11 @@
 """Streams through queues and across a halt: the handshakes that units have in common."""
 
-from amaranth import Module, Value
+from amaranth import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.fifo import FIFOInterface
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import PureInterface
 
-__all__ = ["QUEUE_LATENCY", "dequeue", "enqueue", "pass_until"]
+__all__ = ["QUEUE_LATENCY", "HeadedFIFO", "dequeue", "enqueue", "pass_until"]
 
 QUEUE_LATENCY = 1
 """Cycles through an empty `amaranth.lib.fifo.SyncFIFO`."""
@@ -35,3 +36,50 @@ def pass_until(m: Module, halt: Value, source: PureInterface, target: PureInterf
         target.valid.eq(source.valid & ~halt),
         source.ready.eq(target.ready | halt),
     ]
+
+
+class HeadedFIFO(Elaboratable, FIFOInterface):
+    """A queue as `amaranth.lib.fifo.SyncFIFO`, in the same cycles, whose head comes from registers, not from memory.
+
+    The head is read, or taken from what is written, in the cycle before it is due: no path leads through the memory.
+
+    Parameters
+    ----------
+    width
+        Bits of an entry.
+    depth
+        Entries; a power of two, at least 2.
+    """
+
+    def __init__(self, *, width: int, depth: int) -> None:
+        super().__init__(width=width, depth=depth)
+        self.level = Signal(range(depth + 1))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
+        w_port = storage.write_port()
+        r_port = storage.read_port(domain="comb")
+        produce, consume = Signal(range(self.depth)), Signal(range(self.depth))
+        head = Signal(self.width)
+        writes, reads = self.w_en & self.w_rdy, self.r_en & self.r_rdy
+        m.d.comb += [
+            self.w_rdy.eq(self.level != self.depth),
+            self.r_rdy.eq(self.level != 0),
+            self.w_level.eq(self.level),
+            self.r_level.eq(self.level),
+            self.r_data.eq(head),
+            w_port.addr.eq(produce),
+            w_port.data.eq(self.w_data),
+            w_port.en.eq(writes),
+            r_port.addr.eq(consume + 1),
+        ]
+        m.d.sync += [
+            produce.eq(produce + writes),
+            consume.eq(consume + reads),
+            self.level.eq(self.level + writes - reads),
+        ]
+        # With one entry or none the next head is what is written, if anything is.
+        with m.If(reads | (self.level == 0)):
+            m.d.sync += head.eq(Mux(self.level <= 1, self.w_data, r_port.data))
+        return m

@@ -1,12 +1,15 @@
 """Streams through a queue and past a halt: nothing is lost, nothing comes twice, and a halt swallows."""
 
+import random
+
+import pytest
 from amaranth import Module, Signal
 from amaranth.lib import stream
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
 from tests.support.streams import get_all, put_all, simulate
-from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, HeadedFIFO, dequeue, enqueue, pass_until
 
 
 class Queued(Component):
@@ -20,6 +23,25 @@ class Queued(Component):
         m.submodules.queue = queue = SyncFIFO(width=8, depth=4)
         enqueue(m, self.i, queue)
         dequeue(m, queue, self.o)
+        return m
+
+
+class Beside(Component):
+    """A `HeadedFIFO` and a `SyncFIFO` of the same depth, with the same inputs."""
+
+    w_data: In(8)
+    w_en: In(1)
+    r_en: In(1)
+
+    def __init__(self, depth):
+        super().__init__()
+        self.fifos = [kind(width=8, depth=depth) for kind in (HeadedFIFO, SyncFIFO)]
+
+    def elaborate(self, platform):
+        m = Module()
+        for number, fifo in enumerate(self.fifos):
+            m.submodules[f"fifo{number}"] = fifo
+            m.d.comb += [fifo.w_data.eq(self.w_data), fifo.w_en.eq(self.w_en), fifo.r_en.eq(self.r_en)]
         return m
 
 
@@ -77,3 +99,26 @@ def test_a_halt_takes_everything_and_offers_nothing():
             assert (ctx.get(dut.o.valid), ctx.get(dut.i.ready)) == (not halt, ready or halt)
 
     simulate(dut, testbench)
+
+
+@pytest.mark.parametrize("depth", [2, 4, 8])
+def test_a_head_in_registers_is_that_of_the_memory_in_every_cycle(depth):
+    dut, rng, levels = Beside(depth), random.Random(depth), set()
+
+    async def drive(ctx):
+        for cycle in range(3000):
+            # Full, empty and in between for a while each.
+            bias = (0.9, 0.5, 0.1)[cycle // 100 % 3]
+            ctx.set(dut.w_data, rng.randrange(256))
+            ctx.set(dut.w_en, rng.random() < bias)
+            ctx.set(dut.r_en, rng.random() < 1 - bias)
+            await ctx.tick()
+            ours, theirs = dut.fifos
+            for name in ("w_rdy", "r_rdy", "level", "w_level", "r_level"):
+                assert ctx.get(getattr(ours, name)) == ctx.get(getattr(theirs, name)), (cycle, name)
+            if ctx.get(theirs.r_rdy):
+                assert ctx.get(ours.r_data) == ctx.get(theirs.r_data), cycle
+            levels.add(ctx.get(theirs.level))
+
+    simulate(dut, drive)
+    assert levels == set(range(depth + 1))
