@@ -6,6 +6,7 @@ for a design, kept in the cache, and each model's contents are put in afterwards
 
 import json
 import os
+import re
 import shutil
 import sysconfig
 from collections.abc import Mapping
@@ -14,7 +15,16 @@ from pathlib import Path
 
 from tilewright.hardware.board.board_design import CLOCK_HZ, TOP, BoardDesign, contents, sources
 from tilewright.hardware.board.ram_contents import exchange, random_contents
-from tilewright.hardware.synthesis.cached_steps import Show, Tool, ToolStep, finish, tool
+from tilewright.hardware.synthesis.cached_steps import (
+    FinishedStep,
+    HopelessError,
+    Show,
+    Tool,
+    ToolStep,
+    finish,
+    finished,
+    tool,
+)
 from tilewright.hardware.synthesis.place import nextpnr, timing_of, used
 from tilewright.hardware.synthesis.sources import SynthesisSources, ecp5_design, ports_only
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath
@@ -36,6 +46,13 @@ _REPORT = "report.json"
 _SCRIPT = "synthesis.ys"
 _YOSYS_LOG = "yosys.log"
 _BITSTREAM = "ulx3s.bit"
+
+_SEEDS = 3
+"""Seeds that are tried one after the other."""
+
+_OVERUSED = re.compile(r"^Info: +iter=\d+ wires=\d+ overused=(\d+)", re.MULTILINE)
+_PATIENCE = 40
+"""Rounds of the router without fewer wires that are used twice; those that end take 40 to 80 rounds in all."""
 
 _PARTS = {"soc.soc.host.": "CV32E40X", "soc.soc.coprocessor.": "coprocessor", "soc.main_memory.": "main memory",
           "soc.ram.": "RAM", "soc.devices.": "UART and registers"}
@@ -81,13 +98,14 @@ def build_bitstream(design: BoardDesign, ram: bytes, main: bytes, show: Show, *,
     Raises
     ------
     SynthesisError
-        If a tool fails, the design does not fit, or it is too slow for the board's clock.
+        If a tool fails, the design does not fit, it is too slow for the board's clock, or no routing is found from
+        ``seed`` and the two seeds behind it.
     ToolMissingError
         If a tool is not installed.
     """
     pack = _ecppack()  # before the long steps, lest it is missing after them
     mapped = finish(_synthesis(design), show)
-    routed = finish(_place_and_route(mapped.folder / _NETLIST, design, seed), show)
+    routed = _routed(mapped.folder / _NETLIST, design, seed, show)
     with show("Putting program and weights into it"):
         config = _with_contents((routed.folder / _CONFIG).read_text(), design, ram, main)
     packed = finish(ToolStep("Packing the bitstream", pack, ("--compress", _CONFIG, _BITSTREAM), {_CONFIG: config},
@@ -118,12 +136,35 @@ def _synthesis(design: BoardDesign) -> ToolStep:
                     ("-q", "-l", _YOSYS_LOG, _SCRIPT), files, (_NETLIST, _YOSYS_LOG))
 
 
+def _routed(netlist: Path, design: BoardDesign, seed: int, show: Show) -> FinishedStep:
+    """Return the finished step of the first seed, from ``seed`` on, from which the router comes to an end."""
+    steps = [_place_and_route(netlist, design, each) for each in range(seed, seed + _SEEDS)]
+    for step in steps:
+        if finished(step):
+            return finish(step, show)
+    for step in steps[:-1]:
+        try:
+            return finish(step, show)
+        except HopelessError:
+            continue
+    return finish(steps[-1], show)
+
+
+def _wanders(log: str) -> str:
+    """Return why nextpnr's second router will not end, if its wires used twice have grown fewer for the last time."""
+    overused = [int(count) for count in _OVERUSED.findall(log)]
+    if not overused or len(overused) - overused.index(min(overused)) <= _PATIENCE:
+        return ""
+    return (f"router2 has {overused[-1]} wires that are used twice, and had {min(overused)} over {_PATIENCE} rounds ago; "
+            "another seed may do")
+
+
 def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> ToolStep:
     # Without --timing-allow-fail: what is too slow for the board's clock is no result.
     arguments = (*_DEVICE_OPTIONS, "--router", "router2", "--json", _NETLIST, "--lpf", _PINS.name, "--seed", str(seed),
                  "--textcfg", _CONFIG, "--report", _REPORT)
-    return ToolStep(f"Placing and routing machine {design.machine.name} on {_DEVICE}", nextpnr(), arguments,
-                    {_NETLIST: netlist, _PINS.name: _PINS}, (_CONFIG, _REPORT))
+    title = f"Placing and routing machine {design.machine.name} on {_DEVICE}, seed {seed}"
+    return ToolStep(title, nextpnr(), arguments, {_NETLIST: netlist, _PINS.name: _PINS}, (_CONFIG, _REPORT), _wanders)
 
 
 def _system(design: BoardDesign) -> SynthesisSources:

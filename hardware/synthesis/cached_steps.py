@@ -20,7 +20,10 @@ from pathlib import Path
 from tilewright.errors import ToolError
 from tilewright.tools.toolchain import cache_folder
 
-__all__ = ["LOG", "SECONDS", "FinishedStep", "Show", "SynthesisError", "Tool", "ToolStep", "finish", "tool"]
+__all__ = [
+    "LOG", "SECONDS", "FinishedStep", "HopelessError", "Show", "SynthesisError", "Tool", "ToolStep", "finish",
+    "finished", "tool",
+]
 
 _Detail = Callable[[str], None]
 """Takes what the step that is under way is doing."""
@@ -41,6 +44,10 @@ _ERROR = re.compile(r"^.*ERROR: (.*)$", re.MULTILINE)
 
 class SynthesisError(ToolError):
     """A tool did not finish; the message names the log."""
+
+
+class HopelessError(SynthesisError):
+    """A tool was stopped because its log shows that it would not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class ToolStep:
         Files that the tool reads, by name: their text, or where they lie.
     outputs : tuple of str
         Files that it must write; they are kept, and the log is.
+    hopeless : callable
+        Takes the log so far; returns why the tool will not finish, or nothing.
     """
 
     title: str
@@ -80,6 +89,7 @@ class ToolStep:
     arguments: tuple[str, ...]
     inputs: Mapping[str, str | Path]
     outputs: tuple[str, ...]
+    hopeless: Callable[[str], str] = lambda log: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +111,10 @@ def finish(step: ToolStep, show: Show) -> FinishedStep:
     ------
     SynthesisError
         If the tool fails or leaves an output unwritten.
+    HopelessError
+        If it was stopped by ``step.hopeless``.
     """
-    home = cache_folder() / "synthesis"
-    home.mkdir(exist_ok=True)
-    folder = home / _key(step)
+    folder = _folder(step)
     kept = True
     if not (folder / SECONDS).exists():
         with _alone(folder):
@@ -112,6 +122,11 @@ def finish(step: ToolStep, show: Show) -> FinishedStep:
                 _run(step, folder, show)
                 kept = False
     return FinishedStep(step.title, step.tool, folder, float((folder / SECONDS).read_text()), kept)
+
+
+def finished(step: ToolStep) -> bool:
+    """Return whether the step is in the cache."""
+    return (_folder(step) / SECONDS).exists()
 
 
 @cache
@@ -142,7 +157,7 @@ def _run(step: ToolStep, folder: Path, show: Show) -> None:
             (draft / name).write_text(content)
     start = _processor_seconds()
     with show(step.title) as detail:
-        status = _watch([step.tool.path, *step.arguments], draft, detail)
+        status = _watch(step, draft, detail)
     missing = [name for name in step.outputs if not (draft / name).exists()]
     if status != 0 or missing:
         raise SynthesisError(f"{step.tool.name} could not finish {step.title!r}: {_reason(draft / LOG, missing)}; "
@@ -161,22 +176,30 @@ def _processor_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _watch(command: list[str], folder: Path, detail: _Detail) -> int:
-    """Run a command, telling what its log says it is doing; whatever ends this process's wait ends the command too."""
+def _watch(step: ToolStep, folder: Path, detail: _Detail) -> int:
+    """Run a tool, telling what its log says it is doing; whatever ends this process's wait ends the tool too."""
     with (folder / LOG).open("wb") as log:
-        running = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        running = subprocess.Popen([step.tool.path, *step.arguments], cwd=folder, stdout=log, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL)
         try:
-            told = ""
+            told, size = "", 0
             while True:
                 try:
                     return running.wait(_POLL_SECONDS)
                 except subprocess.TimeoutExpired:
                     if (now := _doing(folder / LOG)) and now != told:
                         detail(told := now)
+                    if size != (size := (folder / LOG).stat().st_size):
+                        _require_hope(step, (folder / LOG).read_text(errors="replace"))
         finally:
             if running.poll() is None:
                 running.terminate()
                 running.wait()
+
+
+def _require_hope(step: ToolStep, log: str) -> None:
+    if reason := step.hopeless(log):
+        raise HopelessError(f"{step.tool.name} was stopped at {step.title!r}: {reason}")
 
 
 def _doing(log: Path) -> str:
@@ -194,6 +217,12 @@ def _reason(log: Path, missing: list[str]) -> str:
     if missing:
         return f"it did not write {' and '.join(missing)}"
     return (text.strip().splitlines() or ["it said nothing"])[-1]
+
+
+def _folder(step: ToolStep) -> Path:
+    home = cache_folder() / "synthesis"
+    home.mkdir(exist_ok=True)
+    return home / _key(step)
 
 
 def _key(step: ToolStep) -> str:

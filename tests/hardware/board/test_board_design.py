@@ -11,9 +11,10 @@ import pytest
 
 from tilewright.compiler.compile import compile_model
 from tilewright.compiler.emit.board_image import compile_for_board
-from tilewright.hardware.board.bitstream import build_bitstream
+from tilewright.hardware.board import bitstream
 from tilewright.hardware.board.board_design import CYCLES_PER_BIT, RTL, TOP, contents, design_for, sources
 from tilewright.hardware.board.ram_contents import ContentsError, exchange, random_contents
+from tilewright.hardware.synthesis.cached_steps import HopelessError, Tool
 from tilewright.isa.machine import preset
 from tilewright.models import builtin
 
@@ -102,6 +103,46 @@ def test_contents_are_exchanged_as_project_trellis_does_it(tmp_path_factory):
     assert blocks((folder / "out.config").read_text()) == blocks(exchange(config_with(old), old, new, 4))
 
 
+def rounds(counts: list[int]) -> str:
+    """Return the log of nextpnr's second router with so many wires used twice after each round."""
+    return "Info: Running router2...\n" + "".join(
+        f"Info:     iter={number} wires=482964 overused={count} overuse={count} archfail=NA\n"
+        for number, count in enumerate(counts, 1))
+
+
+def test_a_router_that_wanders_is_told_from_one_that_ends():
+    falls = [34199 >> number for number in range(10)]
+    assert not bitstream._wanders("Info: Routing globals...\n")
+    assert not bitstream._wanders(rounds([*falls, *[40] * 30, 12, *[15] * 39]))
+    assert "has 48 wires that are used twice, and had 33" in bitstream._wanders(
+        rounds([*falls, 33, *[48] * 41]))
+
+
+def test_the_next_seed_is_tried_and_kept(monkeypatch, tmp_path):
+    tried = []
+
+    def finish(step, show):
+        tried.append(int(step.arguments[step.arguments.index("--seed") + 1]))
+        if tried[-1] < 3:
+            raise HopelessError(f"seed {tried[-1]}")
+        return tried[-1]
+
+    monkeypatch.setattr(bitstream, "nextpnr", lambda: Tool("nextpnr-ecp5", "nextpnr-ecp5", "0"))
+    monkeypatch.setattr(bitstream, "finish", finish)
+    monkeypatch.setattr(bitstream, "finished", lambda step: False)
+    design = design_for(preset("nano"), 1 << 14, 1 << 14)
+    (tmp_path / "netlist.json").write_text("{}")
+    assert bitstream._routed(tmp_path / "netlist.json", design, 1, quiet) == 3
+    assert tried == [1, 2, 3]
+    monkeypatch.setattr(bitstream, "finished", lambda step: "3" in step.arguments)
+    tried.clear()
+    assert bitstream._routed(tmp_path / "netlist.json", design, 1, quiet) == 3
+    assert tried == [3]
+    monkeypatch.setattr(bitstream, "finished", lambda step: False)
+    with pytest.raises(HopelessError, match="seed 2"):
+        bitstream._routed(tmp_path / "netlist.json", design, 0, quiet)
+
+
 @contextmanager
 def quiet(title):
     yield lambda detail: None
@@ -113,9 +154,9 @@ def test_the_bitstream_is_built_and_fast_enough(tmp_path: Path):
     program = compile_for_board(compile_model(builtin("lenet5"), machine, tmp_path / "lenet5"),
                                 cycles_per_bit=CYCLES_PER_BIT)
     design = design_for(machine, len(program.ram), len(program.main))
-    bitstream, report = build_bitstream(design, program.ram, program.main, quiet)
+    file, report = bitstream.build_bitstream(design, program.ram, program.main, quiet)
     # The comment at its start names the part; then Lattice's preamble (FPGA-TN-02039, sysCONFIG).
-    content = bitstream.read_bytes()
+    content = file.read_bytes()
     assert b"LFE5U-85F" in content[:200]
     assert b"\xff\xff\xbd\xb3" in content[:300]
     assert report.fmax_mhz >= report.clock_mhz == 25

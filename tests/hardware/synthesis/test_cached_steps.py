@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from tilewright.hardware.synthesis.area_blocks import area_block_of_name
-from tilewright.hardware.synthesis.cached_steps import SynthesisError, Tool, ToolStep, finish
+from tilewright.hardware.synthesis.cached_steps import HopelessError, SynthesisError, Tool, ToolStep, finish, finished
 from tilewright.hardware.synthesis.place import critical_path, timing_of
 from tilewright.hardware.synthesis.static_timing import timing_of as timing_of_cells
 
@@ -87,6 +88,16 @@ def test_a_tool_ends_with_a_command_that_is_terminated(tmp_path):
 def test_a_failure_names_the_last_error_and_the_log():
     with pytest.raises(SynthesisError, match=r"'Counting': no BELs .*log$"):
         finish(step("print('ERROR: first.'); print('ERROR: no BELs remaining.'); raise SystemExit(3)"), quiet)
+
+
+def test_a_tool_whose_log_leaves_no_hope_is_stopped():
+    endless = replace(step("import time; print('lost', flush=True); time.sleep(60); open('out', 'w')"),
+                      hopeless=lambda log: "it is lost" if "lost" in log else "")
+    start = time.monotonic()
+    with pytest.raises(HopelessError, match=r"Python was stopped at 'Counting': it is lost"):
+        finish(endless, quiet)
+    assert time.monotonic() - start < 30
+    assert not finished(endless)
 
 
 def test_an_output_that_is_missing_is_a_failure():
