@@ -155,8 +155,8 @@ def _wanders(log: str) -> str:
     overused = [int(count) for count in _OVERUSED.findall(log)]
     if not overused or len(overused) - overused.index(min(overused)) <= _PATIENCE:
         return ""
-    return (f"router2 has {overused[-1]} wires that are used twice, and had {min(overused)} over {_PATIENCE} rounds ago; "
-            "another seed may do")
+    return (f"router2 has {overused[-1]} wires that are used twice, and had {min(overused)} over {_PATIENCE} rounds "
+            "ago; another seed may do")
 
 
 def _place_and_route(netlist: Path, design: BoardDesign, seed: int) -> ToolStep:
