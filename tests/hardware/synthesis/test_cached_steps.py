@@ -94,7 +94,7 @@ def test_a_tool_whose_log_leaves_no_hope_is_stopped():
     endless = replace(step("import time; print('lost', flush=True); time.sleep(60); open('out', 'w')"),
                       hopeless=lambda log: "it is lost" if "lost" in log else "")
     start = time.monotonic()
-    with pytest.raises(HopelessError, match=r"Python was stopped at 'Counting': it is lost"):
+    with pytest.raises(HopelessError, match="lost"):
         finish(endless, quiet)
     assert time.monotonic() - start < 30
     assert not finished(endless)
