@@ -82,6 +82,8 @@ class LayerPlan:
     chip: OnChip = APART
     bands: InBands | None = None
     """The layer is one of a group that is computed band by band."""
+    channels_at_once: int = 0
+    """The layer before hands over blocks of so many channels, one after the other; 0: all channels together."""
 
     @property
     def largest(self) -> Tile:
@@ -114,6 +116,7 @@ class LayerPlan:
         if self.bands is not None:
             order += (f", in {len(self.bands.tiles)} bands of rows, as layer {self.bands.place + 1} of "
                       f"{self.bands.layers}")
+        order += f", {self.channels_at_once} channels after the other" if self.channels_at_once else ""
         return (f"{how[self.nest.algorithm]}{skips}; {len(self.tiles)} tiles of {size}, {len(self.blocks)} weight "
                 f"blocks of {block.channels} channels{part}; {order}{_chip_text(self.chip)}")
 

@@ -12,6 +12,7 @@ from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.band_plans import BandPlanner, Group
 from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.compiler.schedule.chaining import AnyPlan, can_store_twice, chain, follows, needed_in_memory
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
@@ -55,7 +56,8 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
     best: list[tuple[float, Group | None]] = [(0.0, None)] * (len(plans) + 1)
     for first in reversed(range(len(plans))):
         best[first] = (best[first + 1][0], None)
-        for group in _groups(first, plans, network, planner):
+        for group in (*_groups(first, plans, network, planner),
+                      *groups_by_blocks(first, plans, network, machine, options)):
             stop = first + len(group.plans)
             gain = _gain(group, range(first, stop), plans, chained) + best[stop][0]
             if gain > best[first][0]:

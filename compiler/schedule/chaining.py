@@ -21,8 +21,8 @@ from tilewright.compiler.plan.footprint import (
     ring_space,
 )
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
-from tilewright.compiler.plan.problem import OnChip
-from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
+from tilewright.compiler.plan.problem import APART, OnChip
+from tilewright.compiler.schedule.on_chip import PLACES, block_space, fill_cycles, kept_input, whole_of
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
@@ -82,13 +82,13 @@ def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine
                 keep_tensors: bool) -> Iterator[Chain]:
     """Yield the chains that begin with layer ``index``, each a layer longer than the one before."""
     head = plans[index]
-    if not isinstance(head, LayerPlan) or head.holds or head.bands is not None:
+    if not isinstance(head, LayerPlan) or head.holds or head.chip != APART:
         return
     several = head.splits_input or len(head.tiles) > 1
     longer = Chain((head,), 0, head_bytes(head, machine))
     for place, behind in enumerate(plans[index + 1:], index + 1):
         last = longer.plans[-1]
-        if not (isinstance(behind, LayerPlan) and behind.bands is None and follows(last.layer, behind.layer)):
+        if not (isinstance(behind, LayerPlan) and behind.chip == APART and follows(last.layer, behind.layer)):
             return
         stored = keep_tensors or needed_in_memory(network, place - 1)
         if stored and not can_store_twice(last, machine):
@@ -169,9 +169,10 @@ def _saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPla
 
 
 def kept_bytes(plan: LayerPlan) -> int:
-    """Return the bytes of the activation buffer that the whole input of a layer takes, or its ring of rows."""
-    whole = whole_of(plan)
-    size = input_bytes(whole, plan.layer, plan.nest)
+    """Return the bytes of the activation buffer that an input takes: whole, its ring of rows, or blocks of channels."""
+    if plan.channels_at_once:
+        return PLACES * block_space(plan)
+    whole, size = whole_of(plan), kept_input(plan)
     if plan.bands is None or plan.bands.ring is None:
         return size
     ring = plan.bands.ring
@@ -192,9 +193,11 @@ def head_bytes(plan: LayerPlan, machine: Machine) -> int:
 
 
 def computed_together(plans: Sequence[AnyPlan]) -> tuple[range, ...]:
-    """Return the groups of layers that are computed band by band, as ranges of their numbers."""
-    return tuple(range(index, index + plan.bands.layers) for index, plan in enumerate(plans)
-                 if isinstance(plan, LayerPlan) and plan.bands is not None and plan.bands.place == 0)
+    """Return the groups of layers that take turns, by bands of rows or blocks of channels, as ranges of numbers."""
+    bands = tuple(range(index, index + plan.bands.layers) for index, plan in enumerate(plans)
+                  if isinstance(plan, LayerPlan) and plan.bands is not None and plan.bands.place == 0)
+    return bands + tuple(range(index - 1, index + 1) for index, plan in enumerate(plans)
+                         if isinstance(plan, LayerPlan) and plan.channels_at_once)
 
 
 def on_chip_only(plans: Sequence[AnyPlan]) -> frozenset[str]:

@@ -8,7 +8,7 @@ comes later, where other rows lie at its place before.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, linear_row_step
+from tilewright.compiler.plan.footprint import WeightBlock, blocked_row_step, input_bytes, linear_row_step
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, whole_tile
 from tilewright.compiler.schedule.accesses import Access
@@ -18,14 +18,54 @@ from tilewright.isa.limits import MAX_PIXEL_BYTES
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = [
-    "blocked", "border", "fill_border", "fill_bottom", "fill_cycles", "keep", "linear", "padding_cycles", "whole_of",
+    "PLACES", "block_on_chip", "block_space", "blocked", "border", "fill_border", "fill_bottom", "fill_cycles", "keep",
+    "kept_input", "linear", "padding_cycles", "whole_of",
 ]
+
+PLACES = 2
+"""Places for blocks of channels: one is filled while the other is read."""
 
 
 def fill_border(plan: LayerPlan, region: Region) -> Iterator[Draft]:
     """Yield the commands that write the padding of a layer whose whole input will lie in ``region``."""
-    for each in _first_padding(plan):
-        yield from _fill(plan, region, each, Access("activations", region.start, region.stop, write=True))
+    part, size = _part(plan), block_space(plan)
+    places = [Region(region.start + place * size, region.start + place * size + kept_input(part))
+              for place in range(PLACES)] if plan.channels_at_once else [region]
+    for place in places:
+        for each in _first_padding(part):
+            yield from _fill(part, place, each, Access("activations", place.start, place.stop, write=True))
+
+
+def block_on_chip(plan: LayerPlan, block: WeightBlock, kept: Region) -> tuple[LayerPlan, WeightBlock, Region]:
+    """Return a plan, its block and its input's region as the commands of the array have to see them.
+
+    Where the layer before hands over blocks of channels, these are a layer of so many channels, and its only block.
+    """
+    if not plan.channels_at_once:
+        return plan, block, kept
+    return _part(plan), replace(block, first_group=0, first_channel=0), _place_of(plan, block, kept)
+
+
+def block_space(plan: LayerPlan) -> int:
+    """Return the bytes from one place of a block of channels, which the layer before hands over, to the next."""
+    return -(-kept_input(_part(plan)) // TILE_BYTES) * TILE_BYTES
+
+
+def kept_input(plan: LayerPlan) -> int:
+    """Return the bytes that the whole input of a layer takes."""
+    return input_bytes(whole_of(plan), plan.layer, plan.nest)
+
+
+def _place_of(plan: LayerPlan, block: WeightBlock, kept: Region) -> Region:
+    """Return where a block of channels lies that the layer before hands over."""
+    start = kept.start + block.index % PLACES * block_space(plan)
+    return Region(start, start + kept_input(_part(plan)))
+
+
+def _part(plan: LayerPlan) -> LayerPlan:
+    """Return the plan of a layer of the channels that are there at once."""
+    shape = (plan.channels_at_once or plan.layer.in_shape[0], *plan.layer.in_shape[1:])
+    return replace(plan, layer=replace(plan.layer, in_shape=shape))
 
 
 def fill_bottom(plan: LayerPlan, region: Region) -> Iterator[Draft]:
@@ -86,7 +126,8 @@ def _bottom(plan: LayerPlan) -> Iterator[_Rectangle]:
 
 def padding_cycles(plan: LayerPlan, machine: Machine) -> int:
     """Return the cycles in which the padding of a whole input, or of its ring, is written before anything else."""
-    return sum(_cycles(each, plan, machine) for each in _first_padding(plan))
+    places = PLACES if plan.channels_at_once else 1
+    return places * sum(_cycles(each, _part(plan), machine) for each in _first_padding(plan))
 
 
 def whole_of(plan: LayerPlan) -> Tile:
@@ -129,6 +170,10 @@ def _row_step_of(plan: LayerPlan) -> int:
 def keep(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, region: Region,
          results: Region) -> Iterator[Draft]:
     """Yield the commands that store a step's results into ``region``, which holds the input of ``following``."""
+    if following.channels_at_once:
+        channels = (following.channels_at_once, *plan.layer.out_shape[1:])
+        plan, region = replace(plan, layer=replace(plan.layer, out_shape=channels)), _place_of(following, block, region)
+        block, following = replace(block, first_channel=0), _part(following)
     inside = whole_of(following)
     first = tile.rows.out[0] + inside.rows.before
     ring = following.bands.ring if following.bands is not None else None

@@ -18,11 +18,9 @@ from itertools import accumulate
 
 from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.memory_map import MemoryPlan
-from tilewright.compiler.plan.algorithms import LoopNest
 from tilewright.compiler.plan.cost import compute_cycles, input_cycles, output_cycles
 from tilewright.compiler.plan.footprint import (
     TOKEN_WORDS,
-    WeightBlock,
     block_words,
     held_bytes,
     input_bytes,
@@ -37,7 +35,7 @@ from tilewright.compiler.plan.footprint import (
 )
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
-from tilewright.compiler.schedule import on_chip
+from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
 from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.chaining import head_bytes, kept_bytes
@@ -135,8 +133,8 @@ class ProgramScheduler:
                 loaded.release(step.index)
             if step.last and step.layer in self.kept:
                 self.inputs.ring.release(self.kept.pop(step.layer))
-                if self.ends_group(step.layer):
-                    self.weights.ring.release(self.tokens.pop(self.home(step.layer)))
+                if groups.ends_bands(self.plans, step.layer):
+                    self.weights.ring.release(self.tokens.pop(groups.home(self.plans, step.layer)))
             if following is None:
                 break
             self.spent = 0
@@ -169,7 +167,7 @@ class ProgramScheduler:
                 self.configuration[key] = draft
             elif draft.mnemonic != "ldw" and draft.variant != "status":
                 self.touched += [access for access in draft.accesses if access.space == "memory"]
-            self.drafts.append((self.home(layer), draft))
+            self.drafts.append((groups.home(self.plans, layer), draft))
 
     # ---- load
 
@@ -221,7 +219,7 @@ class ProgramScheduler:
         if plan.layer.factor is not None and need.layer not in self.opened:
             return False
         if need.among and plan.bands is not None and plan.bands.place == need.block == 0:
-            self.weights.ring.make_room(resident_words(self.group(need.layer), self.machine), self.weights.recent)
+            self.weights.ring.make_room(resident_words(groups.parts(self.plans, need.layer), self.machine), self.weights.recent)
             token = self.weights.ring.allocate(TOKEN_WORDS)
             if token is None:
                 return False
@@ -261,7 +259,7 @@ class ProgramScheduler:
         plan = self.plans[need.layer]
         channels = parameter_channels(plan.blocks[need.block], plan.nest, self.machine)
         if need.among and plan.bands is not None and plan.bands.place == need.block == 0:
-            self.parameters.ring.make_room(resident_parameters(self.group(need.layer), self.machine),
+            self.parameters.ring.make_room(resident_parameters(groups.parts(self.plans, need.layer), self.machine),
                                            self.parameters.recent)
         region = self.required(self.parameters.take(channels + -channels % self.machine.padded_channels),
                                "parameter")
@@ -314,7 +312,7 @@ class ProgramScheduler:
             return
         need = self.inputs.needs[self.inputs.loaded]
         # Padding below the image goes where rows lie that are needed until just before that band.
-        if need.layer == step.layer and not self.bottoms(need.layer, need.tile):
+        if need.layer == step.layer and not groups.bottoms(self.plans, need.layer, need.tile):
             self.load_banded(self.steps[need.first], around=True)
 
     def load_banded(self, step: TileStep, *, around: bool = False) -> None:
@@ -327,7 +325,7 @@ class ProgramScheduler:
         if region is None and around:
             return
         place = self.required(region, "activation")
-        for index in self.bottoms(step.layer, step.tile):
+        for index in groups.bottoms(self.plans, step.layer, step.tile):
             self.emit(step.layer, commands.early(on_chip.fill_bottom(self.plans[index], self.kept[index])))
         self.emit(step.layer, commands.early(
             commands.load_input(plan, tile, self.memory.tensors[plan.layer.input], place)))
@@ -362,18 +360,10 @@ class ProgramScheduler:
         rows = block_rows(tile_of(step, self.plans))
         return range(self.strips.get(step.layer, 0), rows.stop)
 
-    def chained_to(self, head: int) -> list[int]:
-        """Return the layers of the chain after layer ``head``."""
-        found = []
-        while self.plans[head].chip.output:
-            head += 1
-            found.append(head)
-        return found
-
     def begin_chain(self, head: int) -> None:
         """Make room for the inputs of all layers chained to layer ``head``."""
         ring, size = self.inputs.ring, self.machine.activation_bytes
-        chained = {index: kept_bytes(self.plans[index]) for index in self.chained_to(head)}
+        chained = {index: kept_bytes(self.plans[index]) for index in groups.chained_to(self.plans, head)}
         ring.make_room(head_bytes(self.plans[head], self.machine)
                        + sum(ring_space(each, size, ring.alignment) for each in chained.values()), self.inputs.recent)
         for index, each in chained.items():
@@ -391,7 +381,7 @@ class ProgramScheduler:
         plan = self.plans[step.layer]
         if not plan.chip.output or plan.chip.input:
             return []
-        chained = self.chained_to(step.layer)
+        chained = groups.chained_to(self.plans, step.layer)
         if plan.bands is not None:
             return chained if step.first else []
         if not self.inputs.due(step.index):
@@ -406,32 +396,6 @@ class ProgramScheduler:
         before = accumulate([0, *cycles[:-1]])
         return [index for index, written in zip(bare, before, strict=True) if written * inputs < sum(cycles)]
 
-    def bottoms(self, layer: int, tile: int) -> list[int]:
-        """Return the layers whose rings of rows get the padding below the image before that input of ``layer``."""
-        head = self.plans[layer].bands
-        if head is None or head.place:
-            return []
-        rings = {index: plan.bands.ring for index in range(layer + 1, layer + head.layers)
-                 if (plan := self.plans[index]).bands is not None}
-        return [index for index, ring in rings.items()
-                if ring is not None and ring.padded >= 0 and tile == head.band(ring.padded).start]
-
-    def group(self, head: int) -> list[tuple[tuple[WeightBlock, ...], LoopNest]]:
-        """Return blocks and nests of the layers that are computed band by band with ``head``, the first of them."""
-        bands = self.plans[head].bands
-        layers = range(head, head + (bands.layers if bands is not None else 1))
-        return [(self.plans[index].blocks, self.plans[index].nest) for index in layers]
-
-    def ends_group(self, layer: int) -> bool:
-        """Tell whether ``layer`` is the last one of those that are computed band by band."""
-        bands = self.plans[layer].bands
-        return bands is not None and bands.place == bands.layers - 1
-
-    def home(self, layer: int) -> int:
-        """Return the layer whose function has the commands of ``layer``: the first one of its group."""
-        plan = self.plans.get(layer)
-        return layer if plan is None or plan.bands is None else layer - plan.bands.place
-
     # ---- compute and store
 
     def compute(self, step: TileStep) -> None:
@@ -440,8 +404,9 @@ class ProgramScheduler:
         parameters = self.required(self.parameters.current(step.index), "parameter")
         table = self.tables.current(step.index)
         source = self.required(self.kept.get(step.layer) or self.inputs.current(step.index), "activation")
-        self.emit(step.layer, commands.compute(plan, tile, block, self.machine, source,
-                                               self.weights.current(step.index), parameters, table))
+        computed, there, place = on_chip.block_on_chip(plan, block, source)
+        self.emit(step.layer, commands.compute(computed, tile, there, self.machine, place, self.weights.current(step.index),
+                                               parameters, table))
         if block.runs.stop < plan.nest.runs:
             return
         region = self.reserved.pop(step.index, None) or self.required(

@@ -13,6 +13,7 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import turns_round
 from tilewright.compiler.plan.tiles import Tile
+from tilewright.compiler.schedule.groups import by_blocks
 
 __all__ = ["Kind", "Need", "TileStep", "block_of", "key", "needs_of", "order", "steps_of", "tile_of"]
 
@@ -88,6 +89,10 @@ def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...
         bands = plans[layer].bands if layer in plans else None
         if layer not in plans:
             found.append((layer, 0, 0))
+        elif by_blocks(plans, layer):
+            found += _in_turn(layer, len(plans[layer].blocks))
+        elif plans[layer].channels_at_once:
+            continue
         elif bands is None:
             found += ((layer, tile, block) for tile, block in order(plans[layer]))
         elif bands.place == 0:
@@ -96,6 +101,18 @@ def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...
     last = {layer: index for index, (layer, _, _) in enumerate(found)}
     return tuple(TileStep(index, layer, tile, block, first[layer] == index, last[layer] == index)
                  for index, (layer, tile, block) in enumerate(found))
+
+
+def _in_turn(layer: int, blocks: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (layer, tile, block) of ``layer`` and the next one, which follows it a block behind.
+
+    So what a block reads has been stored while another was computed, and its place is free when the next but one comes.
+    """
+    for turn in range(blocks + 1):
+        if turn < blocks:
+            yield layer, 0, turn
+        if turn:
+            yield layer + 1, 0, turn - 1
 
 
 def _by_bands(plans: Mapping[int, LayerPlan], head: int) -> Iterator[tuple[int, int, int]]:
@@ -126,7 +143,7 @@ def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerP
         wanted = key(kind, step, plans[step.layer])
         if wanted is None:
             continue
-        if _stays_for_bands(kind, plans[step.layer]):
+        if _stays(kind, step.layer, plans):
             place = resident.setdefault(wanted, len(found))
             if place == len(found):
                 found.append(Need(kind, step.index, step.index, step.layer, step.tile, step.block))
@@ -147,9 +164,11 @@ def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerP
     return tuple(found)
 
 
-def _stays_for_bands(kind: Kind, plan: LayerPlan) -> bool:
-    """Tell whether what a layer needs of ``kind`` is loaded once for all bands of its group."""
-    return plan.bands is not None and kind != "input"
+def _stays(kind: Kind, layer: int, plans: Mapping[int, LayerPlan]) -> bool:
+    """Tell whether what a layer needs of ``kind`` is loaded once for all of its turns with others."""
+    if plans[layer].bands is not None:
+        return kind != "input"
+    return kind == "table" and (by_blocks(plans, layer) or plans[layer].channels_at_once > 0)
 
 
 def _held(step: TileStep, plan: LayerPlan) -> Need:
