@@ -306,9 +306,9 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
 
 
 def _group_of(plans: Sequence[AnyPlan], index: int) -> str:
-    """Return the name of the first of the layers that are computed band by band together; empty if there are none."""
-    plan = plans[index]
-    return plans[index - plan.bands.place].layer.name if isinstance(plan, LayerPlan) and plan.bands is not None else ""
+    """Return the name of the first of the layers that take turns with that one; empty if there are none."""
+    group = next((each for each in computed_together(plans) if index in each), None)
+    return "" if group is None else plans[group.start].layer.name
 
 
 def _layer_entry(plan: AnyPlan, network: Network, function: str, record: int, group: str) -> LayerEntry:

@@ -47,8 +47,8 @@ from tilewright.isa.limits import (
 from tilewright.isa.machine import PARAMETER_BYTES, TILE_BYTES, Machine
 
 __all__ = [
-    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "fits", "plan_chained",
-    "plan_layer", "priced", "problems", "sizes", "whole_kernels",
+    "DoesNotFitError", "LayerPlan", "aligned", "busy_cycles", "candidates", "cut_blocks", "fits", "holds_all",
+    "plan_chained", "plan_layer", "priced", "problems", "sizes", "whole_kernels",
 ]
 
 _FIRST_ROWS = 2
@@ -173,7 +173,7 @@ def _chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[L
     height, width = axes(layer)
     columns = width.cut(0, width.out)
     whole = Tile(height.cut(0, height.out), columns)
-    if not _holds_all(whole, layer) or input_bytes(whole, layer, nest) > machine.activation_bytes:
+    if not holds_all(whole, layer) or input_bytes(whole, layer, nest) > machine.activation_bytes:
         return
     cuts = [blocks for groups, parts in _block_sizes(problem)
             if aligned(blocks := cut_blocks(problem, groups, parts), unit)]
@@ -185,7 +185,7 @@ def _chained_candidates(problem: Problem, chip: OnChip, unit: int) -> Iterator[L
             yield from _orders(problem, tiles, fitting, chip)
 
 
-def _holds_all(whole: Tile, layer: Layer) -> bool:
+def holds_all(whole: Tile, layer: Layer) -> bool:
     """Tell whether ``whole``, the tile of all of a layer's output, holds every pixel of its input."""
     return (whole.rows.image, whole.columns.image) == (range(layer.in_shape[1]), range(layer.in_shape[2]))
 

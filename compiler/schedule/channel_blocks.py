@@ -23,7 +23,7 @@ from tilewright.compiler.plan.cost import (
     weight_transfers,
 )
 from tilewright.compiler.plan.footprint import WeightBlock, block_words, input_bytes, ring_space, usable_words
-from tilewright.compiler.plan.planner import LayerPlan, cut_blocks, fits, problems, whole_kernels
+from tilewright.compiler.plan.planner import LayerPlan, cut_blocks, fits, holds_all, problems, whole_kernels
 from tilewright.compiler.plan.problem import OnChip, Problem, Tiling
 from tilewright.compiler.plan.tiles import Tile, axes, whole_tile
 from tilewright.compiler.schedule.chaining import (
@@ -124,7 +124,7 @@ def _second_form(problem: Problem, groups: int, channels: int) -> _Form | None:
     if nest is None or not nest.group_step:
         return None
     form = _form(replace(problem, layer=few, nest=nest), groups)
-    if form is None:
+    if form is None or not holds_all(form.tile, few):
         return None
     problem = replace(problem, nest=nest)
     return replace(form, problem=problem, blocks=cut_blocks(problem, groups, 1))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.support.random_layers import Shape, build_layer
+from tests.support.random_layers import RESIDUALS, Shape, build_layer
 from tilewright.compiler.network.layers import Layer, Network, TensorInfo
 
 
@@ -59,3 +59,39 @@ def random_layer_on(rng: np.random.Generator, shape: tuple[int, int, int], wides
 def random_inputs(rng: np.random.Generator, network: Network) -> dict[str, np.ndarray]:
     """Return values of all inputs, int8 (C, H, W) by name."""
     return {info.name: rng.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs}
+
+
+def random_separable(rng: np.random.Generator, longest: int = 16, widest: int = 160) -> Network:
+    """Return one to three times a convolution, a depthwise one and a convolution of 1x1, now and then with a residual.
+
+    Some of what lies between is an output, or is read again.
+    """
+    name, shape = "input", (int(rng.integers(1, 65)), *(int(size) for size in rng.integers(3, longest + 1, 2)))
+    shapes, layers = {name: shape}, []
+
+    def append(outputs: int, groups: int, kernel: int, stride: int, residual: str = "") -> None:
+        nonlocal name
+        before = int(rng.integers(0, kernel))
+        axes = [Shape(size, kernel, stride, 1, before, max(kernel - size - before, kernel - 1 - before))
+                for size in shapes[name][1:]]
+        layer = replace(build_layer(rng, "conv", shapes[name][0], outputs, groups, axes), pool=None,
+                        name=f"layer{len(layers)}", input=name, output=f"tensor{len(layers)}")
+        layer = replace(layer, out_shape=layer.conv_shape, residual=None)
+        if residual and shapes[residual] == layer.conv_shape:
+            layer = replace(layer, residual=replace(RESIDUALS[rng.integers(len(RESIDUALS))], tensor=residual))
+        name = layer.output
+        shapes[name] = layer.out_shape
+        layers.append(layer)
+
+    for _ in range(int(rng.integers(1, 4))):
+        source, wide = name, int(rng.integers(17, widest + 1))
+        wide += -wide % int(rng.choice([1, 8, 16]))
+        append(wide, 1, int(rng.choice([1, 1, 1, 3])), 1)
+        append(wide, wide, int(rng.choice([2, 3, 3, 3, 5])), int(rng.choice([1, 1, 2])))
+        append(shapes[source][0] if rng.random() < 0.7 else int(rng.integers(1, 65)), 1, 1, 1,
+               source if rng.random() < 0.7 else "")
+    tensors = {each: TensorInfo(name=each, shape=size, scale=np.float32(1), zero_point=0)
+               for each, size in shapes.items()}
+    outputs = [layer.output for layer in layers if layer is layers[-1] or rng.random() < 0.1]
+    return Network(name="separable", layers=tuple(layers), inputs=(tensors["input"],),
+                   outputs=tuple(tensors[each] for each in outputs), tensors=tensors)
