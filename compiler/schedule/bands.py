@@ -11,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.band_plans import BandPlanner, Group
+from tilewright.compiler.plan.cost import array_cycles, input_cycles
+from tilewright.compiler.plan.footprint import input_bytes
 from tilewright.compiler.plan.planner import LayerPlan
+from tilewright.compiler.plan.problem import distinct
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.compiler.schedule.chaining import AnyPlan, can_store_twice, chain, follows, needed_in_memory
 from tilewright.isa.machine import TABLE_SLOTS, Machine
@@ -59,7 +62,7 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
         for group in (*_groups(first, plans, network, planner),
                       *groups_by_blocks(first, plans, network, machine, options)):
             stop = first + len(group.plans)
-            gain = _gain(group, range(first, stop), plans, chained) + best[stop][0]
+            gain = _gain(group, range(first, stop), plans, chained, machine) + best[stop][0]
             if gain > best[first][0]:
                 best[first] = gain, group
     found, first = list(plans), 0
@@ -71,7 +74,8 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
     return chain(found, network, machine, options) if found != list(plans) else chained
 
 
-def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequence[AnyPlan]) -> float:
+def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequence[AnyPlan],
+          machine: Machine) -> float:
     """Return the cycles that a group is worth, with a little for every byte that it saves; 0 if too slow or too small.
 
     Chains that it cuts are taken to be lost.
@@ -86,12 +90,31 @@ def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequen
     apart = [plans[index] for index in range(first, stop) if index not in layers]
     before = chained[first:stop]
     cycles = sum(each.cost.cycles for each in before) - sum(each.cost.cycles for each in apart) - group.cycles
+    cycles -= sum(_early(chained[index - 1], chained[index], machine) for index in layers if index)
     moved = sum(each.cost.bytes for each in before if isinstance(each, LayerPlan)) \
         - sum(each.cost.bytes for each in apart if isinstance(each, LayerPlan)) - group.bytes
     patience = group.cycles / _PATIENCE
     if cycles < 0 and (moved <= 0 or cycles < -patience):
         return 0.0
     return cycles + patience + moved / 1e6
+
+
+def _early(before: AnyPlan, plan: AnyPlan, machine: Machine) -> int:
+    """Return the cycles of loads that a layer, which waits for the bus, has behind it when the layer before ends.
+
+    That is as much as the layer before leaves of the bus, and as queues and buffer have room for.
+    """
+    if not (isinstance(before, LayerPlan) and isinstance(plan, LayerPlan)) or plan.chip.input or plan.splits_input:
+        return 0
+    waits = plan.cost.bytes // machine.bus_bytes - _array(plan, machine)
+    spare = _array(before, machine) - before.cost.bytes // machine.bus_bytes
+    problem, tile = plan.problem(machine), plan.largest
+    tiles = machine.activation_bytes // input_bytes(tile, plan.layer, plan.nest) - 1
+    return max(0, min(waits, spare, min(tiles, machine.queue_depth) * input_cycles(problem, tile)))
+
+
+def _array(plan: LayerPlan, machine: Machine) -> int:
+    return array_cycles(plan.problem(machine), distinct(plan.tiles), plan.blocks)
 
 
 def _on_chip(plan: AnyPlan) -> bool:

@@ -63,6 +63,14 @@ class Ring:
                 if not any(Region(start, start + size).overlaps(other) for other in but)]
         self.cursor = (free or starts)[0]
 
+    def begin_turns(self, size: int) -> None:
+        """Let the next regions, of ``size`` each, never be the place of the one before, if two fit.
+
+        From just behind the start, a second one would not fit up to the end, nor before the first.
+        """
+        if self.cursor < size <= self.size // 2 and self.cursor + 2 * size > self.size:
+            self.cursor = -(-size // self.alignment) * self.alignment
+
     def release(self, region: Region) -> None:
         """Give ``region`` back."""
         self.taken.remove(region)

@@ -224,7 +224,10 @@ class ProgramScheduler:
             if token is None:
                 return False
             self.tokens[need.layer] = token
-        region = self.weights.take(block_words(plan.blocks[need.block], plan.nest, self.machine), ahead=ahead)
+        words = block_words(plan.blocks[need.block], plan.nest, self.machine)
+        if need.block == 0 and len(plan.blocks) > 1 and groups.any_takes_turns(self.plans):
+            self.weights.ring.begin_turns(words)
+        region = self.weights.take(words, ahead=ahead)
         if region is None:
             if need.layer in self.tokens and need.block == 0:
                 self.weights.ring.release(self.tokens.pop(need.layer))
