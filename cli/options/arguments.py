@@ -288,7 +288,8 @@ class CompilerOptions:
     no_chaining: Annotated[bool, typer.Option(
         "--no-chaining", help="Let every layer read its input from main memory.")] = False
     no_bands: Annotated[bool, typer.Option(
-        "--no-bands", help="Compute each layer whole, not several by bands of rows.")] = False
+        "--no-bands",
+        help="Compute each layer whole, not several by bands of rows or blocks of channels.")] = False
 
     def options(self) -> "Options":
         """Return the compiler's options."""

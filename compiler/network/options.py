@@ -30,8 +30,9 @@ class Options:
         Results that fit the activation buffer stay there for the next layer. Otherwise every layer reads from main
         memory.
     bands : bool
-        Consecutive layers are computed by bands of rows, of which the activation buffer holds those still needed, where
-        that is predicted to be faster. Not in a batch, and not where every tensor is stored to be looked at.
+        Consecutive layers are computed by bands of rows or blocks of channels, of which the activation buffer holds
+        those still needed, where that is predicted to be faster. Not in a batch, and not where every tensor is stored
+        to be looked at.
     batch : int
         Images that the program computes at a time, loading every weight once for all: `compiler.batch.in_batch`.
     """

@@ -3,7 +3,8 @@
 In a group each layer takes as its input what the one before it computes; only the first loads, and only the last must
 store. Of every tensor between them the activation buffer holds the rows that are still needed, in a ring
 (compiler/plan/row_ring.py), so that no row is computed or loaded twice. Weights, parameters and value tables of a
-group stay in their buffers, too. It is done where fewer cycles are predicted, or about as many and fewer bytes.
+group stay in their buffers, too. It is done where fewer cycles are predicted, or about as many and fewer bytes. Where
+weights do not stay, two layers may hand over blocks of channels instead (compiler/schedule/channel_blocks.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,8 @@ from tilewright.compiler.plan.cost import array_cycles, input_cycles
 from tilewright.compiler.plan.footprint import input_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import distinct
-from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.compiler.schedule.chaining import AnyPlan, can_store_twice, chain, follows, needed_in_memory
+from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
 __all__ = ["in_bands"]
@@ -30,8 +31,8 @@ _HEIGHTS = (1, 2, 3, 4, 6, 10)
 _PATIENCE = 200
 """A group may be predicted to take a 200th longer than its layers apart: it moves less, which saves energy.
 
-Chosen by trial on the cycle engine, of 200 and none, for MobileNetV2 at 224x224 on base with outputs alone: 3,581,262
-cycles, 12.2 MB and 4,305 uJ with it; 3,573,286 cycles, 13.3 MB and 4,377 uJ with none.
+Chosen by trial on the cycle engine, of 200 and none, for MobileNetV2 at 224x224 on base with outputs alone: 3,388,348
+cycles and 8.6 MB with it; 3,387,418 cycles and 9.8 MB with none.
 """
 
 _LEAST = 20_000

@@ -55,7 +55,8 @@ class _Form:
         stores, _ = store_cycles(problem, tiling)
         loads = 0 if chip.input else input_cycles(problem, self.tile)
         traffic = stores + loads + weight_transfers(problem, tiling).all
-        cost = Cost(array_cycles(problem, tiling.copies, self.blocks), traffic * problem.machine.bus_bytes, tiling.steps)
+        cost = Cost(array_cycles(problem, tiling.copies, self.blocks), traffic * problem.machine.bus_bytes,
+                    tiling.steps)
         return LayerPlan(layer=layer, work=problem.layer, nest=problem.nest, tiles=(self.tile,), blocks=self.blocks,
                          weights_outer=False, splits_input=False, cost=cost, layouts=problem.layouts, chip=chip,
                          channels_at_once=channels)

@@ -219,7 +219,8 @@ class ProgramScheduler:
         if plan.layer.factor is not None and need.layer not in self.opened:
             return False
         if need.among and plan.bands is not None and plan.bands.place == need.block == 0:
-            self.weights.ring.make_room(resident_words(groups.parts(self.plans, need.layer), self.machine), self.weights.recent)
+            self.weights.ring.make_room(resident_words(groups.parts(self.plans, need.layer), self.machine),
+                                        self.weights.recent)
             token = self.weights.ring.allocate(TOKEN_WORDS)
             if token is None:
                 return False
@@ -408,8 +409,8 @@ class ProgramScheduler:
         table = self.tables.current(step.index)
         source = self.required(self.kept.get(step.layer) or self.inputs.current(step.index), "activation")
         computed, there, place = on_chip.block_on_chip(plan, block, source)
-        self.emit(step.layer, commands.compute(computed, tile, there, self.machine, place, self.weights.current(step.index),
-                                               parameters, table))
+        self.emit(step.layer, commands.compute(computed, tile, there, self.machine, place,
+                                               self.weights.current(step.index), parameters, table))
         if block.runs.stop < plan.nest.runs:
             return
         region = self.reserved.pop(step.index, None) or self.required(

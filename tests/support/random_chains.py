@@ -64,10 +64,10 @@ def random_inputs(rng: np.random.Generator, network: Network) -> dict[str, np.nd
 def random_separable(rng: np.random.Generator, longest: int = 16, widest: int = 160) -> Network:
     """Return one to three times a convolution, a depthwise one and a convolution of 1x1, now and then with a residual.
 
-    Some of what lies between is an output, or is read again.
+    Residuals of depthwise layers are inputs. Some of what lies between is an output, or is read again.
     """
     name, shape = "input", (int(rng.integers(1, 65)), *(int(size) for size in rng.integers(3, longest + 1, 2)))
-    shapes, layers = {name: shape}, []
+    shapes, layers, inputs = {name: shape}, [], [name]
 
     def append(outputs: int, groups: int, kernel: int, stride: int, residual: str = "") -> None:
         nonlocal name
@@ -77,6 +77,10 @@ def random_separable(rng: np.random.Generator, longest: int = 16, widest: int = 
         layer = replace(build_layer(rng, "conv", shapes[name][0], outputs, groups, axes), pool=None,
                         name=f"layer{len(layers)}", input=name, output=f"tensor{len(layers)}")
         layer = replace(layer, out_shape=layer.conv_shape, residual=None)
+        if residual == "new":
+            residual = f"residual{len(layers)}"
+            inputs.append(residual)
+            shapes[residual] = layer.conv_shape
         if residual and shapes[residual] == layer.conv_shape:
             layer = replace(layer, residual=replace(RESIDUALS[rng.integers(len(RESIDUALS))], tensor=residual))
         name = layer.output
@@ -87,11 +91,12 @@ def random_separable(rng: np.random.Generator, longest: int = 16, widest: int = 
         source, wide = name, int(rng.integers(17, widest + 1))
         wide += -wide % int(rng.choice([1, 8, 16]))
         append(wide, 1, int(rng.choice([1, 1, 1, 3])), 1)
-        append(wide, wide, int(rng.choice([2, 3, 3, 3, 5])), int(rng.choice([1, 1, 2])))
+        append(wide, wide, int(rng.choice([2, 3, 3, 3, 5])), int(rng.choice([1, 1, 2])),
+               "new" if rng.random() < 0.2 else "")
         append(shapes[source][0] if rng.random() < 0.7 else int(rng.integers(1, 65)), 1, 1, 1,
                source if rng.random() < 0.7 else "")
     tensors = {each: TensorInfo(name=each, shape=size, scale=np.float32(1), zero_point=0)
                for each, size in shapes.items()}
     outputs = [layer.output for layer in layers if layer is layers[-1] or rng.random() < 0.1]
-    return Network(name="separable", layers=tuple(layers), inputs=(tensors["input"],),
+    return Network(name="separable", layers=tuple(layers), inputs=tuple(tensors[each] for each in inputs),
                    outputs=tuple(tensors[each] for each in outputs), tensors=tensors)

@@ -1,7 +1,7 @@
 """Networks of several layers with seeded weights: VGG-like and ResNet-like, of any width and depth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,6 +51,16 @@ class Stack:
                               zero_out=0, low=0) if residual else None,
             pool=window))
         self._add(name, out_shape)
+        return name
+
+    def depthwise(self, kernel: int = 3, *, stride: int = 1, pad: int = 1) -> str:
+        """Append a convolution of each channel by itself and return its output."""
+        channels = self.tensors[self.last].shape[0]
+        name = self.conv(channels, kernel, stride=stride, pad=pad)
+        last = self.layers[-1]
+        scale = last.requantisation.scale * np.float32(channels ** 0.5)
+        self.layers[-1] = replace(last, groups=channels, weights=last.weights[:, :1],
+                                  requantisation=replace(last.requantisation, scale=scale))
         return name
 
     def average(self) -> str:

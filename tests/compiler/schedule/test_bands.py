@@ -150,6 +150,19 @@ def test_no_wait_of_a_group_can_be_left_out(flag):
     assert found
 
 
+def test_no_group_is_taken_whose_layers_apart_would_load_early():
+    """The second layer waits for the bus, but much of its input comes while the first one still computes."""
+    stack = Stack((3, 224, 224))
+    stack.conv(64, 3, stride=2, pool=(3, 2, 0))
+    squeeze = stack.conv(16, 1)
+    stack.conv(64, 3, pad=1)
+    stack.conv(64, 1, source=squeeze)
+    network = replace(stack.network("fire"), outputs=(stack.tensors["conv2"], stack.tensors["conv3"]))
+    cycles = [predict_report(job_of_compiled(compile_layers(network, preset("base"), options=options), "fire")).cycles
+              for options in (Options(), WHOLE)]
+    assert cycles[0] <= cycles[1]
+
+
 def test_neither_a_batch_nor_what_stores_every_tensor_has_bands():
     assert not group_of(compile_layers(block(), SMALL, options=Options(batch=2)))
     assert not group_of(compile_layers(block(), SMALL, keep_tensors=True))
