@@ -41,7 +41,7 @@ __all__ = ["groups_by_blocks"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _Blocked:
     """One way to compute a layer of which a block has so many lane groups."""
 
     problem: Problem
@@ -108,14 +108,14 @@ def _pairs(head: LayerPlan, second: LayerPlan, machine: Machine, options: Option
                     yield pair
 
 
-def _form(problem: Problem, groups: int) -> _Form | None:
+def _form(problem: Problem, groups: int) -> _Blocked | None:
     """Return a layer in blocks of ``groups`` lane groups at full height; None if that does not fit."""
     height, width = axes(problem.layer)
-    form = _Form(problem, Tile(height.cut(0, height.out), width.cut(0, width.out)), cut_blocks(problem, groups, 1))
+    form = _Blocked(problem, Tile(height.cut(0, height.out), width.cut(0, width.out)), cut_blocks(problem, groups, 1))
     return form if fits(problem, form.tile, form.blocks) else None
 
 
-def _second_form(problem: Problem, groups: int, channels: int) -> _Form | None:
+def _second_form(problem: Problem, groups: int, channels: int) -> _Blocked | None:
     """Return the same for a layer that finds ``channels`` of its input at a time."""
     layer, whole = problem.layer, problem.nest
     few = replace(layer, in_shape=(channels, *layer.in_shape[1:]), conv_shape=(channels, *layer.conv_shape[1:]),

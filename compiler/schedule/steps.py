@@ -91,11 +91,9 @@ def steps_of(plans: Mapping[int, LayerPlan], layers: int) -> tuple[TileStep, ...
             found.append((layer, 0, 0))
         elif by_blocks(plans, layer):
             found += _in_turn(layer, len(plans[layer].blocks))
-        elif plans[layer].channels_at_once:
-            continue
-        elif bands is None:
+        elif bands is None and not plans[layer].channels_at_once:
             found += ((layer, tile, block) for tile, block in order(plans[layer]))
-        elif bands.place == 0:
+        elif bands is not None and bands.place == 0:
             found += _by_bands(plans, layer)
     first = {layer: index for index, (layer, _, _) in reversed([*enumerate(found)])}
     last = {layer: index for index, (layer, _, _) in enumerate(found)}

@@ -21,8 +21,8 @@ from tilewright.compiler.errors import CompileError
 from tilewright.compiler.network.layers import CoreLayer, Network
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.passes.pass_order import compile_network
-from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.schedule import bands
+from tilewright.compiler.schedule.chaining import computed_together
 from tilewright.isa.machine import Machine, MemoryTiming, preset
 from tilewright.runtime.compare.layer_report import side_by_side
 from tilewright.runtime.compared_run import ONNX_RUNTIME_ERRORS
@@ -148,7 +148,7 @@ def _compare_outputs_only(verdict: Verdict, network: Network, tensors: Mapping[s
             compiled = compile_layers(network, replace(machine, name="small buffers", activation_bytes=_SMALL))
     except CompileError:
         return
-    grouped = sum(isinstance(plan, LayerPlan) and plan.bands is not None for plan in compiled.plans)
+    grouped = sum(map(len, computed_together(compiled.plans)))
     verdict.layers["banded"] += grouped
     wanted = [info.name for info in network.outputs]
     found = execute(job_of_compiled(compiled, "fuzz"), "fast", tensors, wanted,
@@ -157,7 +157,7 @@ def _compare_outputs_only(verdict: Verdict, network: Network, tensors: Mapping[s
         verdict.engine += found[name].size
         if not _same(found[name], reference[name]):
             verdict.mismatches.append(f"Output {name} of the program without other tensors, {grouped} of its layers "
-                                      f"computed by bands, differs from the integer reference")
+                                      f"taking turns, differs from the integer reference")
 
 
 def _count(verdict: Verdict, row, tensor: np.ndarray) -> None:
