@@ -42,6 +42,7 @@ from tilewright.compiler.passes.recognise.merge_affine import DequantiseImages, 
 from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
 from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
 from tilewright.compiler.passes.recognise.moves.turn_images import TurnImages
+from tilewright.compiler.passes.recognise.normalisations.rebuild import RebuildNormalisations
 from tilewright.compiler.passes.recognise.prepare_inputs import PrepareInputs
 from tilewright.compiler.passes.recognise.qdq.recognise import RecogniseQdq
 from tilewright.compiler.passes.recognise.qoperators import RecogniseQOperators
@@ -56,10 +57,10 @@ from tilewright.isa.extension import BufferUnit, Extension, PostStage
 __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 
 RECOGNITION = (
-    AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(), FoldAffine(), FoldQuantize(),
-    ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(), PrepareInputs(), SinkDequantisation(),
-    TurnImages(), QuantiseBetween(), RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(),
-    SpreadQuantisation())
+    RebuildNormalisations(), AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(),
+    FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(),
+    PrepareInputs(), SinkDequantisation(), TurnImages(), QuantiseBetween(), RecogniseTables(), MergeAffine(),
+    RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

@@ -24,6 +24,7 @@ from tilewright.compiler.onnx.reader import MAX_TENSOR_BYTES, read_model
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
 from tilewright.runtime.quantise.mixed_graph import float_regions, fold_weights, name_nodes
+from tilewright.runtime.quantise.normalisations import NORMALISING_OPSET, found_apart, put_together
 from tilewright.tools.files import reason
 
 __all__ = ["OPSET", "Precision", "Rules", "behind_softmax", "precision_of", "prepare"]
@@ -98,7 +99,7 @@ def prepare(model: Path) -> onnx.ModelProto:
     _check_sizes(proto)
     if fold_weights(proto.graph):
         proto = infer_shapes(proto)
-    proto = _optimise(_upgrade(proto))
+    proto = _optimise(_with_normalisations(_upgrade(proto)))
     for rules in (_NORMALISATION, _SCALING):
         if _rewrite(proto, rules):
             proto = _optimise(proto)
@@ -131,10 +132,19 @@ def behind_softmax(proto: onnx.ModelProto) -> list[str]:
     return names
 
 
-def _upgrade(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model in an opset that has quantisation per channel."""
+def _with_normalisations(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with normalisations put together that were taken apart, in an opset that has them."""
+    found = found_apart(proto)
+    if found:
+        proto = _upgrade(proto, NORMALISING_OPSET)
+        put_together(proto.graph, found)
+    return proto
+
+
+def _upgrade(proto: onnx.ModelProto, least: int = _LEAST_OPSET) -> onnx.ModelProto:
+    """Return the model in an opset of at least ``least``; that of quantisation per channel, if none is given."""
     opset = next((each.version for each in proto.opset_import if each.domain in ("", "ai.onnx")), OPSET)
-    if opset >= _LEAST_OPSET:
+    if opset >= least:
         return proto
     proto.ir_version = max(proto.ir_version, _IR_VERSION)
     try:
