@@ -15,7 +15,9 @@ __all__ = ["transposed_operator", "transposed_result", "transposed_weights"]
 
 def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, groups: int,
                        ) -> tuple[np.ndarray, np.ndarray]:
-    """Return int8 weights (C, O // groups, kernel height, kernel width) and their float32 scales: one, or O.
+    """Return weights (C, O // groups, kernel height, kernel width) less their zero point, and float32 scales: one, or O.
+
+    They are int8, or int16 of nine bits where they do not fit.
 
     Raises
     ------
@@ -25,13 +27,15 @@ def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_poi
     values = quantisation.constant(graph, node, name, "weight")
     factors = quantisation.scales(graph, node, scale)
     zero = quantisation.zero_points(graph, node, zero_point, factors.size, values.dtype.name)
-    if values.dtype != np.int8 or values.ndim != 4 or zero.any():
+    if values.dtype.name not in quantisation.INTEGERS or values.ndim != 4 or not values.size:
         raise UnsupportedNodeError(node.name, node.op, f"its weights are {values.dtype} of {values.ndim} dimensions",
-                                   "use symmetric int8 weights, and convolutions over two dimensions")
+                                   "use weights of 8 bits, and convolutions over two dimensions")
     if factors.size not in (1, values.shape[1]) or (factors.size > 1 and groups > 1):
         raise UnsupportedNodeError(node.name, node.op, "the scales of its weights do not belong to its output channels",
                                    "quantise the weights per tensor")
-    return values, factors
+    levels = values.astype(np.int16) - zero.astype(np.int16).reshape(1, -1, 1, 1)
+    fits = levels.min() >= -128 and levels.max() <= 127
+    return levels.astype(np.int8) if fits else levels, factors
 
 
 def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[int, ...]) -> QConvTranspose:

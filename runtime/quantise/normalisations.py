@@ -31,7 +31,7 @@ def found_apart(proto: onnx.ModelProto) -> list[tuple[TakenApart, Rebuilt]]:
 
 
 def put_together(graph: onnx.GraphProto, found: list[tuple[TakenApart, Rebuilt]]) -> None:
-    """Put each into a graph in place of what makes its result, in place; in :data:`NORMALISING_OPSET` or a newer one."""
+    """Put each into a graph of :data:`NORMALISING_OPSET` or a newer one, in place, where its result was made."""
     made = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
     for apart, new in found:
         if {apart.x, apart.output} <= made:

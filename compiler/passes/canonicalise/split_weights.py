@@ -1,7 +1,8 @@
 """Weights of nine bits become two of eight: ``QConv(x, w)`` becomes ``QConv([x, x], [a, b])`` with w = a + b.
 
 uint8 weights less their zero point reach from -255 to 255. Their sum of products is that over the input twice, once
-with what of them fits int8 and once with the rest: the same int32, at twice the cost. 255 itself takes three.
+with what of them fits int8 and once with the rest: the same int32, at twice the cost. 255 itself takes three. The
+same holds for a QConvTranspose.
 """
 
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
-from tilewright.compiler.graph.integer_operators import ExactWindow, QConv
+from tilewright.compiler.graph.integer_operators import ExactWindow, QConv, QConvTranspose
 from tilewright.compiler.graph.move_operators import QConcat
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.rewrite import Pass, PassError
@@ -17,8 +18,11 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 __all__ = ["SplitWeights"]
 
 
+_Weighted = QConv | QConvTranspose
+
+
 class SplitWeights(Pass):
-    """Replace each QConv with int16 weights by one with int8 weights on an input that is there as often as it takes.
+    """Replace int16 weights of each QConv and QConvTranspose by int8 ones on an input that is there as often as needed.
 
     Without groups, that is a concatenation. With groups, each must have its channels so often, which takes a 1x1
     convolution with one 1 per output channel.
@@ -26,8 +30,8 @@ class SplitWeights(Pass):
 
     def apply(self, graph: Graph) -> Graph:
         for node in graph.nodes:
-            if isinstance(node.operator, QConv) and _is_wide(graph, node):
-                graph = _split(graph, node, node.operator.groups)
+            if isinstance(node.operator, _Weighted) and _is_wide(graph, node):
+                graph = _split(graph, node, node.operator)
         return graph
 
     def ensures(self, graph: Graph) -> None:
@@ -36,7 +40,7 @@ class SplitWeights(Pass):
 
 
 def _is_wide(graph: Graph, node: Node) -> bool:
-    return isinstance(node.operator, QConv) and graph.constants[node.inputs[1]].dtype == np.int16
+    return isinstance(node.operator, _Weighted) and graph.constants[node.inputs[1]].dtype == np.int16
 
 
 def _parts(weights: np.ndarray) -> list[np.ndarray]:
@@ -48,12 +52,20 @@ def _parts(weights: np.ndarray) -> list[np.ndarray]:
     return parts
 
 
-def _split(graph: Graph, node: Node, groups: int) -> Graph:
-    x = graph.tensors[node.inputs[0]]
+def _joined(parts: list[np.ndarray], operator: _Weighted) -> np.ndarray:
+    """Return the weights of all parts, those of a group next to each other, along the axis of input channels."""
+    if isinstance(operator, QConv):
+        return np.concatenate(parts, axis=1)
+    groups = [part.reshape(operator.groups, -1, *part.shape[1:]) for part in parts]
+    return np.concatenate(groups, axis=1).reshape(-1, *parts[0].shape[1:])
+
+
+def _split(graph: Graph, node: Node, operator: _Weighted) -> Graph:
+    x, groups = graph.tensors[node.inputs[0]], operator.groups
     shape = x.shape or ()
     parts = _parts(graph.constants[node.inputs[1]])
     times, channels, repeated = len(parts), shape[1], f"{node.output}:input repeated"
-    constants: dict[str, np.ndarray] = {f"{node.output}:parts": np.concatenate(parts, axis=1)}
+    constants: dict[str, np.ndarray] = {f"{node.output}:parts": _joined(parts, operator)}
     if groups == 1:
         copy = Node(QConcat(0), (x.name,) * times, repeated, node.onnx_nodes)
     else:

@@ -18,13 +18,15 @@ CASES = {
 }
 
 
-def transposed(model, x, outputs, kernel, per_channel=True, clip="", **attrs):
-    """Add a quantised ConvTranspose."""
+def transposed(model, x, outputs, kernel, per_channel=True, clip="", zero=None, **attrs):
+    """Add a quantised ConvTranspose, with uint8 weights of the zero points ``zero`` if there are some."""
     groups, channels = attrs.get("group", 1), x.shape[1]
-    weights = model.rng.integers(-127, 128, (channels, outputs // groups, *kernel)).astype(np.int8)
+    low, kind = (-127, np.int8) if zero is None else (0, np.uint8)
+    weights = model.rng.integers(low, low + 255, (channels, outputs // groups, *kernel)).astype(kind)
     size = outputs if per_channel and groups == 1 else ()
     scale = model.rng.uniform(0.004, 0.01, size).astype(np.float32)
-    w = [model.constant(weights), model.constant(scale), model.constant(np.zeros(size, np.int8))]
+    zeros = np.broadcast_to(np.array(0 if zero is None else zero, kind), size)
+    w = [model.constant(weights), model.constant(scale), model.constant(zeros)]
     bias = model.constant(model.rng.integers(-9000, 9000, outputs).astype(np.int32))
     bias_scale = np.broadcast_to(x.scale * scale, outputs).astype(np.float32)
     b = [bias, model.constant(bias_scale), model.constant(np.zeros(outputs, np.int32))]
@@ -49,6 +51,19 @@ def test_any_transposed_convolution(case, dtype, zero_point):
     model = ModelBuilder("qdq", seed=len(case), dtype=dtype, zero_point=zero_point)
     network = assert_layers(model.finish(transposed(model, model.input((1, 4, 5, 6)), 6, kernel, **attrs)))
     assert not any(isinstance(layer, CoreLayer) or layer.exact for layer in network.layers)
+
+
+@pytest.mark.parametrize("zero", [0, 128, 119, 255, [0, 40, 100, 128, 200, 255]])
+@pytest.mark.parametrize("case", ["3x3 stride 2", "grouped"])
+def test_weights_of_nine_bits_are_split(case, zero):
+    kernel, attrs = CASES[case]
+    model = ModelBuilder("qdq", seed=len(case), zero_point=None)
+    per_channel = np.size(zero) > 1
+    if per_channel and "group" in attrs:
+        zero, per_channel = zero[4], False
+    network = assert_layers(model.finish(transposed(
+        model, model.input((1, 4, 5, 6)), 6, kernel, per_channel=per_channel, zero=zero, **attrs)))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
 
 
 def test_what_follows_joins():
