@@ -32,6 +32,11 @@ from tilewright.compiler.kernels.language.core_cycles import (
 )
 from tilewright.compiler.kernels.language.expression import Expression, Number, evaluate, sqrt, variable, where
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT, NUMBERS, greatest, least
+from tilewright.compiler.kernels.operators.byte_positions import (
+    bytes_side_by_side,
+    position_cycles,
+    position_lines,
+)
 from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
@@ -184,6 +189,8 @@ class Position(CheckedKernel):
 
     def c_body(self, call: Call, function: str) -> list[str]:
         rows, source = self._rows(call), call.inputs[0]
+        if bytes_side_by_side(call, *rows.along):
+            return position_lines(call, rows, self.better)
         kind = ctype(source.dtype)
 
         def row(indices: list[str]) -> list[str]:
@@ -197,6 +204,8 @@ class Position(CheckedKernel):
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:
         rows = self._rows(call)
+        if bytes_side_by_side(call, *rows.along):
+            return position_cycles(call, rows, memory)
         compare = 2 * BRANCH + (SINGLE["compare"] if call.inputs[0].dtype == "float32" else 0)
         return START + rows.count * (rows.length * (LOOP + access_cycles(memory) + compare) + ROW
                                      + access_cycles(memory, 0, 1))
