@@ -33,6 +33,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxOperator,
     OnnxPad,
     OnnxPosition,
+    OnnxPow,
     OnnxPRelu,
     OnnxQuantizeLinear,
     OnnxQuickGelu,
@@ -85,8 +86,8 @@ _UNARY: dict[str, type[OnnxOperator]] = {
     **_by_name(OnnxRelu, OnnxClip, OnnxLeakyRelu, OnnxGelu, OnnxQuickGelu)}
 
 _BINARY: dict[str, type[OnnxOperator]] = {
-    **dict.fromkeys(("Pow", "Min"), OnnxBinary),
-    **_by_name(OnnxMax, OnnxPRelu, OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
+    "Min": OnnxBinary,
+    **_by_name(OnnxMax, OnnxPow, OnnxPRelu, OnnxAdd, OnnxSub, OnnxMul, OnnxDiv)}
 
 _CLASSES: dict[str, type[OnnxOperator]] = {
     **_UNARY, **_BINARY, "ReduceMin": OnnxReduction, **dict.fromkeys(("ArgMax", "ArgMin"), OnnxPosition),

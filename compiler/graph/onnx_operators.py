@@ -16,7 +16,7 @@ __all__ = [
     "OnnxClip", "OnnxConcat", "OnnxConv", "OnnxConvTranspose", "OnnxDepthToSpace", "OnnxDequantizeLinear", "OnnxDiv",
     "OnnxDropout", "OnnxExpand", "OnnxFlatten", "OnnxGather", "OnnxGelu", "OnnxGemm", "OnnxGemmLike",
     "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMax",
-    "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxPosition",
+    "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxPosition", "OnnxPow",
     "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction",
     "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub",
     "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed",
@@ -203,6 +203,10 @@ class OnnxBinary(OnnxOperator):
 
 class OnnxMax(OnnxBinary):
     """The largest of each two elements, or more."""
+
+
+class OnnxPow(OnnxBinary):
+    """x to the power of the second input."""
 
 
 class OnnxPRelu(OnnxBinary):

@@ -15,7 +15,7 @@ __all__ = ["transposed_operator", "transposed_result", "transposed_weights"]
 
 def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_point: str, groups: int,
                        ) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights (C, O // groups, kernel height, kernel width) less their zero point, and float32 scales: one, or O.
+    """Return weights (C, O // groups, kernel height, width) less their zero point, and float32 scales: one, or O.
 
     They are int8, or int16 of nine bits where they do not fit.
 

@@ -16,8 +16,9 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
 from tests.fuzz.float_builder import FloatBuilder
 from tests.fuzz.levels import random_levels, random_tail
+from tests.fuzz.mixed_builder import MixedBuilder
 from tests.fuzz.movements import MovementChain
-from tests.fuzz.normalisations import random_normalisation
+from tests.fuzz.normalisations import apart, random_normalisation
 from tests.fuzz.prepared_inputs import prepared_input
 from tests.fuzz.reductions import random_reduction
 from tests.fuzz.resizes import random_resize
@@ -25,6 +26,9 @@ from tests.support.onnx_models import ModelBuilder, Value
 
 MAX_ELEMENTS = 4096
 """Of one tensor: simulation is the cost."""
+
+FOCUSES = ("apart", "bytes", "wide", "mixed")
+"""A normalisation taken apart, an image of bytes, a kernel beyond 63 columns, layers in float between others."""
 
 _MAX_CHANNELS = 24
 _MAX_OUTPUTS = 4
@@ -53,23 +57,36 @@ def random_graph(choices: Choices, form: str, *, transposed: bool = True) -> Fuz
     return _Growth(choices, form, transposed).grow()
 
 
+def focused_graph(choices: Choices, focus: str, form: str) -> FuzzGraph:
+    """Return a graph in ``form``, ``qdq`` or ``float``, that has what ``focus`` says: one of :data:`FOCUSES`."""
+    return _Growth(choices, form, transposed=True, focus=focus).grow()
+
+
 class _Growth:
     """One graph while it grows: values that exist, and those that nothing has read."""
 
-    def __init__(self, choices: Choices, form: str, transposed: bool) -> None:
-        self.choices, self.form, self.transposed = choices, form, transposed
+    def __init__(self, choices: Choices, form: str, transposed: bool, focus: str = "") -> None:
+        self.choices, self.form, self.transposed, self.focus = choices, form, transposed, focus
         self.dtype, zero_point = choices.pick(_TYPES)
-        builder = FloatBuilder if form == "float" else ModelBuilder
-        self.model = builder("qdq" if form == "float" else form, seed=choices.below(1 << 16), dtype=self.dtype,
-                             zero_point=zero_point)
+        options = {"seed": choices.below(1 << 16), "dtype": self.dtype, "zero_point": zero_point}
+        if focus == "mixed":
+            self.model: ModelBuilder = MixedBuilder(choices, **options)
+        else:
+            self.model = FloatBuilder("qdq", **options) if form == "float" else ModelBuilder(form, **options)
         self.values: list[Value] = []
         self.unread: dict[str, Value] = {}
         self.ends: list[tuple[str, int]] = []     # outputs that are no quantised tensor: name, and type
 
     def grow(self) -> FuzzGraph:
         """Build the whole graph."""
-        self._start()
-        for _ in range(self.choices.between(1, 10)):
+        if self.focus in ("bytes", "wide"):
+            self._start_focused()
+        else:
+            self._start()
+        if self.focus == "apart":
+            x = self._operand()
+            self._new(apart(self.choices, self.model, x))
+        for _ in range(self.choices.between(1, 4 if self.focus else 10)):
             x = self._operand()
             step = self.choices.pick(_STEPS if len(x.shape) == 4 else _VECTOR_STEPS)
             for value in step(self, x) or ():
@@ -101,6 +118,22 @@ class _Growth:
         for value in list(self.values):
             self._read(value)
             self._new(self.conv(value))
+
+    def _start_focused(self) -> None:
+        """Begin with an image of bytes, or with a kernel beyond 63 columns whose stride and width have a factor."""
+        choices = self.choices
+        if self.focus == "bytes":
+            shape = (1, choices.pick((3, 1, 4)), choices.between(2, 12), choices.between(2, 12))
+            x = prepared_input(choices, self.model, shape, image=True)
+            self._new(self.conv(x))
+            return
+        stride = choices.pick((2, 4, 8, 3, 6))
+        kernel, outputs = choices.between(64, 63 * 2 if stride % 2 == 0 else 63 * 3), choices.between(1, 9)
+        width = -(-kernel // stride) * stride + stride * outputs
+        x = self.model.input((1, choices.pick((1, 2)), choices.between(1, 2), width))
+        pad = choices.pick((0, kernel // 2, kernel - 1, stride))
+        self._new(self.model.conv(x, choices.pick((4, 8, 3)), kernel=(1, kernel), strides=(1, stride),
+                                  pads=(0, pad, 0, choices.pick((pad, 0)))))
 
     def _new(self, value: Value) -> None:
         self.values.append(value)
@@ -422,8 +455,8 @@ class _Growth:
     def _tail(self) -> None:
         """End a tensor in float: softmax, a position, a power."""
         model, x = self.model, self._operand()
-        source = x.name if self.form == "float" else model.node(
-            "DequantizeLinear", [x.name, *model.parameters(x)], f"float{len(model.nodes)}")
+        source = model.node("DequantizeLinear", [x.name, *model.parameters(x)], f"float{len(model.nodes)}") \
+            if self.form == "qoperator" else model.dequantised(x)
         model.outputs.append(random_tail(self.choices, model, source, x.shape))
 
     def _finish(self) -> FuzzGraph:

@@ -1,17 +1,20 @@
-"""Normalisations for random graphs: by constants, by a row's own mean and variance, by slopes below zero."""
+"""Normalisations for random graphs: by constants, by a row's own mean and variance, whole or taken apart, by slopes."""
 
 import numpy as np
 
 from tests.fuzz.choices import Choices
 from tests.support.onnx_models import ModelBuilder, Value
+from tests.support.taken_apart import FORMS, taken_apart
 
-__all__ = ["random_normalisation"]
+__all__ = ["apart", "random_normalisation"]
 
 _OPERATORS = ("BatchNormalization", "InstanceNormalization", "LRN", "PRelu", "LayerNormalization", "PRelu")
 
 
 def random_normalisation(choices: Choices, model: ModelBuilder, x: Value) -> Value:
     """Return ``x`` through one of them, perhaps with a Relu behind it."""
+    if choices.chance(25):
+        return apart(choices, model, x)
     channels = x.shape[1]
     op = choices.pick(_OPERATORS)
     count = x.shape[-1] if op == "LayerNormalization" else channels
@@ -30,5 +33,17 @@ def random_normalisation(choices: Choices, model: ModelBuilder, x: Value) -> Val
     result = model.node(op, [model.dequantised(x), *extra], f"float{len(model.nodes)}", **attrs)
     if choices.chance(20):
         result = model.node("Relu", [result], f"float{len(model.nodes)}")
+    model.quantised(result, out)
+    return out
+
+
+def apart(choices: Choices, model: ModelBuilder, x: Value) -> Value:
+    """Return ``x`` through a normalisation along any axes that is taken apart in any form."""
+    axes = choices.pick(((1,), (3,), (2, 3), (1, 2, 3), (2,), (1, 3)))
+    vectors = [model.rng.uniform(*bounds, [n if axis in axes else 1 for axis, n in enumerate(x.shape)])
+               if choices.chance(70) else None for bounds in ((0.5, 1.5), (-1, 1))]
+    form = choices.pick(FORMS)
+    out = model.value(x.shape, np.float32(1 / 40))
+    result = taken_apart(model, model.dequantised(x), axes, form, *vectors, epsilon=choices.pick((0.01, 0.1, 1.0)))
     model.quantised(result, out)
     return out

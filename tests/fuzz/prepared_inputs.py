@@ -15,9 +15,12 @@ _FUNCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 _BOUNDS = {"Relu": (0.0, np.inf), "Clip": (-0.5, 1.5)}
 
 
-def prepared_input(choices: Choices, model: ModelBuilder, shape: tuple[int, ...]) -> Value:
-    """Add an input of ``shape``, floats or bytes, NCHW or NHWC, some arithmetic and a QuantizeLinear."""
-    image, last = choices.chance(40), choices.chance(30)
+def prepared_input(choices: Choices, model: ModelBuilder, shape: tuple[int, ...], *, image: bool = False) -> Value:
+    """Add an input of ``shape``, floats or bytes, NCHW or NHWC, some arithmetic and a QuantizeLinear.
+
+    ``image`` asks for bytes.
+    """
+    image, last = choices.chance(40) or image, choices.chance(30)
     name = f"image{len(model.inputs)}"
     outer = (shape[0], *shape[2:], shape[1]) if last else shape
     kind = TensorProto.UINT8 if image else TensorProto.FLOAT

@@ -12,7 +12,7 @@ import onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from tests.fuzz.choices import Choices
-from tests.fuzz.graphs import FuzzGraph, random_graph
+from tests.fuzz.graphs import FuzzGraph, focused_graph, random_graph
 
 _SAMPLES = 2
 
@@ -38,8 +38,10 @@ class QuantiserError(ValueError):
     """ONNX Runtime's quantiser cannot quantise a graph; it has no error of its own for that."""
 
 
-def through_quantiser(choices: Choices) -> FuzzGraph:
+def through_quantiser(choices: Choices, focus: str = "") -> FuzzGraph:
     """Return a random float graph, quantised: QDQ or QOperator, of int8 or uint8, symmetric or not.
+
+    It has what ``focus`` says, one of `tests.fuzz.graphs.FOCUSES`.
 
     Raises
     ------
@@ -52,7 +54,8 @@ def through_quantiser(choices: Choices) -> FuzzGraph:
     per_channel, symmetric = choices.chance(50), choices.chance(50)
     # In the QOperator form its weights stay float, and ONNX Runtime quantises them when it loads the model
     # (weight_bias_quantization.cc): then its result is that of another model.
-    graph = random_graph(choices, "float", transposed=form is QuantFormat.QDQ)
+    graph = focused_graph(choices, focus, "float") if focus else \
+        random_graph(choices, "float", transposed=form is QuantFormat.QDQ)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), \
             contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.fuzz.choices import Choices, Source, shrink
-from tests.fuzz.graphs import FuzzGraph, random_graph
+from tests.fuzz.graphs import FOCUSES, FuzzGraph, focused_graph, random_graph
 from tests.fuzz.lines import line_graph
 from tests.fuzz.oracle import Verdict, judge
 from tests.fuzz.quantised import QuantiserError, through_quantiser
@@ -24,19 +24,20 @@ from tilewright.isa.machine import preset
 CORPUS = Path(__file__).parent / "corpus"
 
 FORMS = ("qdq", "qdq", "qoperator", "qdq", "qoperator", "float", "qdq", "qoperator", "qdq", "qdq", "static", "qdq",
-         "lines qdq", "lines qoperator")
+         "lines qdq", "lines qoperator", "apart qdq", "bytes static", "wide qdq", "mixed qdq", "apart static")
 """Of graph number n, by n modulo their count.
 
-``static``: a float graph through onnxruntime.quantization; ``lines``: over one dimension, or over rows.
+``static``: a float graph through onnxruntime.quantization; ``lines``: over one dimension, or over rows; the first words
+of the last ones are those of `tests.fuzz.graphs.FOCUSES`.
 """
 
 MACHINES = ("base", "base", "nano", "base", "large", "base", "base")
 _PRIME = 1_000_003
 
 
-def form_of(number: int) -> str:
-    """Return the form of graph ``number``."""
-    return FORMS[number % len(FORMS)]
+def form_of(number: int, wanted: str = "") -> str:
+    """Return the form of graph ``number``: that of all, if one is ``wanted``."""
+    return wanted or FORMS[number % len(FORMS)]
 
 
 def graph_of(source: Source, form: str) -> FuzzGraph:
@@ -45,16 +46,19 @@ def graph_of(source: Source, form: str) -> FuzzGraph:
 
 
 def _drawn(choices: Choices, form: str) -> FuzzGraph:
-    if form == "static":
-        return through_quantiser(choices)
+    focus, _, inner = form.partition(" ")
+    if form == "static" or inner == "static":
+        return through_quantiser(choices, "" if form == "static" else focus)
+    if focus in FOCUSES:
+        return focused_graph(choices, focus, inner)
     if form.startswith("lines"):
         return line_graph(choices, form.removeprefix("lines "))
     return random_graph(choices, form)
 
 
-def run_one(seed: int, number: int, engine: str, save: bool = True) -> Verdict:
-    """Judge graph ``number`` of ``seed``; make one that differs smaller and save it."""
-    source, form = seed * _PRIME + number, form_of(number)
+def run_one(seed: int, number: int, engine: str, wanted: str = "", *, save: bool = True) -> Verdict:
+    """Judge graph ``number`` of ``seed``, perhaps in one ``wanted`` form; make one that differs smaller and save it."""
+    source, form = seed * _PRIME + number, form_of(number, wanted)
     # One machine in RTL: every other one is another simulator.
     machine = preset("base" if engine == "rtl" else MACHINES[number % len(MACHINES)])
     try:
@@ -95,13 +99,13 @@ def _choices_of(source: int, form: str) -> list[int]:
     return choices.taken
 
 
-def _task(task: tuple[int, int, str]) -> Verdict:
+def _task(task: tuple[int, int, str, str]) -> Verdict:
     return run_one(*task)
 
 
-def verdicts(seed: int, graphs: Sequence[int], engine: str, jobs: int) -> Iterator[Verdict]:
+def verdicts(seed: int, graphs: Sequence[int], engine: str, jobs: int, wanted: str = "") -> Iterator[Verdict]:
     """Yield the verdict of each of the graphs, in order."""
-    tasks = [(seed, number, engine) for number in graphs]
+    tasks = [(seed, number, engine, wanted) for number in graphs]
     if jobs == 1:
         yield from map(_task, tasks)
         return
@@ -142,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=1000)
     parser.add_argument("--only", type=int, metavar="N", help="graph number N of the seed, and no other")
+    parser.add_argument("--form", choices=sorted(set(FORMS)), default="", help="all graphs in this form")
     parser.add_argument("--engine", choices=("fast", "rtl"), default="fast")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -149,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     graphs = range(given.graphs) if given.only is None else [given.only]
     total, start = Verdict(), time.monotonic()
     try:
-        for number, verdict in enumerate(verdicts(given.seed, graphs, given.engine, given.jobs), 1):
+        for number, verdict in enumerate(verdicts(given.seed, graphs, given.engine, given.jobs, given.form), 1):
             for text in verdict.mismatches:
                 print(f"\r{text}", file=sys.stderr)
             total.add(verdict)

@@ -55,7 +55,8 @@ def test_what_once_differed_equals_onnx_runtime(path):
     assert form == "refused" or verdict.engine > 0
 
 
-@pytest.mark.parametrize("form", ["qdq", "qoperator", "float", "static", "lines qdq", "lines qoperator"])
+@pytest.mark.parametrize("form", ["qdq", "qoperator", "float", "static", "lines qdq", "lines qoperator", "apart qdq",
+                                  "apart static", "bytes static", "wide qdq", "mixed qdq"])
 def test_a_graph_is_a_function_of_its_choices(form):
     graph = graph_of(5, form)
     assert graph.model == graph_of(5, form).model
@@ -63,7 +64,7 @@ def test_a_graph_is_a_function_of_its_choices(form):
 
 
 def test_what_the_quantiser_cannot_do_is_counted_apart():
-    verdict = run_one(11, 4630, "fast", save=False)
+    verdict = run_one(11, 4630, "fast", "static", save=False)
     assert (verdict.graphs, verdict.mismatches) == (1, [])
     assert list(verdict.rejected) == ["quantize_static: Graph is not a DAG"]
 

@@ -16,8 +16,8 @@ from tilewright.compiler.kernels.language.c_helpers import helper_names
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
 from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, evaluate, sqrt, variable
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.compiler.kernels.operators.normalisation import RowNormalisation
-from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 

@@ -20,6 +20,7 @@ from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Re
 from tilewright.compiler.kernels.language.core_cycles import ROW, SINGLE, START, expression_cycles
 from tilewright.compiler.kernels.language.expression import evaluate, variable
 from tilewright.compiler.kernels.language.look_up_run import FloatTable
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.compiler.kernels.levels.scaled_table import ScaledTable
 from tilewright.compiler.kernels.levels.softmax_rows import (
     c_loaded,
@@ -30,7 +31,6 @@ from tilewright.compiler.kernels.levels.softmax_rows import (
     pairs_cycles,
     store_cycles,
 )
-from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.compiler.kernels.operators.softmax import rows_of
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call

@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.compiler.kernels.language.c_expression import c_array, ctype
 from tilewright.compiler.kernels.language.c_loops import INDENT, merged
 from tilewright.compiler.kernels.language.core_cycles import LOOP, START, access_cycles
-from tilewright.compiler.kernels.operators.rows import Rows
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 

@@ -6,7 +6,7 @@ ones: so an element takes a shift, and a branch that is hardly ever taken. ArgMi
 
 from tilewright.compiler.kernels.language.c_loops import INDENT
 from tilewright.compiler.kernels.language.checked import attribute
-from tilewright.compiler.kernels.operators.rows import Rows
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call, Operand
 
@@ -22,7 +22,7 @@ Fitted to 20 runs in RTL, of rows of 4 to 1,001 random elements, from main memor
 within 7 % of them."""
 
 _WAITED_WORD, _WAITED_BYTE, _WAITED_RESULT = 0.52, 0.98, 0.9
-"""Share of main memory's latency that a word in a block, a byte, and a result wait for; another word waits all of it."""
+"""Share of main memory's latency that a word in a block, a byte and a result wait for; another word waits all of it."""
 
 _LOW = (1 << 24) - 1
 

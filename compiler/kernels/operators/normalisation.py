@@ -20,9 +20,9 @@ from tilewright.compiler.kernels.language.checked import (
 )
 from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, SINGLE, START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, constant, equal, evaluate, sqrt, variable, where
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT
 from tilewright.compiler.kernels.operators.elementwise import ElementwisePerChannel
-from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 

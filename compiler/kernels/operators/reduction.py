@@ -31,13 +31,13 @@ from tilewright.compiler.kernels.language.core_cycles import (
     expression_cycles,
 )
 from tilewright.compiler.kernels.language.expression import Expression, Number, evaluate, sqrt, variable, where
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT, NUMBERS, greatest, least
 from tilewright.compiler.kernels.operators.byte_positions import (
     bytes_side_by_side,
     position_cycles,
     position_lines,
 )
-from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 

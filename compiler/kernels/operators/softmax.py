@@ -18,8 +18,8 @@ from tilewright.compiler.kernels.language.checked import (
 )
 from tilewright.compiler.kernels.language.core_cycles import LOOP, START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, evaluate, variable
+from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.compiler.kernels.operators.arithmetic import greatest
-from tilewright.compiler.kernels.operators.rows import Rows
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 

@@ -11,14 +11,15 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxGather,
     OnnxGelu,
     OnnxOperator,
+    OnnxPow,
     OnnxReduction,
     OnnxUnary,
 )
 
 
 @pytest.mark.parametrize(("name", "kind"), [
-    ("Conv", OnnxConv), ("Clip", OnnxClip), ("Sigmoid", OnnxUnary), ("Pow", OnnxBinary), ("ReduceMin", OnnxReduction),
-    ("Gather", OnnxGather), ("LSTM", OnnxOperator), ("Unary", OnnxOperator)])
+    ("Conv", OnnxConv), ("Clip", OnnxClip), ("Sigmoid", OnnxUnary), ("Min", OnnxBinary), ("Pow", OnnxPow),
+    ("ReduceMin", OnnxReduction), ("Gather", OnnxGather), ("LSTM", OnnxOperator), ("Unary", OnnxOperator)])
 def test_every_operator_has_a_class_and_keeps_its_name(name, kind):
     operator = onnx_operator(name, {"a": 1})
     assert (type(operator), operator.name, operator.attributes) == (kind, name, {"a": 1})

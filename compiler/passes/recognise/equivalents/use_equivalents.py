@@ -1,7 +1,7 @@
 """Operators between quantised tensors that the datapath lacks become those that it has, with the same result.
 
 Maxima of tensors, and along axes, are max pooling; mirrored and repeated pads are Gathers; means of rows are means of
-images. What they move on the way, later passes make a matter of addresses.
+images; squares are products. What they move on the way, later passes make a matter of addresses.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxMax,
     OnnxOperator,
     OnnxPad,
+    OnnxPow,
     OnnxPRelu,
     OnnxReduceMax,
     OnnxReduceMean,
@@ -21,6 +22,7 @@ from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
 from tilewright.compiler.passes.recognise.equivalents.padding import padded_by_gathers
+from tilewright.compiler.passes.recognise.equivalents.powers import squared
 from tilewright.compiler.passes.recognise.equivalents.slopes import with_one_slope
 
 __all__ = ["UseEquivalents"]
@@ -30,7 +32,7 @@ _Rule = Callable[[Graph, Node], Graph | None]
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers),
     (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image),
-    (OnnxReduceSum, mean_of_image))
+    (OnnxReduceSum, mean_of_image), (OnnxPow, squared))
 
 
 class UseEquivalents(Pass):

@@ -80,6 +80,10 @@ class RebuildNormalisations(Pass):
             last = graph.producer(found.output)
             assert last is not None
             graph = graph.with_tensors(*new.tensors).with_constants(new.constants).replaced((last,), *new.nodes)
-            apart = {node.output for node in found.nodes}
-            graph = graph.without_unread(lambda node, apart=apart: node.output not in apart)
+            graph = _without_unread(graph, {node.output for node in found.nodes})
         return graph
+
+
+def _without_unread(graph: Graph, outputs: set[str]) -> Graph:
+    """Return the graph without those of the nodes that write ``outputs`` whose result nothing reads."""
+    return graph.without_unread(lambda node: node.output not in outputs)

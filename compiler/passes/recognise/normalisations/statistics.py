@@ -12,10 +12,10 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,
     OnnxArithmetic,
-    OnnxBinary,
     OnnxDiv,
     OnnxGlobalAveragePool,
     OnnxMul,
+    OnnxPow,
     OnnxReduceMean,
     OnnxSub,
     OnnxTranspose,
@@ -117,7 +117,8 @@ def _powered(graph: Graph, name: str, op: str, exponent: float) -> RowStatistics
     """Return the rows whose padded variance a tensor is a function of: ``op``, or a power."""
     made, outer = untransposed(graph, name)
     node = graph.producer(made)
-    if node is None or not (node.op == op or (node.op == "Pow" and number(graph, node.inputs[1]) == exponent)):
+    power = node is not None and isinstance(node.operator, OnnxPow) and number(graph, node.inputs[1]) == exponent
+    if node is None or not (node.op == op or power):
         return None
     found = _padded(graph, node.inputs[0])
     return found.transposed(outer) if found is not None else None
@@ -176,8 +177,7 @@ def _squared(graph: Graph, name: str) -> tuple[str, str]:
     node = graph.producer(name)
     if node is not None and isinstance(node.operator, OnnxMul):
         return node.inputs[0], node.inputs[1]
-    if node is not None and isinstance(node.operator, OnnxBinary) and node.op == "Pow" \
-            and number(graph, node.inputs[1]) == 2:
+    if node is not None and isinstance(node.operator, OnnxPow) and number(graph, node.inputs[1]) == 2:
         return node.inputs[0], node.inputs[0]
     return "", ""
 
