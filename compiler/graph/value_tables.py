@@ -18,7 +18,7 @@ from tilewright.errors import Error
 
 __all__ = ["TableError", "table_of", "tables_of"]
 
-_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8}
+_TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
 _DEFAULT_OPSET = 17
 _IR_VERSION = 9
 
@@ -34,12 +34,12 @@ def table_of(nodes: Sequence[Node], x: str, dtype: str, rank: int, output: str, 
     Parameters
     ----------
     nodes : sequence of Node
-        ONNX's operators from DequantizeLinear of ``x`` to the QuantizeLinear that writes ``output``, in an order in
-        which they can be executed.
+        ONNX's operators from DequantizeLinear of ``x`` to what writes ``output``, in an order in which they can be
+        executed.
     x, dtype, rank : str, str, int
         The input: int8 or uint8, of that many dimensions (at least 2) in the model.
     output, output_dtype : str, str
-        The output: int8 or uint8.
+        The output: int8, uint8 or float32.
     constants : mapping of str to ndarray
         Those that the nodes read, and any others.
     opset : int

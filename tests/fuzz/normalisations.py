@@ -44,6 +44,15 @@ def apart(choices: Choices, model: ModelBuilder, x: Value) -> Value:
                if choices.chance(70) else None for bounds in ((0.5, 1.5), (-1, 1))]
     form = choices.pick(FORMS)
     out = model.value(x.shape, np.float32(1 / 40))
-    result = taken_apart(model, model.dequantised(x), axes, form, *vectors, epsilon=choices.pick((0.01, 0.1, 1.0)))
+    few = tuple(1 if axis in axes else n for axis, n in enumerate(x.shape))
+    step = np.float32((74 * x.scale)**2 / choices.pick((100, 40)))
+
+    def rounded(name: str) -> str:
+        level = model.value(few, step, int(np.iinfo(model.dtype).min))
+        model.quantised(name, level)
+        return model.dequantised(level)
+
+    result = taken_apart(model, model.dequantised(x), axes, form, *vectors, epsilon=choices.pick((0.01, 0.1, 1.0)),
+                         **({"rounded": rounded} if choices.chance(30) else {}))
     model.quantised(result, out)
     return out

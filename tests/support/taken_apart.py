@@ -13,8 +13,12 @@ FORMS = ("power", "product", "twice", "half power", "reciprocal", "quotient of o
 
 
 def taken_apart(model: ModelBuilder, x: str, axes: Sequence[int], form: str, gain: np.ndarray | None,
-                shift: np.ndarray | None, epsilon: float = 0.01) -> str:
-    """Add a normalisation of a float tensor along ``axes`` in one of :data:`FORMS`; return the result's name."""
+                shift: np.ndarray | None, epsilon: float = 0.01,
+                rounded: Callable[[str], str] = lambda name: name) -> str:
+    """Add a normalisation of a float tensor along ``axes`` in one of :data:`FORMS`; return the result's name.
+
+    ``rounded`` quantises a float tensor and dequantises it again: the variance, and its sum with ``epsilon``.
+    """
 
     def node(op: str, *inputs: str, **attributes: object) -> str:
         return model.node(op, list(inputs), f"apart{len(model.nodes)}", **attributes)
@@ -24,7 +28,7 @@ def taken_apart(model: ModelBuilder, x: str, axes: Sequence[int], form: str, gai
 
     mean = node("ReduceMean", x, axes=list(axes))
     less = node("Sub", x, mean)
-    padded = node("Add", _variance(model, node, x, mean, less, axes, form), number(epsilon))
+    padded = rounded(node("Add", rounded(_variance(model, node, x, mean, less, axes, form)), number(epsilon)))
     deviation = node("Pow", padded, number(0.5)) if form == "half power" else node("Sqrt", padded)
     gains = [] if gain is None else [model.constant(gain.astype(np.float32))]
     shifts = [] if shift is None else [model.constant(shift.astype(np.float32))]

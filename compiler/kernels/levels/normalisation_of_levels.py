@@ -3,6 +3,10 @@
 A row's sum and its sum of squares are integers, and so is n² times its variance. One square root and one quotient in
 float32 a row; an element takes two integer products: by the row's factor, which makes a number of mean 0 and variance 1
 with 16 fractional bits, and by its gain in levels of the result, with 14.
+
+Where the model quantises the variance itself, a row's factor is looked up by the variance's level. A factor of infinity
+gives the highest level to what is above the mean and the lowest to all else, as QuantizeLinear does with infinities and
+NaN.
 """
 
 import math
@@ -14,10 +18,12 @@ import numpy as np
 from tilewright.compiler.kernels.language.c_expression import c_array, c_lines
 from tilewright.compiler.kernels.language.c_helpers import helper_names
 from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
+from tilewright.compiler.kernels.language.c_loops import INDENT
 from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, START, access_cycles, expression_cycles
-from tilewright.compiler.kernels.language.expression import Expression, evaluate, sqrt, variable
+from tilewright.compiler.kernels.language.expression import Expression, constant, evaluate, sqrt, variable
 from tilewright.compiler.kernels.language.rows import Rows
 from tilewright.compiler.kernels.operators.normalisation import RowNormalisation
+from tilewright.compiler.kernels.operators.quantisation import saturate
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
@@ -36,6 +42,9 @@ _NORMAL_BITS, _LEVEL_BITS = 16, 14
 _MANTISSA, _EXPONENT = 23, 150
 """Bits of a float32's fraction; its value is its 24 bits times two to the power of its exponent less this."""
 
+_ENDLESS, _MOST_SHIFT = 255, 62
+"""The exponent of infinity; what shifts any product of 64 bits to its sign."""
+
 _SMALLEST, _MOST = 2.0**-6, 2.0**30
 """Of a row's deviation times its length, so that shifts go to the right; of levels with their fractional bits."""
 
@@ -47,11 +56,15 @@ _SUMS, _LEVEL, _SPREADING = 4, 34, 90
 
 @dataclass(frozen=True, slots=True)
 class _NormalNumbers:
-    """Rows, the axes that count gains, the factor of a row by its spread, gains and offsets in integers."""
+    """Rows, the axes that count gains, the factor of a row by its spread, gains and offsets in integers.
+
+    With ``factors``, float32 by the variance's level from the lowest, ``factor`` is the index of one of them.
+    """
 
     rows: Rows
     axes: tuple[int, ...]
     factor: Expression
+    factors: np.ndarray | None
     gains: np.ndarray
     offsets: np.ndarray
 
@@ -60,6 +73,9 @@ class NormalisationOfLevels(CheckedKernel):
     """The normalisation ``kind`` of ``scale_value`` · x, quantised by ``y_scale`` and ``y_zero_point``.
 
     ``gains`` and ``shifts`` are its scale and bias, ``low`` is the least level of the result.
+
+    Instead of epsilon there may be ``factors``: by what the difference from the mean is multiplied, for each of the 256
+    levels of the variance, which ``variance_scale``, ``variance_zero_point`` and ``variance_dtype`` quantise.
     """
 
     op = "NormalisationOfLevels"
@@ -81,15 +97,22 @@ class NormalisationOfLevels(CheckedKernel):
         x = rows.split(array.reshape(rows.dims)).astype(np.int64)
         sums, squares = x.sum(axis=0), (x * x).sum(axis=0)
         spread = (squares * rows.length - sums * sums).astype(np.uint64).astype(np.float32)
-        bits = np.asarray(evaluate(numbers.factor, {"spread": spread}), np.float32).view(np.uint32).astype(np.int64)
+        factor = np.asarray(evaluate(numbers.factor, {"spread": spread}))
+        if numbers.factors is not None:
+            factor = numbers.factors[factor.astype(np.int64)]
+        bits = np.asarray(factor, np.float32).view(np.uint32).astype(np.int64)
+        endless = bits >> _MANTISSA == _ENDLESS
+        bits = np.where(endless, 0, bits)
         mantissa = bits & (1 << _MANTISSA) - 1 | 1 << _MANTISSA
-        normal = (x * rows.length - sums) * mantissa >> _EXPONENT - _NORMAL_BITS - (bits >> _MANTISSA)
+        shift = np.minimum(_EXPONENT - _NORMAL_BITS - (bits >> _MANTISSA), _MOST_SHIFT)
+        normal = (x * rows.length - sums) * mantissa >> shift
         shape = tuple(extent if axis in numbers.axes else 1 for axis, extent in enumerate(rows.dims))
         gains, offsets = (rows.split(np.broadcast_to(each.astype(np.int64).reshape(shape), rows.dims))
                           for each in (numbers.gains, numbers.offsets))
         level = (normal * gains >> _NORMAL_BITS) + offsets >> _LEVEL_BITS
         low, high = self._bounds(call)
-        result = rows.joined(np.clip(level, low, high)).astype(call.output.dtype)
+        level = np.where(endless, np.where(x * rows.length > sums, high, low), np.clip(level, low, high))
+        result = rows.joined(level).astype(call.output.dtype)
         return np.ascontiguousarray(result).reshape(call.output.dims)
 
     def c_body(self, call: Call, function: str) -> list[str]:
@@ -114,16 +137,31 @@ class NormalisationOfLevels(CheckedKernel):
                         f"const int32_t capped = level < {high} ? level : {high};",
                         f"out[{rows.offset(out, [*indices, *inner])}] = capped > {low} ? capped : {low};"]
 
+            def extreme(inner: list[str]) -> list[str]:
+                return [load(inner), f"out[{rows.offset(out, [*indices, *inner])}] = x * {n} > sum ? {high} : {low};"]
+
             lines, text = c_lines(numbers.factor)
+            endless = [f"if (factor.bits >> {_MANTISSA} == {_ENDLESS}) {{",
+                       *(INDENT + line for line in rows.each_element(extreme)), INDENT + "continue;", "}"]
+            if numbers.factors is not None:
+                lines, text = [*lines, f"const int32_t place = {text};"], "0"
+            union = "const union { float value; uint32_t bits; } factor = "
             return ["int32_t sum = 0;", "uint32_t squares = 0;",
                     *rows.each_element(lambda inner: [load(inner), "sum += x;", "squares += (uint32_t)(x * x);"]),
                     f"const float spread = (float)(uint64_t)((int64_t)squares * {n} - (int64_t)sum * sum);",
-                    *lines, f"const union {{ float value; uint32_t bits; }} factor = {{ {text} }};",
+                    *lines, *([f"{union}{{ {text} }};"] if numbers.factors is None else
+                              [f"{union}{{ .bits = factors[place] }};", *endless]),
                     f"const int32_t mantissa = (int32_t)(factor.bits & {(1 << _MANTISSA) - 1}) | {1 << _MANTISSA};",
-                    f"const int32_t shift = {_EXPONENT - _NORMAL_BITS} - (int32_t)(factor.bits >> {_MANTISSA});",
+                    f"int32_t shift = {_EXPONENT - _NORMAL_BITS} - (int32_t)(factor.bits >> {_MANTISSA});",
+                    f"shift = shift < {_MOST_SHIFT} ? shift : {_MOST_SHIFT};",
                     *rows.each_element(last)]
 
-        return [*c_array("gains", numbers.gains), *c_array("offsets", numbers.offsets), *rows.each_row(row)]
+        tables = [*c_array("gains", numbers.gains), *c_array("offsets", numbers.offsets)]
+        if numbers.factors is not None:
+            tables += c_array("factors", numbers.factors.view(np.uint32))
+            return [*tables, *rows.each_row(row)] if rows.count > 1 else \
+                [*tables, "do {", *(INDENT + line for line in rows.each_row(row)), "} while (0);"]
+        return [*tables, *rows.each_row(row)]
 
     def helpers(self, call: Call) -> tuple[str, ...]:
         return helper_names(self._numbers(call).factor)
@@ -147,20 +185,49 @@ class NormalisationOfLevels(CheckedKernel):
         scale, y_scale, zero = (float(call.attrs[name]) for name in ("scale_value", "y_scale", "y_zero_point"))
         gains, shifts = (np.array(call.attrs[name], np.float64) for name in ("gains", "shifts"))
         count = math.prod(rows.dims[axis] for axis in axes)
-        epsilon = float(attribute(call, "epsilon", 1e-5))
         if gains.shape != (count,) or shifts.shape != (count,) or not 0 < rows.length <= _LONGEST:
             raise Refused(f"{self.op} must have {count} gains and shifts and rows of up to {_LONGEST} elements, not "
                           f"{gains.size}, {shifts.size} and {rows.length}")
-        if not (scale > 0 and y_scale > 0 and epsilon > 0):
-            raise Refused(f"{self.op} must have positive scales and epsilon, not {scale}, {y_scale} and {epsilon}")
-        extra = epsilon / scale**2 * rows.length**2
+        if not (scale > 0 and y_scale > 0):
+            raise Refused(f"{self.op} must have positive scales, not {scale} and {y_scale}")
+        factor, factors, largest = _looked_up(call, rows, scale) if "factors" in call.attrs else \
+            _computed(call, rows, scale)
         gain, offset = gains / y_scale * 2.0**_LEVEL_BITS, (shifts / y_scale + zero + 0.5) * 2.0**_LEVEL_BITS
-        # No normalised number is above the root of the row's length.
-        if not (extra >= _SMALLEST**2 and np.isfinite(gain).all() and np.isfinite(offset).all()
-                and (np.abs(gain) * math.sqrt(rows.length) + np.abs(offset)).max() < _MOST and extra < _MOST**2):
+        if not (np.isfinite(gain).all() and np.isfinite(offset).all() and largest < 2.0**(31 - _NORMAL_BITS)
+                and (np.abs(gain) * largest + np.abs(offset)).max() < _MOST):
             raise Refused(f"{self.op} must have scales, gains and shifts of some 16 bits")
-        reciprocal = 1.0 / sqrt(_SPREAD + float(np.float32(extra)))
-        return _NormalNumbers(rows, axes, reciprocal, np.rint(gain).astype(np.int32), np.rint(offset).astype(np.int32))
+        return _NormalNumbers(rows, axes, factor, factors, np.rint(gain).astype(np.int32),
+                              np.rint(offset).astype(np.int32))
+
+
+def _computed(call: Call, rows: Rows, scale: float) -> tuple[Expression, None, float]:
+    """Return a row's factor by its spread, and a bound of normalised numbers: the root of the row's length."""
+    epsilon = float(attribute(call, "epsilon", 1e-5))
+    extra = epsilon / scale**2 * rows.length**2 if epsilon > 0 else 0.0
+    if not _SMALLEST**2 <= extra < _MOST**2:
+        raise Refused(f"{call.kernel} must have an epsilon that counts beside its scale, not {epsilon}")
+    return 1.0 / sqrt(_SPREAD + float(np.float32(extra))), None, math.sqrt(rows.length)
+
+
+def _looked_up(call: Call, rows: Rows, scale: float) -> tuple[Expression, np.ndarray, float]:
+    """Return the place of a row's factor by its spread, the factors, and a bound of normalised numbers."""
+    step, zero = float(call.attrs["variance_scale"]), int(call.attrs["variance_zero_point"])
+    bounds, given = np.iinfo(call.attrs["variance_dtype"]), np.array(call.attrs["factors"], np.float64)
+    if given.shape != (256,) or not step > 0 or np.isnan(given).any() or (given < 0).any():
+        raise Refused(f"{call.kernel} must have 256 factors that are not negative, and a positive scale of variances")
+    # A level stands for all variances that are rounded to it, the last one for all above; none exceeds that of bytes.
+    levels = np.arange(bounds.min, bounds.max + 1)
+    variances = np.maximum((levels + 0.5 - zero) * step, 0.0)
+    variances[-1] = math.inf
+    most = np.minimum(np.sqrt(np.minimum(variances, (127.5 * scale)**2) * rows.length), 255 * scale)
+    finite = np.isfinite(given)
+    largest = float((most[finite] * given[finite]).max(initial=0.0))
+    quotient = _SPREAD * float(np.float32(scale**2 / rows.length**2 / step))
+    place = saturate(quotient, constant(zero, "int32"), str(call.attrs["variance_dtype"])).cast("int32")
+    factors = (given * scale / rows.length).astype(np.float32)
+    if not (factors[finite] < _MOST).all() or not ((factors[finite] > 2.0**-100) | (factors[finite] == 0)).all():
+        raise Refused(f"{call.kernel} must have factors of some 16 bits")
+    return place - int(bounds.min), factors, largest
 
 
 NORMALISATION_OF_LEVELS = NormalisationOfLevels()

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.errors import BadModelError
+from tilewright.compiler.graph.core_operators import CoreNormalisation
 from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import IntegerOperator
 from tilewright.compiler.graph.node import Node
@@ -20,6 +21,9 @@ from tilewright.compiler.graph.rewrite import Pass, PassError
 __all__ = ["LeaveToCore", "dequantised"]
 
 _Quantisation = OnnxQuantizeLinear | OnnxDequantizeLinear
+_Known = IntegerOperator | OnnxMoving | OnnxPosition | _Quantisation | OnnxQLinearMul | CoreNormalisation
+"""Operators that take tensors of the model's uint8 as they are by now: 128 less."""
+
 
 
 class LeaveToCore(Pass):
@@ -30,6 +34,8 @@ class LeaveToCore(Pass):
         for node in graph.nodes:
             if isinstance(node.operator, _Quantisation):
                 graph = _shifted(graph, node, node.operator)
+            elif isinstance(node.operator, CoreNormalisation) and _unsigned(graph, node.output):
+                graph = _normalised(graph, node, node.operator)
         return _shared(_bridged(graph)).without_unread(_is_ours)
 
     def ensures(self, graph: Graph) -> None:
@@ -86,6 +92,12 @@ def _shifted(graph: Graph, node: Node, operator: _Quantisation) -> Graph:
                                               inputs=(*node.inputs[:2], zero)))
 
 
+def _normalised(graph: Graph, node: Node, operator: CoreNormalisation) -> Graph:
+    """Give a normalisation's unsigned result the zero point that it has now; of its input only differences count."""
+    zero = graph.tensors[node.output].zero_point
+    return graph.replaced((node,), node.with_(operator=operator.with_attributes(y_zero_point=zero)))
+
+
 def _bridged(graph: Graph) -> Graph:
     """Give operators that compute with raw uint8 values a uint8 copy of a tensor that is int8 by now, and back.
 
@@ -107,7 +119,7 @@ def _bridged(graph: Graph) -> Graph:
                 Node(OnnxQuantizeLinear(), (real, "tilewright:one", zeros[1]), target, node.onnx_nodes, reason)]
 
     for node in graph.nodes:
-        if isinstance(node.operator, IntegerOperator | OnnxMoving | OnnxPosition | _Quantisation | OnnxQLinearMul):
+        if isinstance(node.operator, _Known):
             done.append(node)
             continue
         names = {name: f"{name}:uint8" for name in (*node.inputs, node.output) if _unsigned(graph, name)}

@@ -10,6 +10,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_names import onnx_operator
 from tilewright.compiler.graph.onnx_operators import OnnxOperator, OnnxTranspose
 from tilewright.compiler.graph.rewrite import Pass
+from tilewright.compiler.passes.recognise.normalisations.quantised_variance import with_quantised_variances
 from tilewright.compiler.passes.recognise.normalisations.taken_apart import TakenApart, normalisations
 
 __all__ = ["RebuildNormalisations", "Rebuilt", "rebuilt"]
@@ -73,7 +74,10 @@ def rebuilt(graph: Graph) -> list[tuple[TakenApart, Rebuilt]]:
 
 
 class RebuildNormalisations(Pass):
-    """Replace what makes the result of each, and drop what nothing reads then."""
+    """Replace what makes the result of each, and drop what nothing reads then.
+
+    Where the variance is quantised on the way it becomes our own operator of the host core.
+    """
 
     def apply(self, graph: Graph) -> Graph:
         for found, new in rebuilt(graph):
@@ -81,7 +85,7 @@ class RebuildNormalisations(Pass):
             assert last is not None
             graph = graph.with_tensors(*new.tensors).with_constants(new.constants).replaced((last,), *new.nodes)
             graph = _without_unread(graph, {node.output for node in found.nodes})
-        return graph
+        return with_quantised_variances(graph)
 
 
 def _without_unread(graph: Graph, outputs: set[str]) -> Graph:

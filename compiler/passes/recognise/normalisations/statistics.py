@@ -22,7 +22,7 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.passes.recognise.equivalents.axes import reduced_axes
 
-__all__ = ["RowStatistics", "centred", "deviation", "mean", "number", "operands", "reciprocal", "untransposed"]
+__all__ = ["RowStatistics", "centred", "deviation", "mean", "number", "operands", "reciprocal", "untransposed", "variance"]
 
 _Perm = tuple[int, ...]
 
@@ -129,19 +129,19 @@ def _padded(graph: Graph, name: str) -> RowStatistics | None:
     made, outer = untransposed(graph, name)
     for other, constant in operands(graph.producer(made), OnnxAdd):
         epsilon = number(graph, constant)
-        rows = _variance(graph, other) if epsilon else None
+        rows = variance(graph, other) if epsilon else None
         if rows is not None and epsilon is not None:
             return replace(rows, epsilon=epsilon).transposed(outer)
     return None
 
 
-def _variance(graph: Graph, name: str) -> RowStatistics | None:
+def variance(graph: Graph, name: str) -> RowStatistics | None:
     """Return the rows whose variance a tensor is, perhaps times a factor, as n / (n - 1)."""
     made, outer = untransposed(graph, name)
     node = graph.producer(made)
     for other, constant in operands(node, OnnxMul, OnnxDiv):
         value = number(graph, constant)
-        rows = _variance(graph, other) if value else None
+        rows = variance(graph, other) if value else None
         if rows is not None and value and node is not None:
             factor = value if isinstance(node.operator, OnnxMul) else 1 / value
             return replace(rows, factor=rows.factor * factor).transposed(outer)

@@ -58,3 +58,42 @@ def test_what_has_no_such_integers_is_refused(changes):
     x = np.zeros(SHAPE, np.int8)
     attrs = {**attributes("InstanceNormalization", 6), **changes}
     assert NORMALISATION_OF_LEVELS.refusal(call_of("NormalisationOfLevels", [x], SHAPE, "int8", attrs)) is not None
+
+
+@pytest.mark.parametrize(("kind", "count"), [
+    ("InstanceNormalization", 6), ("LayerNormalization", 7), ("GroupNormalization", 6)])
+@pytest.mark.parametrize(("variance", "zero"), [("int8", -128), ("uint8", 0)])
+def test_a_quantised_variance_is_looked_up(kind, count, variance, zero):
+    """The factors of levels without variance are infinite: as QuantizeLinear, above the mean is 127, else -128."""
+    rng, step, levels = np.random.default_rng(7), 0.05, np.arange(256)
+    with np.errstate(divide="ignore"):
+        factors = 1 / np.sqrt(levels * step)
+    attrs = attributes(kind, count, epsilon=0.0, factors=factors.tolist(), variance_scale=step,
+                       variance_zero_point=zero, variance_dtype=variance, gains=[1.0] * count, shifts=[0.0] * count,
+                       y_zero_point=3)
+    x = rng.integers(-128, 128, SHAPE, np.int8)
+    x[:, :2] = 5 + (rng.uniform(size=(1, 2, *SHAPE[2:])) < 0.05)
+    along = {"InstanceNormalization": (2, 3), "LayerNormalization": (3,), "GroupNormalization": (2, 3, 4)}[kind]
+    real = x * attrs["scale_value"]
+    rows = real.reshape(1, 2, 3, 5, 7) if kind == "GroupNormalization" else real
+    less = rows - rows.mean(axis=along, keepdims=True)
+    level = np.clip(np.rint((less**2).mean(axis=along, keepdims=True) / step), 0, 255).astype(int)
+    with np.errstate(invalid="ignore"):
+        y = np.rint(np.where(np.isinf(factors[level]), np.where(less > 1e-9, 1e9, -1e9), less * factors[level])
+                    / attrs["y_scale"]) + 3
+    wanted = np.clip(y, -128, 127).reshape(SHAPE)
+    case = ("NormalisationOfLevels", [x], SHAPE, "int8", attrs)
+    found = compute(call_of(*case), [x])
+    assert np.abs(found - wanted).max() <= 1
+    assert np.mean(found != wanted) < 0.05
+    assert {-128, 127} < set(np.unique(found)) if kind != "GroupNormalization" else len(np.unique(found)) > 10
+    check_c([case])
+
+
+@pytest.mark.parametrize("changes", [{"factors": [1.0]}, {"factors": [-1.0] * 256}, {"factors": [1e9] * 256},
+                                     {"variance_scale": 0.0}, {"factors": [float("nan")] * 256}])
+def test_factors_that_are_none_are_refused(changes):
+    x = np.zeros(SHAPE, np.int8)
+    attrs = {**attributes("InstanceNormalization", 6), "factors": [1.0] * 256, "variance_scale": 0.1,
+             "variance_zero_point": -128, "variance_dtype": "int8", **changes}
+    assert NORMALISATION_OF_LEVELS.refusal(call_of("NormalisationOfLevels", [x], SHAPE, "int8", attrs)) is not None
