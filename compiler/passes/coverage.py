@@ -62,7 +62,8 @@ DATAPATH: tuple[Coverage, ...] = (
                     f"{_ONE_TYPE}",
              exactness=f"exact; if a following Relu or Clip does more than saturate, {_FLOAT}"),
     Coverage(operators=("ConvTranspose",), runs_on=("conv23", "conv"),
-             limits=f"as for Conv, with one convolution per phase of the strides; {_WINDOW} each", exactness=_FLOAT),
+             limits=f"weights and all else as for Conv, with one convolution per phase of the strides; {_WINDOW} each",
+             exactness=_FLOAT),
     Coverage(operators=("Gemm", "MatMul", "QLinearMatMul", "QGemm"), runs_on=("conv",),
              limits="one or more rows times a constant matrix, with one constant row as bias, which may be an Add "
                     "after a MatMul; for several rows alpha and beta must be 1; weights as for Conv",

@@ -17,8 +17,8 @@ import numpy as np
 
 from tilewright.compiler.kernels.language.c_expression import c_array, c_lines
 from tilewright.compiler.kernels.language.c_helpers import helper_names
-from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
 from tilewright.compiler.kernels.language.c_loops import INDENT
+from tilewright.compiler.kernels.language.checked import CheckedKernel, Dims, Refused, at_most, attribute, required
 from tilewright.compiler.kernels.language.core_cycles import LOOP, ROW, START, access_cycles, expression_cycles
 from tilewright.compiler.kernels.language.expression import Expression, constant, evaluate, sqrt, variable
 from tilewright.compiler.kernels.language.rows import Rows
@@ -79,7 +79,8 @@ class NormalisationOfLevels(CheckedKernel):
     """
 
     op = "NormalisationOfLevels"
-    limits = "int8 uint8, constant scale and bias, rows of up to 65536 elements"
+    limits = ("int8 uint8, constant scale and bias, rows of up to 65536 elements; also where an exporter took it "
+              "apart, and where the variance is quantised on the way")
     exactness = "within one level"
 
     def result(self, call: Call) -> tuple[str, Dims]:

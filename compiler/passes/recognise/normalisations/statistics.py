@@ -22,7 +22,9 @@ from tilewright.compiler.graph.onnx_operators import (
 )
 from tilewright.compiler.passes.recognise.equivalents.axes import reduced_axes
 
-__all__ = ["RowStatistics", "centred", "deviation", "mean", "number", "operands", "reciprocal", "untransposed", "variance"]
+__all__ = [
+    "RowStatistics", "centred", "deviation", "mean", "number", "operands", "reciprocal", "untransposed", "variance",
+]
 
 _Perm = tuple[int, ...]
 
