@@ -177,6 +177,8 @@ def _session(model: str | Path | bytes, level: Level, written: str = "",
     options.add_session_config_entry("session.qdqisint8allowed", "1")
     # It would make one quantisation of two, with a scale that the model does not have (double_qdq_pairs_remover.cc).
     options.add_session_config_entry("session.disable_double_qdq_remover", "1")
+    # It would round the floats that are multiplied by quantised weights to 8 bits of its own (MatMulNBits).
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     options.graph_optimization_level = level
     # Only errors: writing a fused model always warns that it may not fit another machine.
     options.log_severity_level = 3
