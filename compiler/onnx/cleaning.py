@@ -17,6 +17,7 @@ from onnx_ir.passes.common import (
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError
 from tilewright.compiler.onnx.shapes import first_line
+from tilewright.compiler.onnx.top_one import with_extremes
 
 __all__ = ["clean", "expand_functions", "inline_functions"]
 
@@ -136,7 +137,7 @@ def clean(proto: onnx.ModelProto) -> onnx.ModelProto:
         If the model is none that can be read.
     """
     try:
-        return _with_gathers(ir.to_proto(_cleaned(ir.from_proto(_with_shared_floats(proto)))))
+        return with_extremes(_with_gathers(ir.to_proto(_cleaned(ir.from_proto(_with_shared_floats(proto))))))
     except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError,
             RuntimeError) as error:
         # The last ones are of NumPy, on what the folded nodes make of broken constants.
