@@ -57,9 +57,9 @@ def random_graph(choices: Choices, form: str, *, transposed: bool = True) -> Fuz
     return _Growth(choices, form, transposed).grow()
 
 
-def focused_graph(choices: Choices, focus: str, form: str) -> FuzzGraph:
+def focused_graph(choices: Choices, focus: str, form: str, *, transposed: bool = True) -> FuzzGraph:
     """Return a graph in ``form``, ``qdq`` or ``float``, that has what ``focus`` says: one of :data:`FOCUSES`."""
-    return _Growth(choices, form, transposed=True, focus=focus).grow()
+    return _Growth(choices, form, transposed, focus).grow()
 
 
 class _Growth:

@@ -54,8 +54,9 @@ def through_quantiser(choices: Choices, focus: str = "") -> FuzzGraph:
     per_channel, symmetric = choices.chance(50), choices.chance(50)
     # In the QOperator form its weights stay float, and ONNX Runtime quantises them when it loads the model
     # (weight_bias_quantization.cc): then its result is that of another model.
-    graph = focused_graph(choices, focus, "float") if focus else \
-        random_graph(choices, "float", transposed=form is QuantFormat.QDQ)
+    transposed = form is QuantFormat.QDQ
+    graph = focused_graph(choices, focus, "float", transposed=transposed) if focus else \
+        random_graph(choices, "float", transposed=transposed)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), \
             contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
