@@ -129,7 +129,8 @@ def _replaced(graph: Graph, found: _Quantised) -> Graph:
     call = Call("NormalisationOfLevels", (Operand(0, x.dtype, moved, ()),), Operand(0, y.dtype, moved, ()), attributes)
     if CORE_KERNELS[call.kernel].refusal(call) is not None:
         raise TableError("The kernel does not take it")
-    names = tuple(name for node in (found.first, *found.chain, found.quotient) for name in node.onnx_nodes
+    inside = _between(graph, found.quotient.output, found.source.output)
+    names = tuple(name for node in graph.in_order(inside) for name in node.onnx_nodes
                   if not graph.all_constant(node.inputs))
     nodes, name = [], x.name
     if order != tuple(range(len(shape))):
@@ -143,7 +144,8 @@ def _replaced(graph: Graph, found: _Quantised) -> Graph:
     nodes.append(Node(CoreNormalisation(attributes=attributes, exact=False), (name,), made, names))
     if not straight:
         nodes.append(Node(OnnxTranspose({"perm": back}), (made,), y.name, names))
-    return _without_unread(graph.replaced((found.quotient, found.quantise), *nodes), found.by, found.source.output)
+    graph = graph.replaced((found.quotient, found.quantise), *nodes)
+    return graph.without_unread(lambda node: node.output not in inside)
 
 
 def _type(graph: Graph, node: Node, tensor: str) -> Tensor:
@@ -151,8 +153,8 @@ def _type(graph: Graph, node: Node, tensor: str) -> Tensor:
     return quantisation.activation(graph, node, tensor, *(*node.inputs[1:], "")[:2])
 
 
-def _without_unread(graph: Graph, last: str, source: str) -> Graph:
-    """Return the graph without what only made ``last`` of ``source``."""
+def _between(graph: Graph, last: str, source: str) -> set[str]:
+    """Return what is computed on the way from ``source`` to ``last``."""
     inside, waiting = set(), [last]
     while waiting:
         name = waiting.pop()
@@ -160,4 +162,4 @@ def _without_unread(graph: Graph, last: str, source: str) -> Graph:
         if name not in inside and name != source and node is not None:
             inside.add(name)
             waiting += node.inputs
-    return graph.without_unread(lambda node: node.output not in inside)
+    return inside
