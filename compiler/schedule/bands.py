@@ -103,12 +103,9 @@ def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequen
 def _early(before: AnyPlan, plan: AnyPlan, machine: Machine) -> int:
     """Return the cycles of loads that a layer, which waits for the bus, has behind it when the layer before ends.
 
-    That is as much as the layer before leaves of the bus, and as queues and buffer have room for. Of what is computed
-    block by block, or all at once, nothing is there before the end.
+    That is as much as the layer before leaves of the bus, and as queues and buffer have room for.
     """
     if not (isinstance(before, LayerPlan) and isinstance(plan, LayerPlan)) or plan.chip.input or plan.splits_input:
-        return 0
-    if len(before.tiles) == 1 or (before.weights_outer and len(before.blocks) > 1):
         return 0
     waits = plan.cost.bytes // machine.bus_bytes - _array(plan, machine)
     spare = _array(before, machine) - before.cost.bytes // machine.bus_bytes
