@@ -12,7 +12,7 @@ from tilewright.compiler.kernels.operators.sliding_windows import SlidingWindow,
 from tilewright.isa.machine import MemoryTiming
 from tilewright.isa.program import Call
 
-__all__ = ["byte_pooling_cycles", "byte_pooling_helper", "byte_pooling_lines", "pools_bytes"]
+__all__ = ["byte_pooling_cycles", "byte_pooling_helpers", "byte_pooling_lines", "pools_bytes"]
 
 _WORD_TAP, _BYTE_TAP, _OUTPUT, _PIXEL, _CALL = 14.8, 5.1, 2.6, 13, 240
 """Cycles of a tap of four channels and of one, around the taps of an output and the channels of a pixel, and of a call.
@@ -42,8 +42,13 @@ def _by_words(call: Call) -> bool:
         *strides, *(each.address for each in call.operands)))
 
 
-def byte_pooling_helper(call: Call) -> str:
-    """Return the name of the shared C function that compares."""
+def byte_pooling_helpers(call: Call, window: SlidingWindow) -> tuple[str, ...]:
+    """Return the name of the shared C function that compares, if any window has two taps."""
+    compares = window.axes[0].kernel * max(taps for *_, taps in _columns(window.axes[1])) > 1
+    return (_greatest(call),) if compares else ()
+
+
+def _greatest(call: Call) -> str:
     return f"tw_greatest_{call.output.dtype}x4" if _by_words(call) else "tw_greatest"
 
 
@@ -88,7 +93,7 @@ def _pixel(call: Call, window: SlidingWindow, first: int, taps: int, *, loop: bo
     at = f" + {step * window.axes[1].stride} * i3" if loop else ""
     values = [f"from{row}[{step * tap // size}]" for row in rows for tap in range(taps)]
     body = [f"{kind if size == 4 else 'int32_t'} total = {values[0]};",
-            *(f"total = {byte_pooling_helper(call)}(total, {value});" for value in values[1:])]
+            *(f"total = {_greatest(call)}(total, {value});" for value in values[1:])]
     nexts = ", ".join(f"from{row}++" for row in rows)
     return [*(f"    const {kind} *from{row} = (const {kind} *)(const void *)(row{row} + {step * first}{at});"
               for row in rows),

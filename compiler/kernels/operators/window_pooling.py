@@ -14,7 +14,7 @@ from tilewright.compiler.kernels.language.expression import Expression, Number, 
 from tilewright.compiler.kernels.operators.arithmetic import FLOAT, greatest
 from tilewright.compiler.kernels.operators.byte_pooling import (
     byte_pooling_cycles,
-    byte_pooling_helper,
+    byte_pooling_helpers,
     byte_pooling_lines,
     pools_bytes,
 )
@@ -107,7 +107,7 @@ class Pooling(CheckedKernel):
 
     def helpers(self, call: Call) -> tuple[str, ...]:
         if self.op == "MaxPool" and pools_bytes(call, self._window(call)):
-            return (byte_pooling_helper(call),)
+            return byte_pooling_helpers(call, self._window(call))
         return helper_names(self._step(call), self._finish(call))
 
     def cycles(self, call: Call, memory: MemoryTiming) -> int:

@@ -21,6 +21,8 @@ WINDOWS = [
     {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
     {"kernel_shape": [2, 2], "dilations": [2, 1]},
     {"kernel_shape": [7, 7]},
+    {"kernel_shape": [1, 1], "strides": [2, 1]},
+    {"kernel_shape": [1, 9], "strides": [1, 8], "pads": [0, 8, 0, 8]},
 ]
 
 
@@ -40,8 +42,19 @@ def test_every_window_and_number_of_channels_gives_numpys_bits(dtype):
     calls = [call for call, _ in cases]
     assert {name for call in calls for name in KERNELS["MaxPool"].helpers(call)} == {
         "tw_greatest", f"tw_greatest_{dtype}x4"}
+    for call in calls:
+        body = "\n".join(KERNELS["MaxPool"].c_body(call, "pool"))
+        assert [name for name in ("tw_greatest(", f"tw_greatest_{dtype}x4(") if name in body] == [
+            f"{name}(" for name in KERNELS["MaxPool"].helpers(call)]
     for (call, arrays), result in zip(cases, run_c(calls, [arrays for _, arrays in cases]), strict=True):
         np.testing.assert_array_equal(result, compute(call, arrays), err_msg=str(call.attrs))
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_a_window_of_one_tap_compares_nothing(channels):
+    call, arrays = case(RNG.integers(-128, 128, (1, channels, 4, 5)).astype(np.int8), {"kernel_shape": [1, 1]})
+    assert KERNELS["MaxPool"].helpers(call) == ()
+    np.testing.assert_array_equal(run_c([call], [arrays])[0], arrays[0])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
