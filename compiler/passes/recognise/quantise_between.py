@@ -89,7 +89,14 @@ def _is_function(graph: Graph, dequantise: Node, end: Node) -> bool:
     if isinstance(end.operator, OnnxQuantizeLinear):
         return not same_parameters(graph, dequantise.inputs[1:], end.inputs[1:])
     return isinstance(end.operator, OnnxUnary) or (
-        isinstance(end.operator, OnnxBinary) and any(name in graph.constants for name in end.inputs))
+        isinstance(end.operator, OnnxBinary) and any(_is_constant(graph, name) for name in end.inputs))
+
+
+def _is_constant(graph: Graph, name: str) -> bool:
+    """Tell whether a tensor is a constant, or a constant's DequantizeLinear."""
+    source = graph.producer(name)
+    return name in graph.constants or (
+        source is not None and isinstance(source.operator, OnnxDequantizeLinear) and source.inputs[0] in graph.constants)
 
 
 def _quantised_behind(graph: Graph, output: str) -> Graph:
