@@ -95,8 +95,9 @@ def _is_function(graph: Graph, dequantise: Node, end: Node) -> bool:
 def _is_constant(graph: Graph, name: str) -> bool:
     """Tell whether a tensor is a constant, or a constant's DequantizeLinear."""
     source = graph.producer(name)
-    return name in graph.constants or (
-        source is not None and isinstance(source.operator, OnnxDequantizeLinear) and source.inputs[0] in graph.constants)
+    if source is not None and isinstance(source.operator, OnnxDequantizeLinear):
+        return source.inputs[0] in graph.constants
+    return name in graph.constants
 
 
 def _quantised_behind(graph: Graph, output: str) -> Graph:
