@@ -80,7 +80,7 @@ class ToolStep:
         Files that the tool reads, by name: their text, or where they lie.
     outputs : tuple of str
         Files that it must write; they are kept, and the log is.
-    hopeless : callable
+    hopeless : callable, optional
         Takes the log so far; returns why the tool will not finish, or nothing.
     """
 
@@ -89,7 +89,7 @@ class ToolStep:
     arguments: tuple[str, ...]
     inputs: Mapping[str, str | Path]
     outputs: tuple[str, ...]
-    hopeless: Callable[[str], str] = lambda log: ""
+    hopeless: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,16 +189,17 @@ def _watch(step: ToolStep, folder: Path, detail: _Detail) -> int:
                 except subprocess.TimeoutExpired:
                     if (now := _doing(folder / LOG)) and now != told:
                         detail(told := now)
-                    if size != (size := (folder / LOG).stat().st_size):
-                        _require_hope(step, (folder / LOG).read_text(errors="replace"))
+                    # Logs of Yosys are large: only those that somebody asks about are read as a whole.
+                    if step.hopeless is not None and size != (size := (folder / LOG).stat().st_size):
+                        _require_hope(step, step.hopeless((folder / LOG).read_text(errors="replace")))
         finally:
             if running.poll() is None:
                 running.terminate()
                 running.wait()
 
 
-def _require_hope(step: ToolStep, log: str) -> None:
-    if reason := step.hopeless(log):
+def _require_hope(step: ToolStep, reason: str) -> None:
+    if reason:
         raise HopelessError(f"{step.tool.name} was stopped at {step.title!r}: {reason}")
 
 

@@ -39,7 +39,7 @@ HOLES = {
 
 @dataclass(slots=True)
 class Result:
-    """What runs came across: words and networks on `MACHINE`, and networks alone on a larger machine."""
+    """Points that runs met: words and networks on `MACHINE`, and networks alone on a larger machine."""
 
     counts: dict[Point, int] = field(default_factory=dict)
     total: Counts = field(default_factory=Counts)

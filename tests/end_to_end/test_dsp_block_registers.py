@@ -17,7 +17,7 @@ from tilewright.rtl.array.pair_multipliers import PairMultipliers
 
 ALWAYS = {Multipliers: ("a_enable", "products_enable"), Product: ("enable", "product_enable"),
           PairMultipliers: ("operand_enable", "product_enable")}
-"""What each module's Verilog for ECP5 leaves out."""
+"""Lines that each module's Verilog for ECP5 leaves out."""
 
 NANO = PRESETS["nano"]
 

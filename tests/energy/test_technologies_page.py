@@ -1,4 +1,4 @@
-"""What the technology files say follows from the tables and figures that they name, and the manual page is theirs."""
+"""Technology files follow from the tables and figures that they name, and the manual page from the files."""
 
 import math
 import re

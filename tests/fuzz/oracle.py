@@ -1,4 +1,4 @@
-"""What is asked of every graph: is each tensor that either engine computes what ONNX Runtime computes?
+"""The question to every graph: is each tensor that either engine computes what ONNX Runtime computes?
 
 Engine and integer reference must agree in every bit, and so must the outputs of a program that stores nothing else, on
 a machine of small buffers. The reference must equal ONNX Runtime's integer tensors in every bit, but behind layers that

@@ -57,9 +57,9 @@ def byte_pooling_lines(call: Call, window: SlidingWindow) -> list[str]:
     source, out = call.inputs[0], call.output
     assert source is not None
     rows, kind = window.axes[0], f"{source.dtype}_t"
-    count = source.dims[1] // 4 if _by_words(call) else source.dims[1]
+    elements = source.dims[1] // 4 if _by_words(call) else source.dims[1]
     image = f"in0 + {source.strides[0]} * i0 + {source.strides[2]}"
-    lines = [f"uint32_t channels = {count};",
+    lines = [f"uint32_t channels = {elements};",
              '__asm__("" : "+r"(channels)); /* The loops stay loops. */',
              f"for (int32_t i0 = 0; i0 < {source.dims[0]}; i0++) {{",
              f"    for (int32_t i2 = 0; i2 < {rows.outputs}; i2++) {{",

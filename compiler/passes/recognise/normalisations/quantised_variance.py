@@ -40,7 +40,7 @@ _BYTES = ("int8", "uint8")
 
 @dataclass(frozen=True, slots=True)
 class _Quantised:
-    """What a normalisation reads and writes, and what is computed of its variance."""
+    """A normalisation: the rows that it reads, the nodes at its ends, and those that compute of its variance."""
 
     rows: RowStatistics
     source: Node

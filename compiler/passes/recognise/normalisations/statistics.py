@@ -31,7 +31,7 @@ _Perm = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class RowStatistics:
-    """What a tensor tells of the rows of ``x`` along ``axes``.
+    """Values of a tensor that belong to the rows of ``x`` along ``axes``.
 
     Axis i of the tensor lies along axis ``perm[i]`` of x. Of variances, ``factor`` and ``epsilon`` are those in
     factor · variance + epsilon.
