@@ -1,7 +1,8 @@
 """The bias of a product in the QDQ form, as int32 levels of x_scale · w_scale, and whether it equals ONNX Runtime's.
 
-ONNX Runtime's integer kernels take an int32 bias as it is, and quantise a float vector by the product of the scales
-(``weight_bias_quantization.cc``). Any other it adds in float, as it does where ``alpha`` or ``beta`` is not 1.
+By ONNX, an int32 bias is worth its integers times the scale that it states. ONNX Runtime's integer kernels take the
+integers as they are, and quantise a float vector by the product of the scales (``weight_bias_quantization.cc``). Any
+other bias it adds in float, as it does where ``alpha`` or ``beta`` is not 1.
 """
 
 from dataclasses import dataclass
@@ -11,17 +12,25 @@ import numpy as np
 from tilewright.compiler.errors import BadModelError
 from tilewright.compiler.graph import scales as quantisation
 from tilewright.compiler.graph.graph import Graph, Tensor
-from tilewright.compiler.graph.onnx_operators import OnnxGemm, OnnxMatMul, OnnxOperator
+from tilewright.compiler.graph.onnx_operators import (
+    OnnxConv,
+    OnnxConvTranspose,
+    OnnxGemm,
+    OnnxMatMul,
+    OnnxOperator,
+)
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
 __all__ = ["Bias", "constant_bias"]
 
+_RELATIVE, _ABSOLUTE = 1e-2, 1e-6
+"""Differences of scales up to which ONNX Runtime 1.32 takes a convolution's bias as integers (``qdq_selectors.cc``)."""
+
+_RELATIVE_IN_FLOAT = 1e-4
+"""Relative difference up to which the integers are taken where it computes in float, and the stated scale counts."""
+
 _MAX_ERROR = 0.5
 """Levels of the result by which a bias may be missed: with the rounding of the result, less than one level in all."""
-
-
-_SAME_SCALE = 1e-4
-"""Relative difference up to which the scale of a bias is the product of the scales."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +69,30 @@ def constant_bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_sc
     if (isinstance(operator, OnnxMatMul) and values.size == 1 and (not shape or _columns(group, graph) != 1)) \
             or (isinstance(operator, OnnxOperator) and operator.rounded):
         exact = False   # ONNX Runtime does not fuse the Add behind such a MatMul with it.
-    if exact and alpha == beta == 1.0 and source is not None:
-        step = float(x.parameters[0]) * weight_scale.astype(np.float64)
-        # In floats the bias has the scale that it states; kernels of integers do not look at it.
-        if not group.clamps or len({1, scale.size, step.size}) > 2 \
-                or np.allclose(scale, step, rtol=_SAME_SCALE, atol=0):
-            return Bias(values.astype(np.int32))
     numbers = values.astype(np.float64)
     if source is not None:
         zero = quantisation.zero_points(graph, source, (*source.inputs, "")[2], scale.size, values.dtype.name)
+        if exact and alpha == beta == 1.0 and _counts_as_integers(
+                group, scale, zero, float(x.parameters[0]) * weight_scale.astype(np.float64)):
+            return Bias(values.astype(np.int32))
         numbers = (numbers - zero) * scale
     return _quantised(group, numbers * beta, float(x.parameters[0]) * weight_scale.astype(np.float64) * alpha,
                       exact and alpha == beta == 1.0 and source is None)
+
+
+def _counts_as_integers(group: QdqGroup, scale: np.ndarray, zero: np.ndarray, step: np.ndarray) -> bool:
+    """Tell whether ONNX Runtime adds the integers of an int32 bias of a stated scale to sums in levels of ``step``.
+
+    Its integer kernels of Gemm and MatMul read neither the scale nor the zero point. A Conv has such a kernel only where
+    the scale is nearly that of the sums (``CheckConvBiasScale`` in ``qdq_selectors.cc``).
+    """
+    in_float = group.clamps or isinstance(group.node.operator, OnnxConvTranspose)
+    if not in_float and not isinstance(group.node.operator, OnnxConv):
+        return True
+    if zero.any():
+        return False
+    tolerances = {"rtol": _RELATIVE_IN_FLOAT, "atol": 0.0} if in_float else {"rtol": _RELATIVE, "atol": _ABSOLUTE}
+    return len({1, scale.size, step.size}) > 2 or bool(np.allclose(scale, step, **tolerances))
 
 
 def _columns(group: QdqGroup, graph: Graph) -> int:

@@ -78,3 +78,38 @@ def test_a_bias_that_int32_cannot_say_is_left_to_the_core() -> None:
     out = model.value((1, 2), np.float32(0.1))
     model.quantised(result, out)
     assert any(isinstance(layer, CoreLayer) for layer in compile_network(model.finish(out)).layers)
+
+
+def _with_stated_bias(op: str, *, moved: bool, factor: float, zero_point: int) -> bytes:
+    """Return a product with ones whose bias states ``factor`` times its scale; its input may be moved in float."""
+    model = ModelBuilder("qdq", seed=5, zero_point=0)
+    image = (1, 6, 2, 1) if op != "Gemm" else (1, 6)
+    x = model.input(image)
+    name, scale = model.dequantised(x), np.float32(0.01)
+    for shape in ([1, 1, *image], list(image)) if moved else ():
+        name = model.node("Reshape", [name, model.constant(np.array(shape, np.int64))], f"moved{len(shape)}")
+    kernel = {"Gemm": (6, 4), "Conv": (4, 6, 1, 1), "ConvTranspose": (6, 4, 1, 1)}[op]
+    weights = model.node("DequantizeLinear", [
+        model.constant(np.ones(kernel, np.int8)), model.constant(scale), model.constant(np.int8(0))], "w")
+    bias = model.node("DequantizeLinear", [
+        model.constant(np.array([500, -300, 2000, 0], np.int32)), model.constant(np.float32(x.scale * scale * factor)),
+        model.constant(np.int32(zero_point))], "b")
+    y = model.value((1, 4, 2, 1) if op != "Gemm" else (1, 4), np.float32(0.001), 0)
+    model.quantised(model.node(op, [name, weights, bias], "sums"), y)
+    return model.finish(y)
+
+
+@pytest.mark.parametrize(("factor", "zero_point"), [(1.0, 0), (1.014, 0), (2.0, 0), (1.0, 100)])
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "Gemm"])
+def test_a_bias_has_the_scale_that_it_states_where_it_has_in_onnx_runtime(
+        op: str, moved: bool, factor: float, zero_point: int) -> None:
+    content = _with_stated_bias(op, moved=moved, factor=factor, zero_point=zero_point)
+    network = compile_network(content)
+    (layer,) = network.layers
+    assert isinstance(layer, Layer)
+    levels = np.random.default_rng(5).integers(-30, 30, network.tensors[layer.input].array_shape).astype(np.int8)
+    values = (levels * np.float32(0.02)).reshape((1, 6) if op == "Gemm" else (1, 6, 2, 1))
+    expected = as_int8(run_reference(content, {"input0": values})["tensor2"]).astype(int)
+    produced = run_network(network, {layer.input: levels})[layer.output].astype(int)
+    assert np.abs(produced.ravel() - expected.ravel()).max() <= (not layer.exact)
