@@ -83,7 +83,7 @@ def constant_bias(group: QdqGroup, graph: Graph, name: str, x: Tensor, weight_sc
 def _counts_as_integers(group: QdqGroup, scale: np.ndarray, zero: np.ndarray, step: np.ndarray) -> bool:
     """Tell whether ONNX Runtime adds the integers of an int32 bias of a stated scale to sums in levels of ``step``.
 
-    Its integer kernels of Gemm and MatMul read neither the scale nor the zero point. A Conv has such a kernel only where
+    Its integer kernels of Gemm and MatMul read neither the scale nor the zero point. Conv has one only where
     the scale is nearly that of the sums (``CheckConvBiasScale`` in ``qdq_selectors.cc``).
     """
     in_float = group.clamps or isinstance(group.node.operator, OnnxConvTranspose)
