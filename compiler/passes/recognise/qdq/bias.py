@@ -91,8 +91,8 @@ def _counts_as_integers(group: QdqGroup, scale: np.ndarray, zero: np.ndarray, st
         return True
     if zero.any():
         return False
-    tolerances = {"rtol": _RELATIVE_IN_FLOAT, "atol": 0.0} if in_float else {"rtol": _RELATIVE, "atol": _ABSOLUTE}
-    return len({1, scale.size, step.size}) > 2 or bool(np.allclose(scale, step, **tolerances))
+    relative, absolute = (_RELATIVE_IN_FLOAT, 0.0) if in_float else (_RELATIVE, _ABSOLUTE)
+    return len({1, scale.size, step.size}) > 2 or np.allclose(scale, step, rtol=relative, atol=absolute)
 
 
 def _columns(group: QdqGroup, graph: Graph) -> int:
