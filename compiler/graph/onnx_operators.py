@@ -18,9 +18,9 @@ __all__ = [
     "OnnxGlobalAveragePool", "OnnxGlobalMaxPool", "OnnxIdentity", "OnnxLeakyRelu", "OnnxMatMul", "OnnxMax",
     "OnnxMaxPool", "OnnxMoving", "OnnxMul", "OnnxOperator", "OnnxPRelu", "OnnxPad", "OnnxPosition", "OnnxPow",
     "OnnxQuantizeLinear", "OnnxQuickGelu", "OnnxReduceMax", "OnnxReduceMean", "OnnxReduceSum", "OnnxReduction",
-    "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth", "OnnxSqueeze", "OnnxSub",
-    "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView", "OnnxWhere", "OnnxWindowed",
-    "type_name",
+    "OnnxRelu", "OnnxReshape", "OnnxResize", "OnnxRowProduct", "OnnxSlice", "OnnxSoftmax", "OnnxSpaceToDepth",
+    "OnnxSqueeze", "OnnxSub", "OnnxTile", "OnnxTranspose", "OnnxUnary", "OnnxUnsqueeze", "OnnxUpsample", "OnnxView",
+    "OnnxWhere", "OnnxWindowed", "type_name",
 ]
 
 _T = TypeVar("_T")
@@ -95,6 +95,10 @@ class OnnxMoving(OnnxOperator):
 
 class OnnxConv(OnnxWindowed):
     """Convolution of x, weights and perhaps a bias."""
+
+
+class OnnxRowProduct(OnnxConv):
+    """Convolution of 1x1 that stands for a Gemm or MatMul of rows; ``op_type`` is Conv."""
 
 
 class OnnxConvTranspose(OnnxWindowed):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxConv, OnnxGemm, OnnxMatMul
+from tilewright.compiler.graph.onnx_operators import OnnxAdd, OnnxGemm, OnnxMatMul, OnnxRowProduct
 from tilewright.compiler.graph.qlinear_operators import OnnxQGemm, OnnxQLinearConv, OnnxQLinearMatMul
 from tilewright.compiler.network.image_forms import COLUMNS, LINE, ROWS, Form
 from tilewright.compiler.passes.images.constant_changes import Flattened, MatrixWeights
@@ -74,7 +74,8 @@ def convolved(state: ImageState, node: Node, product: RowProduct) -> None:
             state.add(node, OnnxQLinearConv(_POINT), (x, *i[1:3], weights, *i[4:6], *i[7:9], *bias), ROWS)
         case OnnxGemm():
             bias = tuple(_bias(state, name, product.outputs) for name in node.inputs[2:3] if name)
-            state.add(node, OnnxConv(_POINT, rounded=_rounded(state, node.inputs[2:3])), (x, weights, *bias), ROWS)
+            conv = OnnxRowProduct(_POINT, "Conv", rounded=_rounded(state, node.inputs[2:3]))
+            state.add(node, conv, (x, weights, *bias), ROWS)
         case _:
             _with_addition(state, node, x, weights, product.outputs)
 
@@ -84,13 +85,13 @@ def _with_addition(state: ImageState, node: Node, x: str, weights: str, outputs:
     addend = "" if behind is None or not isinstance(behind.operator, OnnxAdd) else \
         behind.inputs[1 if behind.inputs[0] == node.output else 0]
     if behind is None or not addend or not _is_row(state, addend):
-        state.add(node, OnnxConv(_POINT), (x, weights), ROWS)
+        state.add(node, OnnxRowProduct(_POINT, "Conv"), (x, weights), ROWS)
         return
     state.absorbed.add(behind.output)
     shape, rank = state.shape(addend), len(state.shape(node.inputs[0]) or ())
     # Only such sums ONNX Runtime fuses with the product.
     fused = shape == (outputs,) or (shape == (1, outputs) and rank == 2)
-    conv = OnnxConv(_POINT, rounded=not fused)
+    conv = OnnxRowProduct(_POINT, "Conv", rounded=not fused)
     state.add(replace(node, onnx_nodes=node.onnx_nodes + behind.onnx_nodes), conv,
               (x, weights, _bias(state, addend, outputs)), ROWS, behind.output)
 

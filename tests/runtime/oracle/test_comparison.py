@@ -48,6 +48,13 @@ def test_floats_need_only_be_near():
         assert compare([("tanh", "t")], {"t": ours}, {"t": wrong}).matches is False
 
 
+def test_floats_near_zero_may_be_as_far_off_as_onnx_allows_backends():
+    """ONNX Runtime's Sigmoid of -13.699899, and 1 / (1 + exp(13.699899))."""
+    theirs, ours = np.float32([1.1026859e-6]), np.float32([1.1225588e-6])
+    assert compare([("sigmoid", "s")], {"s": ours}, {"s": theirs}).matches is True
+    assert compare([("sigmoid", "s")], {"s": ours}, {"s": np.float32([1.3e-6])}).matches is False
+
+
 def test_what_onnx_runtime_rounds_in_float_may_be_off():
     wrong = {"a": OURS["a"], "b": OURS["b"] + np.int8(3), "c": OURS["c"]}
     comparison = compare(LAYERS, wrong, REFERENCE, {"b"})

@@ -18,6 +18,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxGemm,
     OnnxMatMul,
     OnnxOperator,
+    OnnxRowProduct,
 )
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before
 
@@ -86,8 +87,9 @@ def _counts_as_integers(group: QdqGroup, scale: np.ndarray, zero: np.ndarray, st
     Its integer kernels of Gemm and MatMul read neither the scale nor the zero point. Conv has one only where
     the scale is nearly that of the sums (``CheckConvBiasScale`` in ``qdq_selectors.cc``).
     """
-    in_float = group.clamps or isinstance(group.node.operator, OnnxConvTranspose)
-    if not in_float and not isinstance(group.node.operator, OnnxConv):
+    operator = group.node.operator
+    in_float = group.clamps or isinstance(operator, OnnxConvTranspose)
+    if not in_float and (isinstance(operator, OnnxRowProduct) or not isinstance(operator, OnnxConv)):
         return True
     if zero.any():
         return False
