@@ -10,12 +10,7 @@ from tilewright.compiler.plan.algorithms import LoopNest
 from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.planner import LayerPlan
 
-__all__ = ["any_takes_turns", "bottoms", "by_blocks", "chained_to", "ends_bands", "home", "parts"]
-
-
-def any_takes_turns(plans: Mapping[int, LayerPlan]) -> bool:
-    """Tell whether any layers take turns: they leave the ring of weights at another place than layers apart do."""
-    return any(plan.bands is not None or plan.channels_at_once for plan in plans.values())
+__all__ = ["bottoms", "by_blocks", "chained_to", "ends_bands", "home", "parts"]
 
 
 def by_blocks(plans: Mapping[int, LayerPlan], layer: int) -> bool:

@@ -226,7 +226,7 @@ class ProgramScheduler:
                 return False
             self.tokens[need.layer] = token
         words = block_words(plan.blocks[need.block], plan.nest, self.machine)
-        if need.block == 0 and len(plan.blocks) > 1 and groups.any_takes_turns(self.plans):
+        if need.block == 0 and len(plan.blocks) > 1:
             self.weights.ring.begin_turns(words)
         region = self.weights.take(words, ahead=ahead)
         if region is None:
