@@ -17,14 +17,17 @@ from tilewright.isa.encoding import SEMAPHORES
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.isa.memory import AddressWindow, Fault
 from tilewright.sim.run_result import Events, RunResult, StopReason
-from tilewright.sim.verilator.build import WaveFormat, build_simulator
+from tilewright.sim.verilator.build import WaveFormat, build_profiled, build_simulator
 from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 from tilewright.sim.verilog.shown_commands import command_kinds
 
-__all__ = ["Disturbance", "Progress", "Provoked", "Simulation", "run_bare", "run_rtl"]
+__all__ = ["Disturbance", "Progress", "Provoked", "Simulation", "run_bare", "run_rtl", "train_rtl"]
 
 _MAIN_BYTES = 1 << 30
 """Default size of main memory; pages nobody writes cost nothing."""
+
+_TRAINING_CYCLES = 400_000
+"""Cycles of a run whose profile a simulator is compiled by: a second, and several layers of a large network."""
 
 Progress = Callable[[int, int | None], None]
 """Called about twice a second with the cycle count and the last mark the program has set."""
@@ -183,6 +186,32 @@ def run_rtl(
     BuildError
         If the simulator cannot be built.
     """
+    simulator = build_simulator(machine, tracing=_format(simulation.wave), activity=count_toggles,
+                                checked=simulation.checked, covered=simulation.coverage is not None,
+                                upsets=simulation.provoked is not None and simulation.provoked.upset is not None,
+                                core=host)
+    return _run(simulator, elf_path, _options(machine, simulation, windows, timing), simulation)
+
+
+def train_rtl(machine: Machine, elf_path: Path | str, simulation: Simulation, *, windows: Sequence[AddressWindow],
+              timing: MemoryTiming, host: HostName = HOST_CORE) -> None:
+    """Compile the simulator of ``machine`` by the profile of the first cycles of a run; see `run_rtl`.
+
+    Raises
+    ------
+    SimulationError
+        If the simulator refuses its input.
+    BuildError
+        If the simulator cannot be built.
+    """
+    short = replace(simulation, max_cycles=_TRAINING_CYCLES, dumps=(), noted=False, progress=None)
+    options = _options(machine, short, windows, timing)
+    build_profiled(machine, host, lambda simulator: _run(simulator, elf_path, options, short))
+
+
+def _options(machine: Machine, simulation: Simulation, windows: Sequence[AddressWindow],
+             timing: MemoryTiming | None) -> list[str]:
+    """Return the simulator's options about memory, windows and mishaps."""
     timing = timing or MemoryTiming.default(machine)
     options = ["--latency-cycles", str(timing.latency_cycles), "--bytes-per-cycle", str(timing.bytes_per_cycle)]
     if isinstance(timing, DramTiming):
@@ -192,13 +221,7 @@ def run_rtl(
     for window in windows:
         options += ["--window", *(str(int(value)) for value in
                                   (window.base, window.limit, window.readable, window.writable))]
-    if simulation.provoked is not None:
-        options += simulation.provoked.options()
-    simulator = build_simulator(machine, tracing=_format(simulation.wave), activity=count_toggles,
-                                checked=simulation.checked, covered=simulation.coverage is not None,
-                                upsets=simulation.provoked is not None and simulation.provoked.upset is not None,
-                                core=host)
-    return _run(simulator, elf_path, options, simulation)
+    return options if simulation.provoked is None else options + simulation.provoked.options()
 
 
 def run_bare(

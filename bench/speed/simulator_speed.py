@@ -13,12 +13,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest import mock
 
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.design.design_flags import design_of
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.oracle.inputs import random_inputs
 from tilewright.runtime.session import InferenceSession
+from tilewright.sim.verilator import worth
 from tilewright.sim.verilator.build import build_simulator
 from tilewright.tools.progress import Silence
 
@@ -52,20 +54,29 @@ class SimulatorSpeed:
                 f"{self.cycles / self.run_seconds / 1000:.0f} thousand cycles per second of a processor")
 
 
-def measure(network: str, machine: str, *, runs: int = 3) -> SimulatorSpeed:
-    """Build the simulator of ``machine``, as ``--machine`` states it, and run ``network`` on it ``runs`` times."""
+def measure(network: str, machine: str, *, runs: int = 3, profiled: bool = False) -> SimulatorSpeed:
+    """Build the simulator of ``machine``, as ``--machine`` states it, and run ``network`` on it ``runs`` times.
+
+    A ``profiled`` one is also compiled by the profile of the network's first cycles, as for long runs.
+    """
     design = design_of(machine)
     session = InferenceSession(find_model(network, Silence()).path, machine=design, engine="rtl")
     inputs = random_inputs(session.quantised_inputs).arrays
     with _empty_cache():
         before = _seconds_used()
-        build_simulator(design.machine)
+        if profiled:
+            with mock.patch.multiple(worth, LONG_RUN=0, WORTH_PROFILING=0):
+                session.run(None, inputs)
+        else:
+            build_simulator(design.machine)
         built = _seconds_used() - before
         times = []
         for _ in range(runs):
             before = _seconds_of_children()
             session.run(None, inputs)
             times.append(_seconds_of_children() - before)
+    if profiled:
+        built -= min(times)   # of the run before which it was compiled
     return SimulatorSpeed(machine, built, session.report.cycles, min(times))
 
 
@@ -97,9 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("model", nargs="?", default="resnet18-32")
     parser.add_argument("--machine", action="append", metavar="DESIGN")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--profiled", action="store_true", help="compile the simulator by a profile, as for long runs")
     given = parser.parse_args(arguments)
     for machine in given.machine or list(PRESETS):
-        print(measure(given.model, machine, runs=given.runs), flush=True)
+        print(measure(given.model, machine, runs=given.runs, profiled=given.profiled), flush=True)
 
 
 if __name__ == "__main__":

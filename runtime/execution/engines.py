@@ -5,6 +5,7 @@ operands are like, from which the energy estimate predicts toggles.
 """
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,11 +24,12 @@ from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.records import RECORD_BYTES, Counts, read_record
 from tilewright.sim.fast_engine import run_fast
 from tilewright.sim.measured_times import measured_times
-from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl
+from tilewright.sim.rtl_engine import Progress, Simulation, run_rtl, train_rtl
 from tilewright.sim.run_result import RunResult
 from tilewright.sim.timing.command_times import CommandTimes
 from tilewright.sim.values.operand_samples import OperandToggles
-from tilewright.sim.verilator.build import build_simulator
+from tilewright.sim.verilator.build import BuildError, build_simulator
+from tilewright.sim.verilator.worth import is_worth_profiling, keep_unprofiled
 from tilewright.sim.waves.draft import finish_wave, wave_draft
 from tilewright.sim.waves.scopes import modules_of
 from tilewright.sim.waves.wave import Wave
@@ -136,6 +138,8 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
                         core=job.host)
     if wave is not None:
         wave.require_layers(len(job.layers))
+    elif not count_toggles:
+        _profile(job, images, timing, steps)
     layers = [(layer.name, layer.predicted_cycles) for layer in job.layers]
     with wave_draft(wave) as draft:
         simulation = _with_wave(Simulation(images=images, dumps=dumps, noted=True), wave, draft)
@@ -151,6 +155,20 @@ def _run_rtl(job: Job, images: _Images, dumps: _Dumps, timing: MemoryTiming, wav
     if wave is not None:
         wave.require_shown(result.cycles)
     return result
+
+
+def _profile(job: Job, images: _Images, timing: MemoryTiming, steps: Steps) -> None:
+    """Compile the simulator by a profile of this run, if so many cycles have been and will be simulated on it."""
+    assert job.elf is not None
+    if not is_worth_profiling(job.machine, sum(layer.predicted_cycles for layer in job.layers), job.host):
+        return
+    with steps.step(f"Compiling the simulator of {job.machine.name} once more, to run faster"):
+        try:
+            train_rtl(job.machine, job.elf, Simulation(images=images), windows=job.windows, timing=timing,
+                      host=job.host)
+        except BuildError as error:
+            keep_unprofiled(job.machine, job.host)
+            warnings.warn(f"{error}; the simulator stays as it is", RuntimeWarning, stacklevel=2)
 
 
 def _with_wave(simulation: Simulation, wave: Wave | None, draft: Path | None) -> Simulation:

