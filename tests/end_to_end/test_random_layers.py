@@ -1,9 +1,11 @@
 """Random layers in RTL: every element that the reference and the functional engine compute, on every machine.
 
-On every machine with every timing of memory, each with layers of its own: 400 in all.
+On every machine with every timing of memory, each with layers of its own: 400 in all; and, in the slow set, on each
+array in three sizes: 300 in all.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.isa.machine import PRESETS, Machine, MemoryTiming
+from tilewright.isa.machine import ARRAYS, PRESETS, Machine, MemoryTiming
 
 BATCH = 25
 TIMINGS = ((1, 16), (200, 16), (20, 4), (55, 2))  # latency in cycles, bytes per cycle
@@ -52,3 +54,20 @@ def test_layers_equal_the_reference(timing, machine, tmp_path):
     latency, rate = TIMINGS[timing]
     seed = timing + len(TIMINGS) * list(MACHINES).index(machine.name)
     assert_exact(machine, seed, tmp_path, MemoryTiming(latency_cycles=latency, bytes_per_cycle=rate))
+
+
+def _with_array(machine: Machine, array: str) -> Machine:
+    """Return ``machine`` with another array, of as many lanes as such an array may have."""
+    fetched = 2 if array.endswith("inner") else 1
+    each = min(max(machine.lanes // machine.clusters, fetched), fetched * machine.tiles)
+    lanes = each * machine.clusters
+    return replace(machine, name=f"{machine.name}-{array}", array=array, lanes=lanes,
+                   post_lanes=min(machine.post_lanes, lanes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", PRESETS)
+@pytest.mark.parametrize("array", ARRAYS)
+def test_layers_equal_the_reference_on_each_array_in_each_size(array, size, tmp_path):
+    machine = _with_array(PRESETS[size], array)
+    assert_exact(machine, 100 + len(ARRAYS) * list(PRESETS).index(size) + list(ARRAYS).index(array), tmp_path)
