@@ -117,7 +117,7 @@ def compile_layers(network: Network, machine: Machine, *, keep_tensors: bool = F
     core = {index: plan for index, plan in enumerate(plans) if isinstance(plan, CorePlan)}
     image, blocks = pack_network(datapath, machine)
     image, offsets = pack_constants(image, core, network.constants)
-    memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans),
+    memory = plan_memory(network, len(image), keep_tensors=keep_tensors, on_chip=on_chip_only(plans, network),
                          together=computed_together(plans))
     blocks = with_computed(blocks, datapath, memory, machine)
     addresses = {**memory.tensors, **{name: memory.weights + offset for name, offset in offsets.items()}}
@@ -302,7 +302,7 @@ def manifest_of(compiled: Compiled, port: PortName = "cvxif") -> Manifest:
                     inputs=tuple(tensor.name for tensor in network.inputs), outputs=network.outputs,
                     windows=memory.windows, layers=layers, weights_address=memory.weights,
                     memory_bytes=memory.memory_bytes, keeps_tensors=compiled.keeps_tensors, port=port,
-                    on_chip=tuple(sorted(on_chip_only(compiled.plans))))
+                    on_chip=tuple(sorted(on_chip_only(compiled.plans, compiled.network))))
 
 
 def _group_of(plans: Sequence[AnyPlan], index: int) -> str:

@@ -12,7 +12,7 @@ from tilewright.compiler.plan.core_plan import CorePlan
 from tilewright.compiler.plan.cost import mac_cycles, post_cycles, slots_of
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.roofline import layer_roofline
-from tilewright.compiler.schedule.chaining import computed_together, needed_in_memory
+from tilewright.compiler.schedule.chaining import computed_together, may_stay_on_chip
 from tilewright.compiler.tensor_lives import TensorLife, tensor_lives
 from tilewright.isa.machine import Machine
 
@@ -152,20 +152,13 @@ class Explanation:
 def explain(compiled: Compiled) -> Explanation:
     """Return how a network is computed."""
     constants = sum(len(content) for _, content in compiled.images)
-    plan = plan_memory(compiled.network, constants, on_chip=_stay_on_chip(compiled),
+    plan = plan_memory(compiled.network, constants, on_chip=may_stay_on_chip(compiled.plans, compiled.network),
                        together=computed_together(compiled.plans))
     return Explanation(
         model=compiled.network.name, machine=compiled.machine, options=compiled.options,
         layers=explain_layers(compiled.plans, compiled.machine),
         memory_bytes=plan.memory_bytes,
         lives=tensor_lives(compiled.network, (plan.weights, constants), plan.tensors))
-
-
-def _stay_on_chip(compiled: Compiled) -> frozenset[str]:
-    """Return the tensors that need no place in memory, even if this program stores them to be looked at."""
-    return frozenset(plan.layer.output for index, plan in enumerate(compiled.plans)
-                     if isinstance(plan, LayerPlan) and plan.chip.output
-                     and not needed_in_memory(compiled.network, index))
 
 
 def explain_layers(plans: Sequence[LayerPlan | CorePlan], machine: Machine) -> tuple[LayerExplanation, ...]:

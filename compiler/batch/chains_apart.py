@@ -1,9 +1,8 @@
 """Choose the layers of a batch that are computed image by image because their tensors then stay on chip."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.schedule.chaining import AnyPlan
+from tilewright.compiler.schedule.chaining import AnyPlan, chains
 
 __all__ = ["chains_apart"]
 
@@ -18,19 +17,8 @@ def chains_apart(plans: Sequence[AnyPlan], batch: Sequence[AnyPlan], images: int
     batch : sequence of LayerPlan or CorePlan
         Of the same layers for all ``images``.
     """
-    return frozenset(index for chain in _chains(plans)
+    return frozenset(index for chain in chains(plans)
                      if images * _cycles(plans, chain) <= _cycles(batch, chain) for index in chain)
-
-
-def _chains(plans: Sequence[AnyPlan]) -> Iterator[range]:
-    """Yield the layers of each chain."""
-    start = 0
-    for index, plan in enumerate(plans):
-        if isinstance(plan, LayerPlan) and plan.chip.output:
-            continue
-        if index > start:
-            yield range(start, index + 1)
-        start = index + 1
 
 
 def _cycles(plans: Sequence[AnyPlan], layers: range) -> int:

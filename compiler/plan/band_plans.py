@@ -33,7 +33,7 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, fits, problems, whole_kernels
-from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct
+from tilewright.compiler.plan.problem import BEHIND, OnChip, Problem, Tiling, distinct
 from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, ring_of
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
 from tilewright.isa.machine import TILE_BYTES, Machine
@@ -222,7 +222,7 @@ class BandPlanner:
 
 def _chip(place: int, layers: int, stored: bool) -> OnChip:
     last = place == layers - 1
-    return OnChip(input=place > 0, output=not last, stored=last or stored)
+    return OnChip(input=place > 0, feeds=() if last else BEHIND, stored=last or stored)
 
 
 def _shares(chosen: Sequence[_Form], rings: Sequence[RowRing], stored: Sequence[bool],

@@ -211,7 +211,7 @@ def store_cycles(problem: Problem, tiling: Tiling) -> tuple[int, int]:
     for tile, count in tiling.copies.items():
         for channels, number in alike.items():
             stored += count * number * output_cycles(problem, tile, channels, stored=tiling.chip.stored)
-            copied += count * number * _copy_cycles(tile, channels, problem.machine) if tiling.chip.output else 0
+            copied += count * number * len(tiling.chip.feeds) * _copy_cycles(tile, channels, problem.machine)
     return stored, copied
 
 

@@ -11,7 +11,7 @@ from tilewright.compiler.plan.footprint import WeightBlock
 from tilewright.compiler.plan.tiles import Tile, TileExtent
 from tilewright.isa.machine import Machine
 
-__all__ = ["APART", "OnChip", "Problem", "Tiling", "distinct", "turns_round"]
+__all__ = ["APART", "BEHIND", "Feed", "OnChip", "Problem", "Tiling", "distinct", "turns_round"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,32 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Feed:
+    """A layer, so many ``ahead``, that finds results on chip as the channels of its input from ``channel`` on."""
+
+    ahead: int
+    channel: int = 0
+
+
+BEHIND = (Feed(1),)
+"""The layer behind alone finds results on chip, as its whole input."""
+
+
+@dataclass(frozen=True, slots=True)
 class OnChip:
-    """Whether input and output of a layer stay in the activation buffer; ``stored``: memory has the output too."""
+    """Whether a layer finds its input in the activation buffer, and who finds there what it computes.
+
+    ``stored``: memory has the output too.
+    """
 
     input: bool = False
-    output: bool = False
+    feeds: tuple[Feed, ...] = ()
     stored: bool = True
+
+    @property
+    def output(self) -> bool:
+        """Whether any layer finds the output in the activation buffer."""
+        return bool(self.feeds)
 
 
 APART = OnChip()

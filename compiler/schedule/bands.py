@@ -16,8 +16,9 @@ from tilewright.compiler.plan.cost import array_cycles, input_cycles
 from tilewright.compiler.plan.footprint import input_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import distinct
-from tilewright.compiler.schedule.chaining import AnyPlan, can_store_twice, chain, follows, needed_in_memory
+from tilewright.compiler.schedule.chaining import AnyPlan, can_store_twice, chain, chains, follows
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
+from tilewright.compiler.schedule.flow import Flow
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
 __all__ = ["in_bands"]
@@ -56,12 +57,12 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
     options = options.on(machine)
     if not options.bands or keep_tensors:
         return chained
-    planner = BandPlanner(machine, options)
+    planner, flow = BandPlanner(machine, options), Flow(network)
     best: list[tuple[float, Group | None]] = [(0.0, None)] * (len(plans) + 1)
     for first in reversed(range(len(plans))):
         best[first] = (best[first + 1][0], None)
-        for group in (*_groups(first, plans, network, planner),
-                      *groups_by_blocks(first, plans, network, machine, options)):
+        for group in (*_groups(first, plans, flow, planner),
+                      *groups_by_blocks(first, plans, flow, machine, options)):
             stop = first + len(group.plans)
             gain = _gain(group, range(first, stop), plans, chained, machine) + best[stop][0]
             if gain > best[first][0]:
@@ -83,11 +84,9 @@ def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequen
     """
     if group.cycles < _LEAST:
         return 0.0
-    first, stop = layers.start, layers.stop
-    while first and _on_chip(chained[first - 1]):
-        first -= 1
-    while stop < len(chained) and _on_chip(chained[stop - 1]):
-        stop += 1
+    cut = [each for each in chains(chained) if each.start < layers.stop and layers.start < each.stop]
+    first = min([layers.start, *(each.start for each in cut)])
+    stop = max([layers.stop, *(each.stop for each in cut)])
     apart = [plans[index] for index in range(first, stop) if index not in layers]
     before = chained[first:stop]
     cycles = sum(each.cost.cycles for each in before) - sum(each.cost.cycles for each in apart) - group.cycles
@@ -118,11 +117,7 @@ def _array(plan: LayerPlan, machine: Machine) -> int:
     return array_cycles(plan.problem(machine), distinct(plan.tiles), plan.blocks)
 
 
-def _on_chip(plan: AnyPlan) -> bool:
-    return isinstance(plan, LayerPlan) and plan.chip.output
-
-
-def _groups(first: int, plans: Sequence[AnyPlan], network: Network, planner: BandPlanner) -> Iterator[Group]:
+def _groups(first: int, plans: Sequence[AnyPlan], flow: Flow, planner: BandPlanner) -> Iterator[Group]:
     """Yield the best group of each length that begins with layer ``first``."""
     head = plans[first]
     if not isinstance(head, LayerPlan):
@@ -135,7 +130,7 @@ def _groups(first: int, plans: Sequence[AnyPlan], network: Network, planner: Ban
         residual = behind.layer.residual
         if residual is not None and residual.tensor in {each.layer.output for each in group}:
             return
-        stored.append(needed_in_memory(network, index - 1))
+        stored.append(flow.needed(index - 1, {index}))
         if stored[-1] and not can_store_twice(group[-1], planner.machine):
             return
         group.append(behind)

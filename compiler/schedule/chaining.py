@@ -1,33 +1,32 @@
-"""Choose the results that stay on chip: the next layer finds them in the activation buffer, where it reads its input.
+"""Choose the results that stay on chip: later layers find them in the activation buffer, where they read their input.
 
-A layer is *chained* to the one before it if it takes that one's output as its input, and the buffer has room: for the
-whole inputs of all layers of the chain, at the same time, and for two input tiles of its first. Then nothing is
-loaded, and what only the next layer reads is not stored either. It is done where the predicted cost falls.
+A layer is *chained* to those before it if they compute its whole input, and the buffer has room: for that input from
+when the first of them begins (compiler/schedule/kept_inputs.py), and for two input tiles of the chain's first layer. A
+result may have several readers, each with an input of its own, and several layers may compute channels of one input, as
+of a concatenation. Then nothing is loaded, and what all readers find on chip is not stored either. It is done where the
+predicted cost falls.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from tilewright.compiler.network.layers import CoreLayer, Layer, Network
+from tilewright.compiler.network.layers import Layer, Network
+from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.alike_layers import plan_chained_once
 from tilewright.compiler.plan.core_plan import CorePlan
-from tilewright.compiler.plan.footprint import (
-    blocked_row_step,
-    input_bytes,
-    linear_row_step,
-    part_bytes,
-    ring_space,
-)
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
-from tilewright.compiler.plan.problem import APART, OnChip
-from tilewright.compiler.schedule.on_chip import PLACES, block_space, fill_cycles, kept_input, whole_of
-from tilewright.isa.machine import TILE_BYTES, Machine
+from tilewright.compiler.plan.problem import APART, BEHIND, Feed, OnChip
+from tilewright.compiler.schedule.flow import Flow
+from tilewright.compiler.schedule.groups import chained_to
+from tilewright.compiler.schedule.kept_inputs import head_bytes, lay_out
+from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
+from tilewright.isa.machine import Machine
 
 __all__ = [
-    "STORE_SHARE", "AnyPlan", "Chain", "can_store_twice", "chain", "computed_together", "follows", "head_bytes", "join",
-    "kept_bytes", "needed_in_memory", "on_chip_only",
+    "STORE_SHARE", "AnyPlan", "Chain", "can_store_twice", "chain", "chains", "computed_together", "feeding", "follows",
+    "join", "may_stay_on_chip", "on_chip_only",
 ]
 
 _BANK_ROW = 4
@@ -48,11 +47,15 @@ AnyPlan = LayerPlan | CorePlan
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Plans of layers that are chained, what that is worth in cycles, and the bytes of the buffer that it takes."""
+    """Plans of layers that are chained, and what that is worth in cycles.
 
+    Layers ``found`` have their inputs on chip; they are counted as in the network, from the chain's ``first`` on.
+    """
+
+    first: int
     plans: tuple[LayerPlan, ...]
-    worth: int
-    held: int
+    worth: int = 0
+    found: frozenset[int] = frozenset()
 
 
 def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options: Options, *,
@@ -65,10 +68,11 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
         Every tensor is to be stored, on chip or not.
     """
     options = options.on(machine)
+    planner = _ChainPlanner(Flow(network), machine, options, keep_tensors)
     found, index = list(plans), 0
     while options.chain and index < len(found):
         best = None
-        for each in _chains_from(index, found, network, machine, options, keep_tensors=keep_tensors):
+        for each in planner.chains_from(index, found):
             # Of equals the longer one: it moves less.
             if each.worth >= (best.worth if best else 0):
                 best = each
@@ -78,37 +82,70 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
     return tuple(found)
 
 
-def _chains_from(index: int, plans: Sequence[AnyPlan], network: Network, machine: Machine, options: Options, *,
-                keep_tensors: bool) -> Iterator[Chain]:
-    """Yield the chains that begin with layer ``index``, each a layer longer than the one before."""
-    head = plans[index]
-    if not isinstance(head, LayerPlan) or head.holds or head.chip != APART:
-        return
-    several = head.splits_input or len(head.tiles) > 1
-    longer = Chain((head,), 0, head_bytes(head, machine))
-    for place, behind in enumerate(plans[index + 1:], index + 1):
-        last = longer.plans[-1]
-        if not (isinstance(behind, LayerPlan) and behind.chip == APART and follows(last.layer, behind.layer)):
+@dataclass(frozen=True, slots=True)
+class _ChainPlanner:
+    """Plans chains of the layers of one network; ``keep`` tells that every tensor is to be stored."""
+
+    flow: Flow
+    machine: Machine
+    options: Options
+    keep: bool
+
+    def chains_from(self, index: int, plans: Sequence[AnyPlan]) -> Iterator[Chain]:
+        """Yield the chains that begin with layer ``index``, each a layer longer than the one before."""
+        head, machine = plans[index], self.machine
+        if not isinstance(head, LayerPlan) or head.holds or head.chip != APART:
             return
-        stored = keep_tensors or needed_in_memory(network, place - 1)
-        if stored and not can_store_twice(last, machine):
-            return
-        pair = join(last, behind, machine, options, stored=stored)
-        if pair is None:
-            return
-        more = ring_space(kept_bytes(pair[1]), machine.activation_bytes, TILE_BYTES)
-        padding = fill_cycles(pair[1], whole_of(pair[1]), machine)
-        if len(behind.tiles) == 1:
+        longer = Chain(index, (head,))
+        for place in range(index + 1, len(plans)):
+            behind = plans[place]
+            if not isinstance(behind, LayerPlan) or behind.chip != APART:
+                return
+            following = self._with(longer, behind)
+            if following is None:
+                return
+            longer = following
+            if head_bytes(head, machine) + lay_out(longer.plans, machine).size > machine.activation_bytes:
+                return
+            twice = [number for number, plan in enumerate(longer.plans, index)
+                     if plan.chip.output and plan.chip.stored and not can_store_twice(plan, machine)]
+            if any(self.keep or self.flow.needed(number, range(len(plans))) for number in twice):
+                return
+            # Until their last reader is there, too, memory has what the others read.
+            if not twice:
+                yield longer
+
+    def _with(self, chain: Chain, behind: LayerPlan) -> Chain | None:
+        """Return ``chain`` with the layer behind it; None if that one cannot find its whole input on chip."""
+        first, reader = chain.first, chain.first + len(chain.plans)
+        sources = self.flow.sources(reader)
+        if sources is None or min(sources) < first or behind.layer.unit is not None:
+            return None
+        plan = plan_chained_once(behind.layer, self.machine, self.options, behind.layouts, OnChip(input=True), 1)
+        if plan is None:
+            return None
+        found, after = chain.found | {reader}, list(chain.plans)
+        for writer, channel in sources.items():
+            fed = feeding(chain.plans[writer - first], Feed(reader - writer, channel), plan, self.machine, self.options,
+                          stored=self.keep or self.flow.needed(writer, found))
+            if fed is None:
+                return None
+            after[writer - first] = fed
+        before = [*(chain.plans[writer - first] for writer in sources), behind]
+        worth = _saved([*(after[writer - first] for writer in sources), plan], before, self.machine)
+        worth += sum(each.cost.cycles for each in before) // _PATIENCE
+        worth -= self._padding(chain, plan, behind)
+        return Chain(first, (*after, plan), chain.worth + worth, found)
+
+    def _padding(self, chain: Chain, plan: LayerPlan, apart: LayerPlan) -> int:
+        """Return the cycles of padding that a layer is late by, of which some hide behind something else if apart."""
+        head, machine = chain.plans[0], self.machine
+        padding = fill_cycles(plan, whole_of(plan), machine)
+        if len(apart.tiles) == 1:
             # That is written between the layers now; of several tiles it comes while the layer before computes.
-            padding = max(0, padding - fill_cycles(behind, behind.tiles[0], machine))
-        if several and place > index + 1:
-            # It hides behind the loads of the first layer, but for the first of these.
-            padding = 0
-        worth = _saved(pair, (last, behind), machine) - padding + (last.cost.cycles + behind.cost.cycles) // _PATIENCE
-        longer = Chain((*longer.plans[:-1], *pair), longer.worth + worth, longer.held + more)
-        if longer.held > machine.activation_bytes:
-            return
-        yield longer
+            padding = max(0, padding - fill_cycles(apart, apart.tiles[0], machine))
+        # It hides behind the loads of the first layer, but for the first of these.
+        return 0 if (head.splits_input or len(head.tiles) > 1) and len(chain.plans) > 1 else padding
 
 
 def can_store_twice(plan: LayerPlan, machine: Machine) -> bool:
@@ -127,69 +164,40 @@ def follows(first: Layer, second: Layer) -> bool:
     return second.input == first.output and second.in_shape == first.out_shape and second.unit is None
 
 
-def needed_in_memory(network: Network, index: int) -> bool:
-    """Tell whether anything but the input of the layer behind layer ``index`` needs what that one computes."""
-    layer = network.layers[index]
-    assert isinstance(layer, Layer)
-    name, info = layer.output, network.tensors[layer.output]
-    readers = [place for place, each in enumerate(network.layers) if name in each.reads]
-    behind = network.layers[index + 1]
-    again = not isinstance(behind, CoreLayer) and behind.residual is not None and behind.residual.tensor == name
-    shared = info.place is not None or any(each.place is not None and each.place.parent == name
-                                           for each in network.tensors.values())
-    return (readers != [index + 1] or again or shared or bool(layer.also)
-            or any(each.name == name for each in network.outputs))
-
-
 def join(first: LayerPlan, second: LayerPlan, machine: Machine, options: Options, *,
          stored: bool) -> tuple[LayerPlan, LayerPlan] | None:
     """Return the plans of two layers of which the second finds its input on chip; None if it cannot."""
     behind = plan_chained_once(second.layer, machine, options, second.layouts, OnChip(input=True), 1)
     if behind is None:
         return None
-    chip = OnChip(input=first.chip.input, output=True, stored=stored)
+    before = feeding(first, BEHIND[0], behind, machine, options, stored=stored)
+    return None if before is None else (before, behind)
+
+
+def feeding(first: LayerPlan, feed: Feed, behind: LayerPlan, machine: Machine, options: Options, *,
+            stored: bool) -> LayerPlan | None:
+    """Return the plan of a layer whose results one more layer finds on chip; None if they cannot be put there."""
+    chip = replace(first.chip, feeds=(*first.chip.feeds, feed), stored=stored)
     unit = _BANK_ROW if behind.nest.winograd else 1
+    if feed.channel % unit:
+        return None
     if aligned(first.blocks, unit):
-        return priced(first, machine, chip), behind
+        return priced(first, machine, chip)
     if not first.chip.input:
         return None
     before = plan_chained_once(first.layer, machine, options, first.layouts, chip, unit)
     # What it reads lies as it did, or the layer before would have to be planned anew.
-    return (before, behind) if before is not None and before.nest == first.nest else None
+    return before if before is not None and before.nest == first.nest else None
 
 
-def _saved(after: tuple[LayerPlan, LayerPlan], before: tuple[LayerPlan, LayerPlan], machine: Machine) -> int:
-    """Return the cycles that ``after`` is predicted to save.
+def _saved(after: Sequence[LayerPlan], before: Sequence[LayerPlan], machine: Machine) -> int:
+    """Return the cycles that ``after`` is predicted to save, plans of which the last is that of the reader.
 
     The first of several tiles comes in while the layer before computes: then only what array and bus have to do counts.
     """
     def cycles(plan: LayerPlan) -> int:
-        return plan.cost.cycles if len(before[1].tiles) == 1 else busy_cycles(plan, machine)
+        return plan.cost.cycles if len(before[-1].tiles) == 1 else busy_cycles(plan, machine)
     return sum(map(cycles, before)) - sum(map(cycles, after))
-
-
-def kept_bytes(plan: LayerPlan) -> int:
-    """Return the bytes of the activation buffer that an input takes: whole, its ring of rows, or blocks of channels."""
-    if plan.channels_at_once:
-        return PLACES * block_space(plan)
-    whole, size = whole_of(plan), kept_input(plan)
-    if plan.bands is None or plan.bands.ring is None:
-        return size
-    ring = plan.bands.ring
-    if plan.nest.winograd:
-        step = blocked_row_step(whole, plan.layer.in_shape[0])
-        return size - (size // step - ring.units - ring.margin) * step
-    return size - (whole.rows.stored - ring.height) * linear_row_step(whole, plan.layer, plan.nest)
-
-
-def head_bytes(plan: LayerPlan, machine: Machine) -> int:
-    """Return the bytes of the activation buffer for two input tiles of ``plan``, or for its only one."""
-    tile = plan.largest
-    size = part_bytes(plan.blocks[0], tile) if plan.splits_input else input_bytes(tile, plan.layer, plan.nest)
-    if plan.stays:
-        size = kept_bytes(plan)
-    several = plan.splits_input or (len(plan.tiles) > 1 and not plan.stays)
-    return (2 if several else 1) * ring_space(size, machine.activation_bytes, TILE_BYTES)
 
 
 def computed_together(plans: Sequence[AnyPlan]) -> tuple[range, ...]:
@@ -200,7 +208,36 @@ def computed_together(plans: Sequence[AnyPlan]) -> tuple[range, ...]:
                          if isinstance(plan, LayerPlan) and plan.channels_at_once)
 
 
-def on_chip_only(plans: Sequence[AnyPlan]) -> frozenset[str]:
+def chains(plans: Sequence[AnyPlan]) -> Iterator[range]:
+    """Yield the layers of each chain, or group, of layers that hand results over on chip."""
+    index = 0
+    while index < len(plans):
+        plan = plans[index]
+        behind = chained_to(plans, index) if isinstance(plan, LayerPlan) else []
+        if behind:
+            yield range(index, behind[-1] + 1)
+        index += 1 + len(behind)
+
+
+def on_chip_only(plans: Sequence[AnyPlan], network: Network) -> frozenset[str]:
     """Return the tensors that never reach main memory."""
-    return frozenset(plan.layer.output for plan in plans
-                     if isinstance(plan, LayerPlan) and plan.chip.output and not plan.chip.stored)
+    return _without_memory(network, [index for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)
+                                     and plan.chip.output and not plan.chip.stored])
+
+
+def may_stay_on_chip(plans: Sequence[AnyPlan], network: Network) -> frozenset[str]:
+    """Return the tensors that need no place in memory, even if this program stores them to be looked at."""
+    flow = Flow(network)
+    found = [index for index, plan in enumerate(plans) if isinstance(plan, LayerPlan) and plan.chip.input]
+    return _without_memory(network, [index for index, plan in enumerate(plans) if isinstance(plan, LayerPlan)
+                                     and plan.chip.output and not flow.needed(index, found)])
+
+
+def _without_memory(network: Network, layers: Collection[int]) -> frozenset[str]:
+    """Return the tensors that ``layers`` write, and those that consist of nothing else."""
+    tensors = network.tensors
+    written = {name for index in layers for name in network.layers[index].writes}
+    stored = {root_of(tensors[name]) for index, layer in enumerate(network.layers) for name in layer.writes
+              if index not in layers}
+    given = {root_of(info) for info in network.inputs}
+    return frozenset(written | {root_of(tensors[name]) for name in written} - stored - given)

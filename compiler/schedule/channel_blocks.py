@@ -9,7 +9,7 @@ between, and that never leaves the chip. Every weight is loaded once, as it is n
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.compiler.network.layers import Layer, Network
+from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.algorithms import loop_nests
 from tilewright.compiler.plan.band_plans import Group
@@ -24,16 +24,16 @@ from tilewright.compiler.plan.cost import (
 )
 from tilewright.compiler.plan.footprint import WeightBlock, block_words, input_bytes, ring_space, usable_words
 from tilewright.compiler.plan.planner import LayerPlan, cut_blocks, fits, holds_all, problems, whole_kernels
-from tilewright.compiler.plan.problem import OnChip, Problem, Tiling
+from tilewright.compiler.plan.problem import BEHIND, OnChip, Problem, Tiling
 from tilewright.compiler.plan.tiles import Tile, axes, whole_tile
 from tilewright.compiler.schedule.chaining import (
     AnyPlan,
     can_store_twice,
     follows,
     join,
-    kept_bytes,
-    needed_in_memory,
 )
+from tilewright.compiler.schedule.flow import Flow
+from tilewright.compiler.schedule.kept_inputs import kept_bytes
 from tilewright.compiler.schedule.on_chip import padding_cycles
 from tilewright.isa.machine import TILE_BYTES, Machine
 
@@ -62,7 +62,7 @@ class _Blocked:
                          channels_at_once=channels)
 
 
-def groups_by_blocks(first: int, plans: Sequence[AnyPlan], network: Network, machine: Machine,
+def groups_by_blocks(first: int, plans: Sequence[AnyPlan], flow: Flow, machine: Machine,
                      options: Options) -> Iterator[Group]:
     """Yield the ways in which layer ``first`` can hand over blocks of channels, with and without the layer behind."""
     if first + 1 == len(plans):
@@ -70,12 +70,12 @@ def groups_by_blocks(first: int, plans: Sequence[AnyPlan], network: Network, mac
     head, second = plans[first], plans[first + 1]
     if not (isinstance(head, LayerPlan) and isinstance(second, LayerPlan) and _can(head.layer, second.layer)):
         return
-    stored = needed_in_memory(network, first)
+    stored = flow.needed(first, {first + 1})
     if stored and not can_store_twice(head, machine):
         return
     best: dict[int, Group] = {}
     for pair in _pairs(head, second, machine, options, stored=stored):
-        for group in _with_third(pair, first, plans, network, machine, options):
+        for group in _with_third(pair, first, plans, flow, machine, options):
             known = best.get(len(group.plans))
             if known is None or (group.cycles, group.bytes) < (known.cycles, known.bytes):
                 best[len(group.plans)] = group
@@ -102,7 +102,7 @@ def _pairs(head: LayerPlan, second: LayerPlan, machine: Machine, options: Option
                 forms = _form(ahead, groups), _second_form(behind, groups, channels)
                 if forms[0] is None or forms[1] is None:
                     continue
-                pair = (forms[0].plan(head.layer, OnChip(output=True, stored=stored), 0),
+                pair = (forms[0].plan(head.layer, OnChip(feeds=BEHIND, stored=stored), 0),
                         forms[1].plan(second.layer, OnChip(input=True), channels))
                 if _fit(pair, machine):
                     yield pair
@@ -148,14 +148,14 @@ def _held(plans: Sequence[LayerPlan], machine: Machine) -> int | None:
     return held if held <= machine.activation_bytes else None
 
 
-def _with_third(pair: tuple[LayerPlan, LayerPlan], first: int, plans: Sequence[AnyPlan], network: Network,
+def _with_third(pair: tuple[LayerPlan, LayerPlan], first: int, plans: Sequence[AnyPlan], flow: Flow,
                 machine: Machine, options: Options) -> Iterator[Group]:
     """Yield ``pair`` as a group, and with the layer behind it if that can have its whole input on chip."""
     yield _group(pair, machine)
     third = plans[first + 2] if first + 2 < len(plans) else None
     if not (isinstance(third, LayerPlan) and follows(pair[1].layer, third.layer)):
         return
-    stored = needed_in_memory(network, first + 1)
+    stored = flow.needed(first + 1, {first + 2})
     if stored and not can_store_twice(pair[1], machine):
         return
     joined = join(pair[1], third, machine, options, stored=stored)

@@ -4,7 +4,8 @@ They are computed by bands of rows (compiler/schedule/bands.py), or two of them 
 (compiler/schedule/channel_blocks.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tilewright.compiler.plan.algorithms import LoopNest
 from tilewright.compiler.plan.footprint import WeightBlock
@@ -26,13 +27,13 @@ def home(plans: Mapping[int, LayerPlan], layer: int) -> int:
     return layer - (plan.bands.place if plan.bands is not None else plan.channels_at_once > 0)
 
 
-def chained_to(plans: Mapping[int, LayerPlan], head: int) -> list[int]:
-    """Return the layers of the chain after layer ``head``."""
-    found = []
-    while plans[head].chip.output:
-        head += 1
-        found.append(head)
-    return found
+def chained_to(plans: Mapping[int, LayerPlan] | Sequence[Any], head: int) -> list[int]:
+    """Return the layers of the chain after layer ``head``: up to the last that finds results of one of them on chip."""
+    last = index = head
+    while index <= last:
+        last = max([last, *(index + feed.ahead for feed in plans[index].chip.feeds)])
+        index += 1
+    return list(range(head + 1, last + 1))
 
 
 def parts(plans: Mapping[int, LayerPlan], head: int) -> list[tuple[tuple[WeightBlock, ...], LoopNest]]:

@@ -168,12 +168,15 @@ def _row_step_of(plan: LayerPlan) -> int:
 
 
 def keep(plan: LayerPlan, tile: Tile, block: WeightBlock, following: LayerPlan, region: Region,
-         results: Region) -> Iterator[Draft]:
-    """Yield the commands that store a step's results into ``region``, which holds the input of ``following``."""
+         results: Region, channel: int = 0) -> Iterator[Draft]:
+    """Yield the commands that store a step's results into ``region``, which holds the input of ``following``.
+
+    The layer computes the channels of that input from ``channel`` on.
+    """
     if following.channels_at_once:
-        channels = (following.channels_at_once, *plan.layer.out_shape[1:])
-        plan, region = replace(plan, layer=replace(plan.layer, out_shape=channels)), _place_of(following, block, region)
+        region = _place_of(following, block, region)
         block, following = replace(block, first_channel=0), _part(following)
+    block = replace(block, first_channel=block.first_channel + channel)
     inside = whole_of(following)
     first = tile.rows.out[0] + inside.rows.before
     ring = following.bands.ring if following.bands is not None else None
@@ -198,7 +201,8 @@ def _keep_rows(plan: LayerPlan, tile: Tile, block: WeightBlock, following: Layer
     written = Access("activations", region.start + first * row_step, min(region.start + stop * row_step, region.stop),
                      write=True)
     stores = blocked if following.nest.winograd else linear
-    for draft in stores(plan, tile, block, (row, column), row_step, region.start):
+    channels = following.layer.in_shape[0]
+    for draft in stores(plan, tile, block, (row, column), row_step, region.start, channels):
         if draft.configures:
             yield draft
         else:
@@ -207,9 +211,12 @@ def _keep_rows(plan: LayerPlan, tile: Tile, block: WeightBlock, following: Layer
 
 
 def linear(plan: LayerPlan, tile: Tile, block: WeightBlock, place: tuple[int, int], row_step: int,
-           start: int) -> Iterator[Draft]:
-    """Yield the stores of a step to the linear layout at ``start``; ``place`` is stored row and column of the first."""
-    channels, width = plan.layer.out_shape[0], len(tile.columns.out)
+           start: int, channels: int) -> Iterator[Draft]:
+    """Yield the stores of a step to the linear layout at ``start``, whose pixels have ``channels``.
+
+    ``place`` is stored row and column of the first pixel.
+    """
+    width = len(tile.columns.out)
     if block.channels == channels:
         size, count = chunks_of(width * channels, 1, plan.layer)
         gap = size if count > 1 else 0
@@ -222,13 +229,13 @@ def linear(plan: LayerPlan, tile: Tile, block: WeightBlock, place: tuple[int, in
 
 
 def blocked(plan: LayerPlan, tile: Tile, block: WeightBlock, place: tuple[int, int], row_step: int,
-            start: int) -> Iterator[Draft]:
+            start: int, channels: int) -> Iterator[Draft]:
     """Yield the same to the blocked layout.
 
     A pixel's bank goes by its row, its column and its channel. A first channel that is no multiple of 16 but of 4 is
     therefore as good as so many rows further down, if the command stores a single row.
     """
-    channels, width = plan.layer.out_shape[0], len(tile.columns.out)
+    width = len(tile.columns.out)
     yield Draft("sta", "set_row", {"chunk_bytes": block.channels, "chunks": width, "chunk_step": block.channels})
     yield Draft("sta", "set_target", {"target_chunk_step": TILE_BYTES * channels, "target_row_step": row_step})
     left = start + place[1] // BLOCK_SIDE * TILE_BYTES * channels

@@ -30,7 +30,6 @@ from tilewright.compiler.plan.footprint import (
     resident_parameters,
     resident_words,
     result_bytes,
-    ring_space,
     usable_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan
@@ -38,7 +37,7 @@ from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
 from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
 from tilewright.compiler.schedule.accesses import Access
-from tilewright.compiler.schedule.chaining import head_bytes, kept_bytes
+from tilewright.compiler.schedule.kept_inputs import head_bytes, kept_bytes, lay_out
 from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.steps import Kind, TileStep, block_of, needs_of, steps_of, tile_of
@@ -284,9 +283,10 @@ class ProgramScheduler:
         if step.first and plan.chip.output and not plan.chip.input:
             self.begin_chain(step.layer)
         for index in self.to_fill(step):
-            border = on_chip.fill_border(self.plans[index], self.kept[index])
-            self.emit(step.layer, border if plan.bands is None else commands.early(border))
-            self.bare.remove(index)
+            if index in self.bare:
+                border = on_chip.fill_border(self.plans[index], self.kept[index])
+                self.emit(step.layer, border if plan.bands is None else commands.early(border))
+                self.bare.remove(index)
         if plan.bands is not None:
             if plan.bands.place == 0 and self.inputs.due(step.index):
                 self.load_banded(step)
@@ -366,18 +366,20 @@ class ProgramScheduler:
 
     def begin_chain(self, head: int) -> None:
         """Make room for the inputs of all layers chained to layer ``head``."""
-        ring, size = self.inputs.ring, self.machine.activation_bytes
-        chained = {index: kept_bytes(self.plans[index]) for index in groups.chained_to(self.plans, head)}
-        ring.make_room(head_bytes(self.plans[head], self.machine)
-                       + sum(ring_space(each, size, ring.alignment) for each in chained.values()), self.inputs.recent)
-        for index, each in chained.items():
-            self.kept[index] = self.required(ring.allocate(each), "activation")
-            self.bare.append(index)
+        ring, chained = self.inputs.ring, groups.chained_to(self.plans, head)
+        places = lay_out([self.plans[index] for index in (head, *chained)], self.machine)
+        ring.make_room(head_bytes(self.plans[head], self.machine) + places.size, self.inputs.recent)
+        start = self.required(ring.allocate(places.size), "activation").start
+        ring.taken.pop()
+        for index, offset in zip(chained, places.offsets, strict=True):
+            self.kept[index] = Region(start + offset, start + offset + kept_bytes(self.plans[index]))
+            ring.taken.append(self.kept[index])
+        self.bare += [head + index for index in places.bare]
 
     def to_fill(self, step: TileStep) -> list[int]:
         """Return the layers whose padding must be written before the data of ``step``.
 
-        Padding comes before an input that the chain's first layer waits for: the next layer's before the first of
+        Padding comes before an input that the chain's first layer waits for: that of its readers before the first of
         these, since results are stored beside it soon; all others' before those behind it, as much of it before each,
         so that it hides behind the computation: while padding is written nothing is loaded, and no results are stored
         beside it.
@@ -388,11 +390,12 @@ class ProgramScheduler:
         chained = groups.chained_to(self.plans, step.layer)
         if plan.bands is not None:
             return chained if step.first else []
+        soon = [step.layer + feed.ahead for feed in plan.chip.feeds]
         if not self.inputs.due(step.index):
-            return chained[:1] if step.first else []
+            return soon if step.first else []
         inputs = sum(need.layer == step.layer for need in self.inputs.needs[self.inputs.loaded:])
         if step.first:
-            return chained[:1] if inputs > 1 else chained
+            return soon if inputs > 1 else chained
         bare = [index for index in chained if index in self.bare]
         if inputs == 1 or not bare:
             return bare
@@ -416,9 +419,10 @@ class ProgramScheduler:
         region = self.reserved.pop(step.index, None) or self.required(
             self.results.allocate(result_bytes(tile, block.channels)), "result")
         self.emit(step.layer, commands.finish(plan, tile, block, self.machine, parameters, table, region))
-        if plan.chip.output:
-            following = step.layer + 1
-            self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[following], self.kept[following], region))
+        for feed in plan.chip.feeds:
+            reader = step.layer + feed.ahead
+            self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[reader], self.kept[reader], region,
+                                               feed.channel))
         for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True) if plan.chip.stored else ():
             self.emit(step.layer, commands.store(plan, tile, block, self.memory.tensors[name], layout, region))
         self.results.release(region)

@@ -16,7 +16,7 @@ from tilewright.compiler.plan.cost import (
     weight_transfers,
 )
 from tilewright.compiler.plan.planner import plan_layer
-from tilewright.compiler.plan.problem import OnChip
+from tilewright.compiler.plan.problem import BEHIND, OnChip
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_layer_takes_its_slower_unit_and_what_cannot_overlap(plan):
 
 def test_an_output_that_stays_on_chip_needs_no_store(plan):
     problem, tiling = plan.problem(WINOGRAD_MACHINES["base"]), plan.tiling()
-    kept = replace(tiling, chip=OnChip(output=True, stored=False))
+    kept = replace(tiling, chip=OnChip(feeds=BEHIND, stored=False))
     stores, copies = store_cycles(problem, kept)
     assert stores == 0
     assert copies > 0
