@@ -20,7 +20,7 @@ from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, pr
 from tilewright.compiler.plan.problem import APART, BEHIND, Feed, OnChip
 from tilewright.compiler.schedule.flow import Flow
 from tilewright.compiler.schedule.groups import chained_to
-from tilewright.compiler.schedule.kept_inputs import head_bytes, lay_out
+from tilewright.compiler.schedule.kept_inputs import branches, lay_out
 from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
 from tilewright.isa.machine import Machine
 
@@ -38,6 +38,9 @@ _PATIENCE = 500
 Chosen by trial on the fast engine, of none, 500, 200 and more: ResNet18 at 32x32 on base moves 15.0 % less with it and
 takes 0.1 % less time; with none 0.2 % less and 0.1 %, with 200 18.0 % less and 0.1 % more.
 """
+
+_BYTES = 64
+"""Bytes that are worth as much as a cycle, for chains with branches: about the energy of either."""
 
 STORE_SHARE = 3 / 4
 """Of the array's time that results stored twice may take."""
@@ -57,6 +60,11 @@ class Chain:
     worth: int = 0
     found: frozenset[int] = frozenset()
 
+    @property
+    def stop(self) -> int:
+        """The layer behind the last."""
+        return self.first + len(self.plans)
+
 
 def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options: Options, *,
           keep_tensors: bool = False) -> tuple[AnyPlan, ...]:
@@ -68,17 +76,22 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
         Every tensor is to be stored, on chip or not.
     """
     options = options.on(machine)
+    if not options.chain:
+        return tuple(plans)
     planner = _ChainPlanner(Flow(network), machine, options, keep_tensors)
-    found, index = list(plans), 0
-    while options.chain and index < len(found):
-        best = None
-        for each in planner.chains_from(index, found):
-            # Of equals the longer one: it moves less.
-            if each.worth >= (best.worth if best else 0):
-                best = each
-        if best is not None:
-            found[index:index + len(best.plans)] = best.plans
-        index += len(best.plans) if best else 1
+    plain = planner.one_behind_the_other(plans)
+    branched = planner.branched(plans, plain)
+    if branched:
+        plans = _with_chains(plans, branched)
+        plain = planner.one_behind_the_other(plans)
+    return _with_chains(plans, plain)
+
+
+def _with_chains(plans: Sequence[AnyPlan], chosen: Sequence[Chain]) -> tuple[AnyPlan, ...]:
+    """Return ``plans`` with those of the chains ``chosen``."""
+    found = list(plans)
+    for each in chosen:
+        found[each.first:each.stop] = each.plans
     return tuple(found)
 
 
@@ -105,7 +118,7 @@ class _ChainPlanner:
             if following is None:
                 return
             longer = following
-            if head_bytes(head, machine) + lay_out(longer.plans, machine).size > machine.activation_bytes:
+            if lay_out(longer.plans, machine).size > machine.activation_bytes:
                 return
             twice = [number for number, plan in enumerate(longer.plans, index)
                      if plan.chip.output and plan.chip.stored and not can_store_twice(plan, machine)]
@@ -114,6 +127,47 @@ class _ChainPlanner:
             # Until their last reader is there, too, memory has what the others read.
             if not twice:
                 yield longer
+
+    def one_behind_the_other(self, plans: Sequence[AnyPlan]) -> list[Chain]:
+        """Return the chains without branches that gain most, found from the first layer on."""
+        found: list[Chain] = []
+        index = 0
+        while index < len(plans):
+            best = None
+            for each in self.chains_from(index, plans):
+                # Of equals the longer one: it moves less.
+                if not branches(each.plans) and each.worth >= (best.worth if best else 0):
+                    best = each
+            if best is not None:
+                found.append(best)
+            index = best.stop if best is not None else index + 1
+        return found
+
+    def branched(self, plans: Sequence[AnyPlan], plain: Sequence[Chain]) -> list[Chain]:
+        """Return the chains with branches that are worth most together; chains of ``plain`` that they cut are lost."""
+        best: list[tuple[float, Chain | None]] = [(0.0, None)] * (len(plans) + 1)
+        for first in reversed(range(len(plans))):
+            best[first] = (best[first + 1][0], None)
+            for each in self.chains_from(first, plans):
+                lost = sum(other.worth + self._moved(other, plans) / _BYTES for other in plain
+                           if other.first < each.stop and first < other.stop)
+                gain = each.worth + self._moved(each, plans) / _BYTES - lost
+                if each.worth >= 0 < gain and branches(each.plans) and gain + best[each.stop][0] > best[first][0]:
+                    best[first] = gain + best[each.stop][0], each
+        found, index = [], 0
+        while index < len(plans):
+            here = best[index][1]
+            if here is not None:
+                found.append(here)
+            index = here.stop if here is not None else index + 1
+        return found
+
+    @staticmethod
+    def _moved(chain: Chain, plans: Sequence[AnyPlan]) -> int:
+        """Return the bytes that need not cross the bus."""
+        apart = plans[chain.first:chain.stop]
+        return sum(each.cost.bytes for each in apart if isinstance(each, LayerPlan)) \
+            - sum(plan.cost.bytes for plan in chain.plans)
 
     def _with(self, chain: Chain, behind: LayerPlan) -> Chain | None:
         """Return ``chain`` with the layer behind it; None if that one cannot find its whole input on chip."""

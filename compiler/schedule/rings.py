@@ -46,7 +46,7 @@ class Ring:
         avoided = (*self.taken, *but)
         behind = [-(-each.stop // self.alignment) * self.alignment for each in avoided] if around else []
         ahead = sorted(behind, key=lambda start: (start < self.cursor, start))
-        for place in (self.cursor, *ahead):
+        for place in (self.cursor, *ahead, *([0] if around else [])):
             start = place if place + size <= self.size else 0
             region = Region(start, start + size)
             if size <= self.size and not any(region.overlaps(other) for other in avoided):
@@ -70,6 +70,10 @@ class Ring:
         """
         if self.cursor < size <= self.size // 2 and self.cursor + 2 * size > self.size:
             self.cursor = -(-size // self.alignment) * self.alignment
+
+    def take(self, region: Region) -> None:
+        """Take ``region``, which was found to be free otherwise."""
+        self.taken.append(region)
 
     def release(self, region: Region) -> None:
         """Give ``region`` back."""

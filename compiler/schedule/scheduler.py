@@ -37,7 +37,7 @@ from tilewright.compiler.plan.tiles import block_rows, strip, whole_tile
 from tilewright.compiler.schedule import groups, on_chip
 from tilewright.compiler.schedule import step_commands as commands
 from tilewright.compiler.schedule.accesses import Access
-from tilewright.compiler.schedule.kept_inputs import head_bytes, kept_bytes, lay_out
+from tilewright.compiler.schedule.kept_inputs import lay_out
 from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
 from tilewright.compiler.schedule.steps import Kind, TileStep, block_of, needs_of, steps_of, tile_of
@@ -75,8 +75,9 @@ class ProgramScheduler:
     """Writes the program; ``drafts`` are (layer, command) in order.
 
     Every layer has either a plan or a call. ``touched`` is what of the tensors in memory the commands since the last
-    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, and ``bare`` those that have no
-    padding yet. ``tokens`` are the places of the words that tell of early loads, by the first layer of a group.
+    fence read and write. ``kept`` is where the inputs of chained layers lie, by layer, ``bare`` those that have no
+    padding yet, and ``late`` those at whose place something else may lie. ``tokens`` are the places of the words that
+    tell of early loads, by the first layer of a group.
     ``opened`` are the layers with computed weights whose first data are loaded: only then are those there.
     """
 
@@ -97,6 +98,7 @@ class ProgramScheduler:
     reserved: dict[int, Region] = field(default_factory=dict)
     kept: dict[int, Region] = field(default_factory=dict)
     bare: list[int] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
     pieces: deque[Piece] = field(default_factory=deque)
     strips: dict[int, int] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
@@ -368,13 +370,18 @@ class ProgramScheduler:
         """Make room for the inputs of all layers chained to layer ``head``."""
         ring, chained = self.inputs.ring, groups.chained_to(self.plans, head)
         places = lay_out([self.plans[index] for index in (head, *chained)], self.machine)
-        ring.make_room(head_bytes(self.plans[head], self.machine) + places.size, self.inputs.recent)
-        start = self.required(ring.allocate(places.size), "activation").start
-        ring.taken.pop()
-        for index, offset in zip(chained, places.offsets, strict=True):
-            self.kept[index] = Region(start + offset, start + offset + kept_bytes(self.plans[index]))
-            ring.taken.append(self.kept[index])
-        self.bare += [head + index for index in places.bare]
+        ring.make_room(places.size, self.inputs.recent)
+        whole = self.required(ring.allocate(places.size), "activation")
+        ring.release(whole)
+        ring.cursor = whole.start + places.head
+        for index, each in zip(chained, places.inputs, strict=True):
+            self.kept[index] = Region(whole.start + each.start, whole.start + each.stop)
+            if each.fresh:
+                self.bare.append(index)
+            if each.late:
+                self.late.append(index)
+            else:
+                ring.take(self.kept[index])
 
     def to_fill(self, step: TileStep) -> list[int]:
         """Return the layers whose padding must be written before the data of ``step``.
@@ -421,6 +428,9 @@ class ProgramScheduler:
         self.emit(step.layer, commands.finish(plan, tile, block, self.machine, parameters, table, region))
         for feed in plan.chip.feeds:
             reader = step.layer + feed.ahead
+            if reader in self.late:
+                self.inputs.ring.take(self.kept[reader])
+                self.late.remove(reader)
             self.emit(step.layer, on_chip.keep(plan, tile, block, self.plans[reader], self.kept[reader], region,
                                                feed.channel))
         for name, layout in zip(plan.layer.writes, plan.layouts.outputs, strict=True) if plan.chip.stored else ():
