@@ -1,18 +1,19 @@
 """Plan layers that are computed together band by band: rows of each band, tiles and blocks, rings, and the price.
 
-The rows of a band are found from the last layer backwards: for a band, each layer computes the rows that the next one
-reads in that band and that are not there yet.
+The rows of a band are found from the last layers backwards: for a band, each layer computes the rows that its readers
+need for that band and that are not there yet (compiler/plan/band_graph.py).
 """
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import product
 
 from tilewright.compiler.network.layers import Layer
 from tilewright.compiler.network.layout import LayerLayouts
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.plan.algorithms import forms
 from tilewright.compiler.plan.alike_layers import geometry
+from tilewright.compiler.plan.band_graph import BandGraph, rows_of_bands
 from tilewright.compiler.plan.cost import (
     HANDOVER,
     TURNAROUND,
@@ -33,12 +34,12 @@ from tilewright.compiler.plan.footprint import (
     usable_words,
 )
 from tilewright.compiler.plan.planner import LayerPlan, aligned, cut_blocks, fits, problems, whole_kernels
-from tilewright.compiler.plan.problem import BEHIND, OnChip, Problem, Tiling, distinct
+from tilewright.compiler.plan.problem import OnChip, Problem, Tiling, distinct
 from tilewright.compiler.plan.row_ring import BandRows, InBands, RowRing, ring_of
 from tilewright.compiler.plan.tiles import BLOCK_SIDE, Tile, axes, whole_tile
 from tilewright.isa.machine import TILE_BYTES, Machine
 
-__all__ = ["BandPlanner", "Group", "rows_of_bands"]
+__all__ = ["BandPlanner", "Group"]
 
 _Kind = tuple[Hashable, LayerLayouts]
 """Key that layers with the same plans share."""
@@ -100,28 +101,6 @@ class _Shape:
         return sum(cycles for cycles, _ in self.shares), sum(moved for _, moved in self.shares)
 
 
-def rows_of_bands(layers: Sequence[Layer], height: int) -> tuple[tuple[range, ...], ...]:
-    """Return the rows that each layer computes in each band, of which those of the last layer have ``height``.
-
-    Rows that a layer of 3x3 computes end evenly, as the tiles of conv23 must begin with an even row.
-    """
-    last = layers[-1].out_shape[1]
-    found = [tuple(range(first, min(first + height, last)) for first in range(0, last, height))]
-    for layer, following in zip(reversed(layers[:-1]), reversed(layers[1:]), strict=True):
-        axis, total, rows, done = axes(following)[0], layer.out_shape[1], [], 0
-        for band in found[0]:
-            stop = done
-            if band:
-                image = axis.cut(band.start, band.stop).image
-                stop = max(done, image[-1] + 1 if image else 0)
-                stop = min(total, stop + stop % 2) if layer.kernel == (3, 3) else stop
-                stop = total if band.stop == axis.out else stop
-            rows.append(range(done, stop))
-            done = stop
-        found.insert(0, tuple(rows))
-    return tuple(found)
-
-
 @dataclass(slots=True)
 class BandPlanner:
     """Plans groups of layers, and remembers the plans of alike ones."""
@@ -132,21 +111,21 @@ class BandPlanner:
     cuts: dict[_Kind, list[tuple[Problem, list[tuple[WeightBlock, ...]]]]] = field(default_factory=dict)
     shapes: dict[Hashable, _Shape | None] = field(default_factory=dict)
 
-    def plan(self, plans: Sequence[LayerPlan], height: int, stored: Sequence[bool]) -> Group | None:
+    def plan(self, plans: Sequence[LayerPlan], graph: BandGraph, height: int, stored: Sequence[bool]) -> Group | None:
         """Return the plan of the layers of ``plans`` in bands of ``height`` rows; None if there is none.
 
-        ``stored`` tells for each layer whether its results must be in memory. None either if the array alone is busy
-        for longer than the layers take apart.
+        ``graph`` tells who reads what, ``stored`` for each layer whether its results must be in memory. None either if
+        the array alone is busy for longer than the layers take apart.
         """
         kinds = [(geometry(plan.layer), plan.layouts) for plan in plans]
-        key = (*kinds, height, *stored)
+        key = (*kinds, graph, height, *stored)
         if key not in self.shapes:
-            found = self._shapes(plans, kinds, height, stored)
+            found = self._shapes(plans, kinds, graph, height, stored)
             self.shapes[key] = min(found, key=lambda shape: shape.price, default=None)
         shape = self.shapes[key]
-        return None if shape is None else self._group(plans, shape, stored)
+        return None if shape is None else self._group(plans, graph, shape, stored)
 
-    def _shapes(self, plans: Sequence[LayerPlan], kinds: Sequence[_Kind], height: int,
+    def _shapes(self, plans: Sequence[LayerPlan], kinds: Sequence[_Kind], graph: BandGraph, height: int,
                 stored: Sequence[bool]) -> Iterator[_Shape]:
         """Yield every way to compute the group that fits and may be worth it."""
         least = [min((resident_words([(cuts[0], problem.nest)], self.machine) for problem, cuts in
@@ -154,12 +133,12 @@ class BandPlanner:
                  for plan, kind in zip(plans, kinds, strict=True)]
         if sum(least) > usable_words(self.machine) + len(least) * resident_words([], self.machine):
             return
-        rows = rows_of_bands([plan.layer for plan in plans], height)
+        rows = rows_of_bands([plan.layer for plan in plans], graph, height)
         choices = [self._forms(plan.layer, kind, each) for plan, kind, each in zip(plans, kinds, rows, strict=True)]
         apart = sum(plan.cost.cycles for plan in plans)
         for chosen in product(*choices):
             if sum(form.cycles for form in chosen) <= apart:
-                shape = self._shape(chosen, rows, stored)
+                shape = self._shape(chosen, graph, rows, stored)
                 if shape is not None:
                     yield shape
 
@@ -180,16 +159,18 @@ class BandPlanner:
             self.known[*kind, rows] = tuple(form for form in found if form is not None)
         return self.known[*kind, rows]
 
-    def _shape(self, chosen: tuple[_Form, ...], rows: tuple[tuple[range, ...], ...],
+    def _shape(self, chosen: tuple[_Form, ...], graph: BandGraph, rows: tuple[tuple[range, ...], ...],
                stored: Sequence[bool]) -> _Shape | None:
         """Return the group of the forms ``chosen``, or None if it does not fit."""
         machine, parts = self.machine, [(form.blocks, form.problem.nest) for form in chosen]
         if (resident_words(parts, machine) > usable_words(machine)
                 or resident_parameters(parts, machine) > machine.parameter_channels):
             return None
-        for form, following in pairwise(chosen):
-            if not _reads_whole_rows(following) \
-                    or (following.problem.nest.winograd and not aligned(form.blocks, _BANK_ROW)):
+        if not all(map(_reads_whole_rows, chosen[1:])):
+            return None
+        for writer, reader, feed in graph.edges():
+            if chosen[reader].problem.nest.winograd and (
+                    feed.channel % _BANK_ROW or not aligned(chosen[writer].blocks, _BANK_ROW)):
                 return None
         head, rings = chosen[0], []
         held = (2 if len(head.tiles) > 1 else 1) * self._space(max(
@@ -197,35 +178,31 @@ class BandPlanner:
         for place, form in enumerate(chosen[1:], 1):
             if held > machine.activation_bytes:
                 return None
-            rings.append(_ring(chosen, rows, place))
+            rings.append(_ring(chosen, graph, rows, place))
             held += self._space(_ring_bytes(form, rings[-1]))
         if held > machine.activation_bytes:
             return None
-        return _Shape(chosen, tuple(rings), _shares(chosen, rings, stored, machine))
+        return _Shape(chosen, tuple(rings), _shares(chosen, graph, rings, stored, machine))
 
     def _space(self, size: int) -> int:
         return ring_space(size, self.machine.activation_bytes, TILE_BYTES)
 
-    def _group(self, plans: Sequence[LayerPlan], shape: _Shape, stored: Sequence[bool]) -> Group:
+    def _group(self, plans: Sequence[LayerPlan], graph: BandGraph, shape: _Shape, stored: Sequence[bool]) -> Group:
         """Return the group of the layers of ``plans``."""
         found = []
         for place, (plan, form, (cycles, moved)) in enumerate(zip(plans, shape.forms, shape.shares, strict=True)):
-            bands = InBands(place, len(plans), form.counts, shape.rings[place - 1] if place else None)
+            bands = InBands(place, len(plans), graph.depths[place], form.counts,
+                            shape.rings[place - 1] if place else None)
             work = next(work for work, _ in forms(plan.layer, self.options)
                         if geometry(work) == geometry(form.problem.layer))
             found.append(LayerPlan(layer=plan.layer, work=work, nest=form.problem.nest, tiles=form.tiles,
                                    blocks=form.blocks, weights_outer=False, splits_input=False,
                                    cost=Cost(cycles, moved, form.steps), layouts=plan.layouts,
-                                   chip=_chip(place, len(plans), stored[place]), bands=bands))
+                                   chip=OnChip(place > 0, graph.feeds[place], stored[place]), bands=bands))
         return Group(tuple(found), *shape.price)
 
 
-def _chip(place: int, layers: int, stored: bool) -> OnChip:
-    last = place == layers - 1
-    return OnChip(input=place > 0, feeds=() if last else BEHIND, stored=last or stored)
-
-
-def _shares(chosen: Sequence[_Form], rings: Sequence[RowRing], stored: Sequence[bool],
+def _shares(chosen: Sequence[_Form], graph: BandGraph, rings: Sequence[RowRing], stored: Sequence[bool],
             machine: Machine) -> tuple[tuple[int, int], ...]:
     """Return the cycles and bytes that each layer of a group is predicted to take.
 
@@ -237,30 +214,32 @@ def _shares(chosen: Sequence[_Form], rings: Sequence[RowRing], stored: Sequence[
     copied: list[int] = []
     stores = 0
     for place, form in enumerate(chosen):
-        problem, tiling = form.problem, form.tiling(_chip(place, len(chosen), stored[place]))
+        problem, tiling = form.problem, form.tiling(OnChip(place > 0, graph.feeds[place], stored[place]))
         out, copies = store_cycles(problem, tiling)
-        if place < len(rings):
-            copies = int(copies * (1 + rings[place].twice))
+        if readers := graph.readers(place):
+            twice = sum(rings[reader - 1].twice for reader in readers) / len(readers)
+            copies = int(copies * (1 + twice))
         load = 0 if place else sum(number * input_cycles(problem, tile) for tile, number in tiling.copies.items())
         traffic.append(out + weight_transfers(problem, tiling).all + load)
         copied.append(copies)
         stores += out + copies
     bands = len(chosen[0].counts)
-    waits = sum(_wait(chosen, copied, place) for place in range(len(chosen) - 1))
+    waits = sum(max(_wait(chosen, copied, writer, place) for writer in graph.writers(place))
+                for place in range(1, len(chosen)))
     first = input_cycles(chosen[0].problem, chosen[0].tiles[0])
     cycles = int(max(sum(busy) + bands * waits, sum(traffic), stores) * (1 + _BESIDE)) + first + TURNAROUND
     return tuple((cycles * each // sum(busy), moved * machine.bus_bytes)
                  for each, moved in zip(busy, traffic, strict=True))
 
 
-def _wait(chosen: Sequence[_Form], copied: Sequence[int], place: int) -> int:
-    """Return the cycles that layer ``place`` + 1 waits in each band for the last rows of the one before it.
+def _wait(chosen: Sequence[_Form], copied: Sequence[int], writer: int, reader: int) -> int:
+    """Return the cycles that layer ``reader`` waits in each band for the last rows of layer ``writer``.
 
-    What the other layers compute comes between. A layer of several tiles begins with rows that have been there longer.
+    What the others compute comes between. A layer of several tiles begins with rows that have been there longer.
     """
     bands = len(chosen[0].counts)
-    between = sum(form.cycles for other, form in enumerate(chosen) if other not in (place, place + 1)) // bands
-    last = 0 if min(chosen[place + 1].counts) > 1 else copied[place] // chosen[place].steps
+    between = sum(form.cycles for other, form in enumerate(chosen) if not writer <= other <= reader) // bands
+    last = 0 if min(chosen[reader].counts) > 1 else copied[writer] // chosen[writer].steps
     return max(0, HANDOVER + last - between)
 
 
@@ -304,7 +283,7 @@ def _reads_whole_rows(form: _Form) -> bool:
     return not height.skips and not width.skips and form.tiles[0].columns.image == range(layer.in_shape[2])
 
 
-def _ring(chosen: Sequence[_Form], rows: tuple[tuple[range, ...], ...], place: int) -> RowRing:
+def _ring(chosen: Sequence[_Form], graph: BandGraph, rows: tuple[tuple[range, ...], ...], place: int) -> RowRing:
     """Return the ring of the input of layer ``place`` of a group."""
     form = chosen[place]
     layer, nest = form.problem.layer, form.problem.nest
@@ -317,10 +296,12 @@ def _ring(chosen: Sequence[_Form], rows: tuple[tuple[range, ...], ...], place: i
             range(tile.rows.conv.start * stride, tile.rows.conv.start * stride + (
                 2 * -(-len(tile.rows.conv) // 2) + 2 if nest.winograd else tile.rows.stored)) for tile in tiles))
     before, stored = whole.rows.before, whole.rows.stored
-    written = tuple(range(band.start + before, band.stop + before) for band in rows[place - 1])
+    written = tuple(range(min(band.start for band in bands) + before, max(band.stop for band in bands) + before)
+                    for bands in zip(*(rows[writer] for writer in graph.writers(place)), strict=True))
     padding = range(stored - whole.rows.after, stored)
     heads = tuple(count > 0 for count in chosen[0].counts)
-    return ring_of(BandRows(tuple(windows), written, padding, heads, place), BLOCK_SIDE if nest.winograd else 1)
+    found = BandRows(tuple(windows), written, padding, heads, graph.depths[place])
+    return ring_of(found, BLOCK_SIDE if nest.winograd else 1)
 
 
 def _ring_bytes(form: _Form, ring: RowRing) -> int:

@@ -30,7 +30,7 @@ class BandRows:
     heads : tuple of bool
         Whether the first layer of the group computes anything in each band: only then can padding be written.
     depth : int
-        Number of layers of the group before the reader.
+        Steps from the group's first layer to the reader.
     """
 
     windows: tuple[tuple[range, ...], ...]
@@ -100,6 +100,8 @@ class InBands:
     ----------
     place, layers : int
         Number of the layer in its group, and of the group's layers.
+    depth : int
+        Steps from the group's first layer to this one: rounds by which its bands come later.
     tiles : tuple of int
         Tiles of each band; a band may have none.
     ring : RowRing or None
@@ -108,6 +110,7 @@ class InBands:
 
     place: int
     layers: int
+    depth: int
     tiles: tuple[int, ...]
     ring: RowRing | None
 

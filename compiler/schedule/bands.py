@@ -1,30 +1,44 @@
 """Choose groups of layers that are computed band by band of rows, so that what lies between them never leaves the chip.
 
-In a group each layer takes as its input what the one before it computes; only the first loads, and only the last must
-store. Of every tensor between them the activation buffer holds the rows that are still needed, in a ring
-(compiler/plan/row_ring.py), so that no row is computed or loaded twice. Weights, parameters and value tables of a
-group stay in their buffers, too. It is done where fewer cycles are predicted, or about as many and fewer bytes. Where
-weights do not stay, two layers may hand over blocks of channels instead (compiler/schedule/channel_blocks.py).
+In a group each layer takes as its input what others of the group compute; only the first loads, and only the last must
+store. A result may have several readers, and several layers may compute channels of one input, as of a concatenation.
+Of every input the activation buffer holds the rows that are still needed, in a ring (compiler/plan/row_ring.py), so
+that no row is computed or loaded twice. Weights, parameters and value tables of a group stay in their buffers, too. It
+is done where fewer cycles are predicted, or about as many and fewer bytes. Where weights do not stay, two layers may
+hand over blocks of channels instead (compiler/schedule/channel_blocks.py).
 """
 
 from collections.abc import Iterator, Sequence
 
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import Options
+from tilewright.compiler.plan.band_graph import BandGraph
 from tilewright.compiler.plan.band_plans import BandPlanner, Group
 from tilewright.compiler.plan.cost import array_cycles, input_cycles
 from tilewright.compiler.plan.footprint import input_bytes
 from tilewright.compiler.plan.planner import LayerPlan
-from tilewright.compiler.plan.problem import distinct
-from tilewright.compiler.schedule.chaining import AnyPlan, can_store_twice, chain, chains, follows
+from tilewright.compiler.plan.problem import Feed, distinct
+from tilewright.compiler.schedule.chaining import (
+    BYTES,
+    AnyPlan,
+    ChainPlanner,
+    can_store_twice,
+    chain,
+    chains,
+    moved_less,
+)
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.compiler.schedule.flow import Flow
+from tilewright.compiler.schedule.kept_inputs import branches
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
 __all__ = ["in_bands"]
 
 _LONGEST = 4
 """Layers of a group, at most."""
+
+_LONGEST_BRANCHED = 6
+"""The same of a group in which a result has several readers."""
 
 _HEIGHTS = (1, 2, 3, 4, 6, 10)
 """Rows of a band that are tried."""
@@ -58,11 +72,14 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
     if not options.bands or keep_tensors:
         return chained
     planner, flow = BandPlanner(machine, options), Flow(network)
+    groups = [[*_groups(first, plans, flow, planner), *groups_by_blocks(first, plans, flow, machine, options)]
+              for first in range(len(plans))]
+    if any(branches(group.plans) for each in groups for group in each):
+        return _with_branches(plans, groups, ChainPlanner(flow, machine, options, keep=False), machine)
     best: list[tuple[float, Group | None]] = [(0.0, None)] * (len(plans) + 1)
     for first in reversed(range(len(plans))):
         best[first] = (best[first + 1][0], None)
-        for group in (*_groups(first, plans, flow, planner),
-                      *groups_by_blocks(first, plans, flow, machine, options)):
+        for group in groups[first]:
             stop = first + len(group.plans)
             gain = _gain(group, range(first, stop), plans, chained, machine) + best[stop][0]
             if gain > best[first][0]:
@@ -74,6 +91,37 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
             found[first:first + len(group_here.plans)] = group_here.plans
         first += len(group_here.plans) if group_here is not None else 1
     return chain(found, network, machine, options) if found != list(plans) else chained
+
+
+def _with_branches(plans: Sequence[AnyPlan], groups: Sequence[Sequence[Group]], chains_of: ChainPlanner,
+                   machine: Machine) -> tuple[AnyPlan, ...]:
+    """Return ``plans`` with the groups and chains that are worth most together.
+
+    Each is compared with its layers apart: by the cycles that it saves, and the bytes, which count as in chains.
+    """
+    best: list[tuple[float, tuple[LayerPlan, ...]]] = [(0.0, ())] * (len(plans) + 1)
+    for first in reversed(range(len(plans))):
+        best[first] = (best[first + 1][0], ())
+        offers = [(each.worth, each.plans) for each in chains_of.chains_from(first, plans) if each.worth >= 0]
+        offers += [(_saved(group, first, plans, machine), group.plans) for group in groups[first]
+                   if group.cycles >= _LEAST]
+        for saved, found in offers:
+            gain = saved + moved_less(found, plans[first:first + len(found)]) / BYTES + best[first + len(found)][0]
+            if gain > best[first][0]:
+                best[first] = gain, found
+    result, first = list(plans), 0
+    while first < len(plans):
+        here = best[first][1]
+        result[first:first + len(here)] = here
+        first += len(here) or 1
+    return tuple(result)
+
+
+def _saved(group: Group, first: int, plans: Sequence[AnyPlan], machine: Machine) -> int:
+    """Return the cycles by which a group is predicted to be faster than its layers apart."""
+    layers = range(first, first + len(group.plans))
+    early = sum(_early(plans[index - 1], plans[index], machine) for index in layers if index)
+    return sum(plans[index].cost.cycles for index in layers) - early - group.cycles
 
 
 def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequence[AnyPlan],
@@ -122,23 +170,31 @@ def _groups(first: int, plans: Sequence[AnyPlan], flow: Flow, planner: BandPlann
     head = plans[first]
     if not isinstance(head, LayerPlan):
         return
-    group, stored = [head], []
-    for index in range(first + 1, min(first + _LONGEST, len(plans))):
-        behind = plans[index]
-        if not (isinstance(behind, LayerPlan) and follows(group[-1].layer, behind.layer)):
+    group: list[LayerPlan] = [head]
+    feeds: list[list[Feed]] = [[]]
+    for index in range(first + 1, min(first + _LONGEST_BRANCHED, len(plans))):
+        behind, sources = plans[index], flow.sources(index)
+        if not isinstance(behind, LayerPlan) or behind.layer.unit is not None or flow.adds(index, range(first, index)) \
+                or sources is None or min(sources) < first:
             return
-        residual = behind.layer.residual
-        if residual is not None and residual.tensor in {each.layer.output for each in group}:
-            return
-        stored.append(flow.needed(index - 1, {index}))
-        if stored[-1] and not can_store_twice(group[-1], planner.machine):
-            return
+        for writer, channel in sources.items():
+            feeds[writer - first].append(Feed(index - writer, channel))
         group.append(behind)
+        feeds.append([])
+        if len(group) > _LONGEST and all(len(each) < 2 for each in feeds):
+            return
         if sum(each.layer.table is not None for each in group) > TABLE_SLOTS:
             return
+        graph = BandGraph.of(feeds)
+        stored = [not each or flow.needed(first + place, range(first, index + 1)) for place, each in enumerate(feeds)]
+        if graph is None or any(there and each and not can_store_twice(plan, planner.machine)
+                                for there, each, plan in zip(stored, feeds, group, strict=True)):
+            # Further readers may change that.
+            continue
         found = [each for height in _HEIGHTS if height < behind.layer.out_shape[1]
-                 if (each := planner.plan(group, height, [*stored, True])) is not None]
-        if not found:
+                 if (each := planner.plan(group, graph, height, stored)) is not None]
+        if found:
+            yield min(found, key=lambda each: (each.cycles, each.bytes))
+        elif all(len(each) < 2 for each in feeds):
             # Longer groups need more room.
             return
-        yield min(found, key=lambda each: (each.cycles, each.bytes))

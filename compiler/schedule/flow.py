@@ -70,6 +70,15 @@ class Flow:
             computed += channels
         return found if computed == read.shape[0] and layer.in_shape == read.shape else None
 
+    def adds(self, reader: int, layers: Collection[int]) -> bool:
+        """Tell whether layer ``reader`` adds, as a residual, anything that ``layers`` compute."""
+        layer, tensors = self.network.layers[reader], self.network.tensors
+        if not isinstance(layer, Layer) or layer.residual is None:
+            return False
+        added = tensors[layer.residual.tensor]
+        return any(use.layer in layers and _first_channel(tensors[use.tensor], added) is not None
+                   for use in self.writers.get(root_of(added), ()))
+
     def needed(self, writer: int, found: Collection[int]) -> bool:
         """Tell whether memory must have what layer ``writer`` computes, where layers ``found`` find it on chip."""
         tensors = self.network.tensors

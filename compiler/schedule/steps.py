@@ -116,18 +116,18 @@ def _in_turn(layer: int, blocks: int) -> Iterator[tuple[int, int, int]]:
 def _by_bands(plans: Mapping[int, LayerPlan], head: int) -> Iterator[tuple[int, int, int]]:
     """Yield (layer, tile, block) of the group that begins with layer ``head``, band by band.
 
-    In each round, each layer computes the band behind the one that the next layer computes, and the last layer begins:
-    so what a layer needs has been stored by the time, and what it overwrites has been read.
+    In each round, each layer computes the band behind the one that its readers compute, and the last layer begins: so
+    what a layer needs has been stored by the time, and what it overwrites has been read.
     """
     bands = plans[head].bands
     assert bands is not None
-    for turn in range(len(bands.tiles) + bands.layers - 1):
-        for place in reversed(range(bands.layers)):
-            plan = plans[head + place]
-            if plan.bands is None or not 0 <= turn - place < len(plan.bands.tiles):
-                continue
-            yield from ((head + place, tile, block)
-                        for tile in plan.bands.band(turn - place) for block in range(len(plan.blocks)))
+    group = [(head + place, each) for place in reversed(range(bands.layers))
+             if (each := plans[head + place].bands) is not None]
+    for turn in range(len(bands.tiles) + max(each.depth for _, each in group)):
+        for layer, each in group:
+            if 0 <= turn - each.depth < len(each.tiles):
+                yield from ((layer, tile, block) for tile in each.band(turn - each.depth)
+                            for block in range(len(plans[layer].blocks)))
 
 
 def needs_of(kind: Kind, steps: tuple[TileStep, ...], plans: Mapping[int, LayerPlan]) -> tuple[Need, ...]:

@@ -1,4 +1,4 @@
-"""Random networks of tensors with several readers and of concatenations, seeded: fire modules and heads of detectors."""
+"""Random networks, seeded, of tensors with several readers and of concatenations: fire modules, heads of detectors."""
 
 from dataclasses import replace
 

@@ -1,6 +1,5 @@
 """Chains of tensors with several readers and of concatenations compute what layers apart do, without a race."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.reference import run_network
 from tilewright.compiler.plan.planner import DoesNotFitError, LayerPlan
 from tilewright.compiler.schedule.chaining import chains
-from tilewright.compiler.schedule.flow import Flow
 from tilewright.compiler.schedule.kept_inputs import lay_out
 from tilewright.compiler.schedule.races import check
-from tilewright.isa.machine import preset
 
 BATCH = 40
 
