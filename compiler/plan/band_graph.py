@@ -27,7 +27,10 @@ class BandGraph:
 
     @classmethod
     def of(cls, feeds: Sequence[Sequence[Feed]]) -> "BandGraph | None":
-        """Return the graph of layers with these ``feeds``; None if ways to one, or to the ends, differ in length."""
+        """Return the graph of layers with these ``feeds``; None if ways to one, or to the ends, differ in length.
+
+        None, too, if one comes behind a layer that is further from the first: layers end in their order.
+        """
         depths = [0] * len(feeds)
         for place, each in enumerate(feeds):
             for feed in each:
@@ -35,7 +38,8 @@ class BandGraph:
                 if known not in (0, depths[place] + 1):
                     return None
                 depths[place + feed.ahead] = depths[place] + 1
-        if any(not each and depth != max(depths) for each, depth in zip(feeds, depths, strict=True)):
+        ends = [depth for each, depth in zip(feeds, depths, strict=True) if not each]
+        if min(ends) < max(depths) or depths != sorted(depths):
             return None
         return cls(tuple(map(tuple, feeds)), tuple(depths))
 

@@ -224,7 +224,7 @@ def _shares(chosen: Sequence[_Form], graph: BandGraph, rings: Sequence[RowRing],
         copied.append(copies)
         stores += out + copies
     bands = len(chosen[0].counts)
-    waits = sum(max(_wait(chosen, copied, writer, place) for writer in graph.writers(place))
+    waits = sum(max(_wait(chosen, graph, copied, writer, place) for writer in graph.writers(place))
                 for place in range(1, len(chosen)))
     first = input_cycles(chosen[0].problem, chosen[0].tiles[0])
     cycles = int(max(sum(busy) + bands * waits, sum(traffic), stores) * (1 + _BESIDE)) + first + TURNAROUND
@@ -232,13 +232,16 @@ def _shares(chosen: Sequence[_Form], graph: BandGraph, rings: Sequence[RowRing],
                  for each, moved in zip(busy, traffic, strict=True))
 
 
-def _wait(chosen: Sequence[_Form], copied: Sequence[int], writer: int, reader: int) -> int:
+def _wait(chosen: Sequence[_Form], graph: BandGraph, copied: Sequence[int], writer: int, reader: int) -> int:
     """Return the cycles that layer ``reader`` waits in each band for the last rows of layer ``writer``.
 
     What the others compute comes between. A layer of several tiles begins with rows that have been there longer.
     """
     bands = len(chosen[0].counts)
-    between = sum(form.cycles for other, form in enumerate(chosen) if not writer <= other <= reader) // bands
+    depths = graph.depths
+    before = [place for place, depth in enumerate(depths) if depth == depths[writer] and place <= writer]
+    after = [place for place, depth in enumerate(depths) if depth == depths[reader] and place >= reader]
+    between = sum(form.cycles for place, form in enumerate(chosen) if place not in (*before, *after)) // bands
     last = 0 if min(chosen[reader].counts) > 1 else copied[writer] // chosen[writer].steps
     return max(0, HANDOVER + last - between)
 

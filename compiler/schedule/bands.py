@@ -19,13 +19,14 @@ from tilewright.compiler.plan.footprint import input_bytes
 from tilewright.compiler.plan.planner import LayerPlan
 from tilewright.compiler.plan.problem import Feed, distinct
 from tilewright.compiler.schedule.chaining import (
-    BYTES,
     AnyPlan,
+    Chain,
     ChainPlanner,
     can_store_twice,
     chain,
     chains,
     moved_less,
+    with_chains,
 )
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
 from tilewright.compiler.schedule.flow import Flow
@@ -49,6 +50,14 @@ _PATIENCE = 200
 Chosen by trial on the cycle engine, of 200 and none, for MobileNetV2 at 224x224 on base with outputs alone: 3,388,348
 cycles and 8.6 MB with it; 3,387,418 cycles and 9.8 MB with none.
 """
+
+_PRICES = (16, 32, 64, 128)
+"""Bytes that are worth as much as a cycle where tensors have several readers: the fewest with which no more cycles are
+predicted than for chains without branches. So what branches save of cycles is spent on bytes."""
+
+_TOO_MUCH = 400
+"""Prices of groups are so much above what they take, at least: a 400th. The detector of two scales is then predicted
+to take 0.2 % longer than without branches, and takes 0.1 % less."""
 
 _LEAST = 20_000
 """Cycles of a group, at least: prices of smaller ones do not know well how layers apart overlap.
@@ -74,8 +83,12 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
     planner, flow = BandPlanner(machine, options), Flow(network)
     groups = [[*_groups(first, plans, flow, planner), *groups_by_blocks(first, plans, flow, machine, options)]
               for first in range(len(plans))]
-    if any(branches(group.plans) for each in groups for group in each):
-        return _with_branches(plans, groups, ChainPlanner(flow, machine, options, keep=False), machine)
+    chain_planner = ChainPlanner(flow, machine, options, keep=False)
+    planned = [[*chain_planner.chains_from(first, plans)] for first in range(len(plans))]
+    if any(branches(each.plans) for offers in (planned, groups) for here in offers for each in here):
+        most = _cycles(with_chains(plans, chain_planner.one_behind_the_other(plans))) * (1 + 1 / _TOO_MUCH)
+        found = (_with_branches(plans, planned, groups, machine, price) for price in _PRICES)
+        return next((each for each in found if _cycles(each) <= most), chained)
     best: list[tuple[float, Group | None]] = [(0.0, None)] * (len(plans) + 1)
     for first in reversed(range(len(plans))):
         best[first] = (best[first + 1][0], None)
@@ -93,20 +106,20 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
     return chain(found, network, machine, options) if found != list(plans) else chained
 
 
-def _with_branches(plans: Sequence[AnyPlan], groups: Sequence[Sequence[Group]], chains_of: ChainPlanner,
-                   machine: Machine) -> tuple[AnyPlan, ...]:
+def _with_branches(plans: Sequence[AnyPlan], planned: Sequence[Sequence[Chain]], groups: Sequence[Sequence[Group]],
+                   machine: Machine, price: int) -> tuple[AnyPlan, ...]:
     """Return ``plans`` with the groups and chains that are worth most together.
 
-    Each is compared with its layers apart: by the cycles that it saves, and the bytes, which count as in chains.
+    Each is compared with its layers apart: by the cycles that it saves, and the bytes, ``price`` of them for a cycle.
     """
     best: list[tuple[float, tuple[LayerPlan, ...]]] = [(0.0, ())] * (len(plans) + 1)
     for first in reversed(range(len(plans))):
         best[first] = (best[first + 1][0], ())
-        offers = [(each.worth, each.plans) for each in chains_of.chains_from(first, plans) if each.worth >= 0]
+        offers = [(each.worth, each.plans) for each in planned[first] if each.worth >= 0]
         offers += [(_saved(group, first, plans, machine), group.plans) for group in groups[first]
                    if group.cycles >= _LEAST]
         for saved, found in offers:
-            gain = saved + moved_less(found, plans[first:first + len(found)]) / BYTES + best[first + len(found)][0]
+            gain = saved + moved_less(found, plans[first:first + len(found)]) / price + best[first + len(found)][0]
             if gain > best[first][0]:
                 best[first] = gain, found
     result, first = list(plans), 0
@@ -115,6 +128,10 @@ def _with_branches(plans: Sequence[AnyPlan], groups: Sequence[Sequence[Group]], 
         result[first:first + len(here)] = here
         first += len(here) or 1
     return tuple(result)
+
+
+def _cycles(plans: Sequence[AnyPlan]) -> int:
+    return sum(plan.cost.cycles for plan in plans)
 
 
 def _saved(group: Group, first: int, plans: Sequence[AnyPlan], machine: Machine) -> int:

@@ -25,8 +25,8 @@ from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
 from tilewright.isa.machine import Machine
 
 __all__ = [
-    "BYTES", "STORE_SHARE", "AnyPlan", "Chain", "ChainPlanner", "can_store_twice", "chain", "chains",
-    "computed_together", "feeding", "follows", "join", "may_stay_on_chip", "moved_less", "on_chip_only",
+    "STORE_SHARE", "AnyPlan", "Chain", "ChainPlanner", "can_store_twice", "chain", "chains",
+    "computed_together", "feeding", "follows", "join", "may_stay_on_chip", "moved_less", "on_chip_only", "with_chains",
 ]
 
 _BANK_ROW = 4
@@ -39,7 +39,7 @@ Chosen by trial on the fast engine, of none, 500, 200 and more: ResNet18 at 32x3
 takes 0.1 % less time; with none 0.2 % less and 0.1 %, with 200 18.0 % less and 0.1 % more.
 """
 
-BYTES = 32
+_BYTES = 32
 """Bytes that are worth as much as a cycle, for chains with branches: about the energy of either."""
 
 STORE_SHARE = 3 / 4
@@ -82,12 +82,12 @@ def chain(plans: Sequence[AnyPlan], network: Network, machine: Machine, options:
     plain = planner.one_behind_the_other(plans)
     branched = planner.branched(plans, plain)
     if branched:
-        plans = _with_chains(plans, branched)
+        plans = with_chains(plans, branched)
         plain = planner.one_behind_the_other(plans)
-    return _with_chains(plans, plain)
+    return with_chains(plans, plain)
 
 
-def _with_chains(plans: Sequence[AnyPlan], chosen: Sequence[Chain]) -> tuple[AnyPlan, ...]:
+def with_chains(plans: Sequence[AnyPlan], chosen: Sequence[Chain]) -> tuple[AnyPlan, ...]:
     """Return ``plans`` with those of the chains ``chosen``."""
     found = list(plans)
     for each in chosen:
@@ -196,7 +196,7 @@ class ChainPlanner:
 
 def _worth(chain: Chain, plans: Sequence[AnyPlan]) -> float:
     """Return the cycles that a chain is worth, bytes included."""
-    return chain.worth + moved_less(chain.plans, plans[chain.first:chain.stop]) / BYTES
+    return chain.worth + moved_less(chain.plans, plans[chain.first:chain.stop]) / _BYTES
 
 
 def moved_less(plans: Sequence[AnyPlan], apart: Sequence[AnyPlan]) -> int:

@@ -116,14 +116,15 @@ def _in_turn(layer: int, blocks: int) -> Iterator[tuple[int, int, int]]:
 def _by_bands(plans: Mapping[int, LayerPlan], head: int) -> Iterator[tuple[int, int, int]]:
     """Yield (layer, tile, block) of the group that begins with layer ``head``, band by band.
 
-    In each round, each layer computes the band behind the one that its readers compute, and the last layer begins: so
+    In each round, each layer computes the band behind the one that its readers compute, and those begin: so
     what a layer needs has been stored by the time, and what it overwrites has been read.
     """
     bands = plans[head].bands
     assert bands is not None
-    group = [(head + place, each) for place in reversed(range(bands.layers))
-             if (each := plans[head + place].bands) is not None]
-    for turn in range(len(bands.tiles) + max(each.depth for _, each in group)):
+    group = [(head + place, each) for place in range(bands.layers) if (each := plans[head + place].bands) is not None]
+    # Of layers as deep as each other, the first begins: so layers end in their order.
+    group.sort(key=lambda member: -member[1].depth)
+    for turn in range(len(bands.tiles) + group[0][1].depth):
         for layer, each in group:
             if 0 <= turn - each.depth < len(each.tiles):
                 yield from ((layer, tile, block) for tile in each.band(turn - each.depth)
