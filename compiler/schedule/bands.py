@@ -29,7 +29,7 @@ from tilewright.compiler.schedule.chaining import (
     with_chains,
 )
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
-from tilewright.compiler.schedule.flow import Flow
+from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.compiler.schedule.kept_inputs import branches
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
@@ -85,10 +85,10 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
               for first in range(len(plans))]
     chain_planner = ChainPlanner(flow, machine, options, keep=False)
     planned = [[*chain_planner.chains_from(first, plans)] for first in range(len(plans))]
-    if any(branches(each.plans) for offers in (planned, groups) for here in offers for each in here):
+    if any(branches(each.plans) for several in (planned, groups) for here in several for each in here):
         most = _cycles(with_chains(plans, chain_planner.one_behind_the_other(plans))) * (1 + 1 / _TOO_MUCH)
-        found = (_with_branches(plans, planned, groups, machine, price) for price in _PRICES)
-        return next((each for each in found if _cycles(each) <= most), chained)
+        offers = (_with_branches(plans, planned, groups, machine, price) for price in _PRICES)
+        return next((each for each in offers if _cycles(each) <= most), chained)
     best: list[tuple[float, Group | None]] = [(0.0, None)] * (len(plans) + 1)
     for first in reversed(range(len(plans))):
         best[first] = (best[first + 1][0], None)

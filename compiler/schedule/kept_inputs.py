@@ -51,7 +51,7 @@ class KeptInputs:
 
 
 @dataclass(slots=True)
-class _Place:
+class _Room:
     """A place of so many bytes that is taken from layer ``born`` to layer ``dead``.
 
     ``padding`` tells which others can share it; one with padding is taken for ever.
@@ -64,7 +64,7 @@ class _Place:
     padding: Hashable | None
     start: int = 0
 
-    def meets(self, other: "_Place") -> bool:
+    def meets(self, other: "_Room") -> bool:
         """Tell whether both are taken at the same time."""
         return self.born <= other.dead and other.born <= self.dead
 
@@ -76,7 +76,7 @@ def lay_out(plans: Sequence[LayerPlan], machine: Machine) -> KeptInputs:
     would let VGG16 and ResNet18 at 32x32 move up to 5 % less and take 0.1 % less time on base, but that waits until all
     of their figures are measured anew.
     """
-    head = _Place([0], head_bytes(plans[0], machine), 0, 0, None)
+    head = _Room([0], head_bytes(plans[0], machine), 0, 0, None)
     aside = any(plan.bands is not None or plan.channels_at_once for plan in plans) or not branches(plans)
     places = _aside(plans, machine) if aside else _by_lives(plans, machine)
     # What has padding comes first, then the largest.
@@ -90,14 +90,14 @@ def lay_out(plans: Sequence[LayerPlan], machine: Machine) -> KeptInputs:
                       max(place.start + place.size for place in (*places, head)))
 
 
-def _aside(plans: Sequence[LayerPlan], machine: Machine) -> list[_Place]:
+def _aside(plans: Sequence[LayerPlan], machine: Machine) -> list[_Room]:
     """Return a place for each input that it keeps from the beginning to the end."""
-    return [_Place([index], _space(plan, machine), 0, len(plans), None) for index, plan in enumerate(plans[1:], 1)]
+    return [_Room([index], _space(plan, machine), 0, len(plans), None) for index, plan in enumerate(plans[1:], 1)]
 
 
-def _by_lives(plans: Sequence[LayerPlan], machine: Machine) -> list[_Place]:
+def _by_lives(plans: Sequence[LayerPlan], machine: Machine) -> list[_Room]:
     """Return places of inputs, each for as long as it is needed; of those that share padding one."""
-    found: list[_Place] = []
+    found: list[_Room] = []
     for index, plan in enumerate(plans[1:], 1):
         padding = _padding_of(plan)
         born = min(place for place, each in enumerate(plans[:index])
@@ -107,9 +107,9 @@ def _by_lives(plans: Sequence[LayerPlan], machine: Machine) -> list[_Place]:
         if shared is not None:
             shared.layers.append(index)
         elif padding is not None:
-            found.append(_Place([index], _space(plan, machine), 0, len(plans), padding))
+            found.append(_Room([index], _space(plan, machine), 0, len(plans), padding))
         else:
-            found.append(_Place([index], _space(plan, machine), born, index, None))
+            found.append(_Room([index], _space(plan, machine), born, index, None))
     return found
 
 
@@ -123,7 +123,7 @@ def branches(plans: Sequence[LayerPlan]) -> bool:
     return len(set(readers)) < len(readers) or any(len(plan.chip.feeds) > 1 for plan in plans)
 
 
-def _free(size: int, taken: Sequence[_Place]) -> int:
+def _free(size: int, taken: Sequence[_Room]) -> int:
     """Return the lowest start of ``size`` bytes that overlap none of ``taken``."""
     start = 0
     for place in sorted(taken, key=lambda place: place.start):

@@ -1,9 +1,12 @@
 """Layers that take turns in RTL: every value, fewer cycles and bytes than apart, the cycles of the engine."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.support.execute import execute
+from tests.support.random_branches import random_branches
 from tests.support.random_chains import random_inputs
 from tests.support.rtl import execute_rtl
 from tests.support.separable import inverted_bottlenecks
@@ -12,6 +15,7 @@ from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.network.layers import Network
 from tilewright.compiler.network.options import Options
 from tilewright.compiler.network.reference import run_network
+from tilewright.compiler.schedule import bands
 from tilewright.compiler.schedule.chaining import computed_together
 from tilewright.isa.machine import preset
 from tilewright.sim.fast_engine import run_fast
@@ -46,3 +50,24 @@ def test_a_group_equals_the_reference(tmp_path, network, part):
         runs.append((result.cycles, fast.words_read + fast.words_written))
     assert runs[0][1] < part * runs[1][1]
     assert runs[0][0] < runs[1][0]
+
+
+@pytest.mark.parametrize(("machine", "room"), [("nano", 8192), ("base", 131072), ("base", 8192)])
+def test_branches_equal_the_reference(tmp_path, machine, room, monkeypatch):
+    """Several readers of a tensor and several writers of one, by whole tensors and by bands."""
+    monkeypatch.setattr(bands, "_LEAST", 0)
+    design = replace(preset(machine), activation_bytes=room)
+    measured = predicted = 0
+    for seed in (1, 4, 7):
+        network = random_branches(np.random.default_rng(seed), longest=14)
+        inputs = random_inputs(np.random.default_rng(seed), network)
+        compiled = compile_layers(network, design)
+        assert any(plan.chip.input for plan in compiled.plans)
+        tensors, result = execute_rtl(compiled, inputs, tmp_path)
+        expected = run_network(network, inputs)
+        for info in network.outputs:
+            np.testing.assert_array_equal(tensors[info.name], expected[info.name], err_msg=f"seed {seed}, {info.name}")
+        measured += result.cycles
+        predicted += run_fast(design, compiled.program, compiled.images, compiled.windows,
+                              memory_bytes=compiled.memory_bytes).cycles
+    assert predicted == pytest.approx(measured, rel=0.02)
