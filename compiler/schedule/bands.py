@@ -29,8 +29,8 @@ from tilewright.compiler.schedule.chaining import (
     with_chains,
 )
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
-from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.compiler.schedule.kept_inputs import branches
+from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
 __all__ = ["in_bands"]
@@ -204,7 +204,8 @@ def _groups(first: int, plans: Sequence[AnyPlan], flow: Flow, planner: BandPlann
             return
         graph = BandGraph.of(feeds)
         stored = [not each or flow.needed(first + place, range(first, index + 1)) for place, each in enumerate(feeds)]
-        if graph is None or any(there and each and not can_store_twice(plan, planner.machine)
+        heights = {each.layer.out_shape[1] for each, fed in zip(group, feeds, strict=True) if not fed}
+        if graph is None or len(heights) > 1 or any(there and each and not can_store_twice(plan, planner.machine)
                                 for there, each, plan in zip(stored, feeds, group, strict=True)):
             # Further readers may change that.
             continue

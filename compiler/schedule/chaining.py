@@ -18,10 +18,10 @@ from tilewright.compiler.plan.alike_layers import plan_chained_once
 from tilewright.compiler.plan.core_plan import CorePlan
 from tilewright.compiler.plan.planner import LayerPlan, aligned, busy_cycles, priced
 from tilewright.compiler.plan.problem import APART, BEHIND, Feed, OnChip
-from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.compiler.schedule.groups import chained_to
 from tilewright.compiler.schedule.kept_inputs import branches, lay_out
 from tilewright.compiler.schedule.on_chip import fill_cycles, whole_of
+from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.isa.machine import Machine
 
 __all__ = [

@@ -32,9 +32,9 @@ from tilewright.compiler.schedule.chaining import (
     follows,
     join,
 )
-from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.compiler.schedule.kept_inputs import kept_bytes
 from tilewright.compiler.schedule.on_chip import padding_cycles
+from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.isa.machine import TILE_BYTES, Machine
 
 __all__ = ["groups_by_blocks"]
