@@ -27,8 +27,9 @@ from tests.support.onnx_models import ModelBuilder, Value
 MAX_ELEMENTS = 4096
 """Of one tensor: simulation is the cost."""
 
-FOCUSES = ("apart", "bytes", "wide", "mixed")
-"""A normalisation taken apart, an image of bytes, a kernel beyond 63 columns, layers in float between others."""
+FOCUSES = ("apart", "bytes", "wide", "mixed", "branches")
+"""A normalisation taken apart, an image of bytes, a kernel beyond 63 columns, layers in float between others, and
+tensors with several readers whose results are concatenated."""
 
 _MAX_CHANNELS = 24
 _MAX_OUTPUTS = 4
@@ -86,6 +87,9 @@ class _Growth:
         if self.focus == "apart":
             x = self._operand()
             self._new(apart(self.choices, self.model, x))
+        if self.focus == "branches":
+            for _ in range(self.choices.between(1, 3)):
+                self._fire()
         for _ in range(self.choices.between(1, 4 if self.focus else 10)):
             x = self._operand()
             step = self.choices.pick(_STEPS if len(x.shape) == 4 else _VECTOR_STEPS)
@@ -118,6 +122,14 @@ class _Growth:
         for value in list(self.values):
             self._read(value)
             self._new(self.conv(value))
+
+    def _fire(self) -> None:
+        """Add a convolution of 1x1 and the concatenation of two or three that read it, of 1x1 and 3x3."""
+        choices, model = self.choices, self.model
+        x = model.conv(self._operand(), choices.pick((4, 8, 3)), kernel=1)
+        kernels = [choices.pick((3, 1)) for _ in range(choices.between(2, 3))]
+        parts = [model.conv(x, choices.pick((4, 8, 12, 5)), kernel=size, pads=[size // 2] * 4) for size in kernels]
+        self._new(model.concat(parts, parts[0].scale, 1))
 
     def _start_focused(self) -> None:
         """Begin with an image of bytes, or with a kernel beyond 63 columns whose stride and width have a factor."""

@@ -24,7 +24,8 @@ from tilewright.isa.machine import preset
 CORPUS = Path(__file__).parent / "corpus"
 
 FORMS = ("qdq", "qdq", "qoperator", "qdq", "qoperator", "float", "qdq", "qoperator", "qdq", "qdq", "static", "qdq",
-         "lines qdq", "lines qoperator", "apart qdq", "bytes static", "wide qdq", "mixed qdq", "apart static")
+         "lines qdq", "lines qoperator", "apart qdq", "bytes static", "wide qdq", "mixed qdq", "apart static",
+         "branches qdq")
 """Of graph number n, by n modulo their count.
 
 ``static``: a float graph through onnxruntime.quantization; ``lines``: over one dimension, or over rows; the first words
