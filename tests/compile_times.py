@@ -16,6 +16,8 @@ from onnx import TensorProto, helper
 from tilewright.compiler.compile import compile_file
 from tilewright.errors import Error
 from tilewright.isa.machine import PRESETS
+from tilewright.runtime.model_source import find_model
+from tilewright.tools.progress import Silence
 
 __all__ = ["main", "relus"]
 
@@ -36,10 +38,11 @@ def relus(count: int) -> onnx.ModelProto:
 
 
 def _seconds(path: Path) -> tuple[float, str]:
-    """Return how long compiling a file took, and what became of it."""
+    """Return how long compiling a file took, quantised first if it is float, and what became of it."""
     start = time.process_time()
     try:
-        result = f"{len(compile_file(path, PRESETS['base']).network.layers)} layers"
+        source = find_model(str(path), Silence())
+        result = f"{len(compile_file(source.path, PRESETS['base']).network.layers)} layers"
     except Error as error:
         result = f"refused: {error}"
     return time.process_time() - start, result

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from tests.fuzz.branches import fire
 from tests.fuzz.channel_factors import excited
 from tests.fuzz.choices import Choices
 from tests.fuzz.dead_nodes import without_dead_nodes
@@ -87,9 +88,8 @@ class _Growth:
         if self.focus == "apart":
             x = self._operand()
             self._new(apart(self.choices, self.model, x))
-        if self.focus == "branches":
-            for _ in range(self.choices.between(1, 3)):
-                self._fire()
+        for _ in range(self.choices.between(1, 3) if self.focus == "branches" else 0):
+            self._new(fire(self.choices, self.model, self._operand()))
         for _ in range(self.choices.between(1, 4 if self.focus else 10)):
             x = self._operand()
             step = self.choices.pick(_STEPS if len(x.shape) == 4 else _VECTOR_STEPS)
@@ -122,14 +122,6 @@ class _Growth:
         for value in list(self.values):
             self._read(value)
             self._new(self.conv(value))
-
-    def _fire(self) -> None:
-        """Add a convolution of 1x1 and the concatenation of two or three that read it, of 1x1 and 3x3."""
-        choices, model = self.choices, self.model
-        x = model.conv(self._operand(), choices.pick((4, 8, 3)), kernel=1)
-        kernels = [choices.pick((3, 1)) for _ in range(choices.between(2, 3))]
-        parts = [model.conv(x, choices.pick((4, 8, 12, 5)), kernel=size, pads=[size // 2] * 4) for size in kernels]
-        self._new(model.concat(parts, parts[0].scale, 1))
 
     def _start_focused(self) -> None:
         """Begin with an image of bytes, or with a kernel beyond 63 columns whose stride and width have a factor."""

@@ -38,7 +38,7 @@ _SMALL = 2048
 
 @dataclass
 class Verdict:
-    """What one graph, or many, have shown.
+    """Findings about one graph, or many.
 
     ``exact``, ``loose`` and ``floats`` count elements compared with ONNX Runtime: to the bit; integers that may be a
     level off; floats. ``off`` are the loose integers that are one. ``engine`` counts elements compared between engine

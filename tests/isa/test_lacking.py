@@ -1,4 +1,4 @@
-"""What a machine lacks: by variant and by operand; a machine of every unit lacks nothing."""
+"""Units that a machine lacks: by variant and by operand; a machine of every unit lacks nothing."""
 
 from dataclasses import fields, replace
 

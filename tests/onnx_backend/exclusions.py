@@ -1,4 +1,4 @@
-"""What of ONNX's tests of our operators is not ours: the reason, and patterns of names. The first match counts.
+"""ONNX's tests of our operators that are not ours: the reason, and patterns of names. The first match counts.
 
 Tests of operators without a kernel, and of types that the host core has no numbers of, need no line: see official.py.
 That each of these ends in a refusal or in another result is a test too.

@@ -1,4 +1,4 @@
-"""What a board is built from: pins, sources, contents of memories; and a bitstream, made by the real tools."""
+"""The parts of a board's design: pins, sources, contents of memories; and a bitstream, made by the real tools."""
 
 import re
 import subprocess

@@ -70,7 +70,7 @@ def test_tiles(kind, weight_kind, channels):
 
 
 def test_sums_of_four_thousand_inputs_wrap_at_34_bits():
-    """What 34 bits have lost comes back: 4 S + eta is beyond 2**33 here, and S is an int32."""
+    """The bits beyond 34 that were lost come back: 4 S + eta is beyond 2**33 here, and S is an int32."""
     patch, kernel, pairs = np.full((1, 2, 4, 4), -128, np.int8), np.full((1, 2, 3, 3), -128, np.int8), 2047
     tile, xi, eta = (pairs * each for each in (tile_sums(patch, kernel)[0], tile_xi(patch), tile_eta(kernel)))
     assert (tile - xi).max() > 2**33

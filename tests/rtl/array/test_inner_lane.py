@@ -71,7 +71,7 @@ def test_zero_weights_make_bytes_of_any_value_count_for_nothing(used):
 
 
 def test_a_one_for_one_byte_takes_that_byte():
-    """What pool.sum multiplies with has no eta, so sums need no bias."""
+    """The factors of pool.sum have no eta, so sums need no bias."""
     x, w = int8_values("extremes", (1, 3, 4, 16), 8), np.zeros((3, 4, CHANNELS, 16), np.int8)
     for lane, channel in itertools.product(range(4), range(CHANNELS)):
         w[:, lane, channel, CHANNELS * lane + channel] = 1

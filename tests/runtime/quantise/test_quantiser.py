@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from tests.cli.test_app import invoke, refused
+from tests.compile_times import relus
 from tests.support.float_models import FloatBuilder, classifier
 from tilewright.compiler.errors import ModelTooLargeError, UnsupportedModelError
 from tilewright.errors import InputError
@@ -324,3 +325,13 @@ def test_a_preparation_that_changes_the_model_is_noticed(model, monkeypatch):
     monkeypatch.setattr(post_training.float_graph, "prepare", spoilt)
     with pytest.raises(InputError, match=r"changes its outputs by .*--float"):
         quantise(model, None, Silence())
+
+
+def test_a_model_with_more_operators_than_the_quantiser_can_take_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(post_training, "_MOST_NODES", 29)
+    for count in (29, 30):
+        onnx.save(relus(count), tmp_path / f"{count}.onnx")
+    find_model(str(tmp_path / "29.onnx"), Silence())
+    monkeypatch.setattr(post_training, "quantize_static", None)
+    with pytest.raises(InputError, match="30"):
+        find_model(str(tmp_path / "30.onnx"), Silence())
