@@ -60,7 +60,8 @@ class BandGraph:
 def rows_of_bands(layers: Sequence[Layer], graph: BandGraph, height: int) -> tuple[tuple[range, ...], ...]:
     """Return the rows that each layer computes in each band, of which those of the last layers have ``height``.
 
-    Rows that a layer of 3x3 computes end evenly, as the tiles of conv23 must begin with an even row.
+    Rows that a layer of 3x3 computes end evenly: conv23 computes them by twos, so half of its last two would be lost in
+    each band. Without it MobileNetV2 at 224x224 takes 0.6 % longer on base.
     """
     found: dict[int, tuple[range, ...]] = {}
     for place in reversed(range(len(layers))):
