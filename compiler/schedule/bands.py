@@ -193,8 +193,9 @@ def _groups(first: int, plans: Sequence[AnyPlan], flow: Flow, planner: BandPlann
     feeds: list[list[Feed]] = [[]]
     for index in range(first + 1, min(first + _LONGEST_BRANCHED, len(plans))):
         behind, sources = plans[index], flow.sources(index)
-        if not isinstance(behind, LayerPlan) or behind.layer.unit is not None or flow.adds(index, range(first, index)) \
-                or sources is None or min(sources) < first:
+        inside = range(first, index)
+        if not isinstance(behind, LayerPlan) or behind.layer.unit is not None or flow.adds(index, inside) \
+                or flow.weighs(index, inside) or sources is None or min(sources) < first:
             return
         for writer, channel in sources.items():
             feeds[writer - first].append(Feed(index - writer, channel))

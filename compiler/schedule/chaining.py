@@ -165,7 +165,8 @@ class ChainPlanner:
         """Return ``chain`` with the layer behind it; None if that one cannot find its whole input on chip."""
         first, reader = chain.first, chain.first + len(chain.plans)
         sources = self.flow.sources(reader)
-        if sources is None or min(sources) < first or behind.layer.unit is not None:
+        if sources is None or min(sources) < first or behind.layer.unit is not None \
+                or self.flow.weighs(reader, range(first, reader)):
             return None
         plan = plan_chained_once(behind.layer, self.machine, self.options, behind.layouts, OnChip(input=True), 1)
         if plan is None:

@@ -153,7 +153,8 @@ def _with_third(pair: tuple[LayerPlan, LayerPlan], first: int, plans: Sequence[A
     """Yield ``pair`` as a group, and with the layer behind it if that can have its whole input on chip."""
     yield _group(pair, machine)
     third = plans[first + 2] if first + 2 < len(plans) else None
-    if not (isinstance(third, LayerPlan) and follows(pair[1].layer, third.layer)):
+    if not (isinstance(third, LayerPlan) and follows(pair[1].layer, third.layer)) \
+            or flow.weighs(first + 2, (first, first + 1)):
         return
     stored = flow.needed(first + 1, {first + 2})
     if stored and not can_store_twice(pair[1], machine):

@@ -73,11 +73,22 @@ class Flow:
     def adds(self, reader: int, layers: Collection[int]) -> bool:
         """Tell whether layer ``reader`` adds, as a residual, anything that ``layers`` compute."""
         layer, tensors = self.network.layers[reader], self.network.tensors
-        if not isinstance(layer, Layer) or layer.residual is None:
-            return False
-        added = tensors[layer.residual.tensor]
-        return any(use.layer in layers and _first_channel(tensors[use.tensor], added) is not None
-                   for use in self.writers.get(root_of(added), ()))
+        return isinstance(layer, Layer) and layer.residual is not None and self._write(
+            layers, tensors[layer.residual.tensor])
+
+    def weighs(self, reader: int, layers: Collection[int]) -> bool:
+        """Tell whether layer ``reader`` has weights, a channel factor, that any of ``layers`` compute.
+
+        No load in a chain waits for what a layer of it stores, and computed weights are loaded from memory.
+        """
+        layer, tensors = self.network.layers[reader], self.network.tensors
+        return isinstance(layer, Layer) and layer.factor is not None and any(
+            self._write(layers, tensors[name]) for name in (layer.factor.tensor, *layer.factor.images))
+
+    def _write(self, layers: Collection[int], read: TensorInfo) -> bool:
+        """Tell whether any of ``layers`` compute anything of a tensor."""
+        return any(use.layer in layers and _first_channel(self.network.tensors[use.tensor], read) is not None
+                   for use in self.writers.get(root_of(read), ()))
 
     def needed(self, writer: int, found: Collection[int]) -> bool:
         """Tell whether memory must have what layer ``writer`` computes, where layers ``found`` find it on chip."""
