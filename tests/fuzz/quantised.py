@@ -13,6 +13,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from tests.fuzz.choices import Choices
 from tests.fuzz.graphs import FuzzGraph, focused_graph, random_graph
+from tilewright.runtime.compared_run import ONNX_RUNTIME_ERRORS
 
 _SAMPLES = 2
 
@@ -68,8 +69,8 @@ def through_quantiser(choices: Choices, focus: str = "") -> FuzzGraph:
                 source, target, _Samples(graph.model, np.random.default_rng(0)), quant_format=form,
                 per_channel=per_channel, activation_type=activations, weight_type=weights,
                 extra_options={"ActivationSymmetric": symmetric and activations is QuantType.QInt8})
-        except AssertionError as error:
-            raise QuantiserError(f"quantize_static: {error}") from error
+        except (AssertionError, *ONNX_RUNTIME_ERRORS) as error:
+            raise QuantiserError(f"quantize_static: {str(error)[:200]}") from error
         finally:
             logging.disable(logging.NOTSET)
         model = onnx.load(target)

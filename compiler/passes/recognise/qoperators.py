@@ -183,5 +183,7 @@ def _interpolated(graph: Graph, node: Node, reason: str) -> Graph:
     nodes = (Node(OnnxDequantizeLinear(), (node.inputs[0], one, zero), before, (), reason),
              node.with_(inputs=(before, *node.inputs[1:]), output=behind, reason=reason),
              Node(OnnxQuantizeLinear(), (behind, one, zero), node.output, (), reason))
+    if (kind := moved_type(graph, node.inputs[0], node.output)).quantised:
+        graph = quantisation.with_types(graph, kind)
     graph = graph.with_tensors(*types).replaced((node,), *nodes)
     return graph.with_constants({one: np.ones((), np.float32), zero: np.zeros((), dtype)})

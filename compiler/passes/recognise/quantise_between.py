@@ -13,7 +13,6 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxAdd,
     OnnxAveragePool,
-    OnnxBinary,
     OnnxClip,
     OnnxConv,
     OnnxDequantizeLinear,
@@ -24,7 +23,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxQuantizeLinear,
     OnnxReduceMean,
     OnnxRelu,
-    OnnxUnary,
     OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass
@@ -62,7 +60,7 @@ def _quantised_before(graph: Graph, output: str) -> Graph:
             or source.inputs[0] in graph.constants or output not in reader.inputs[:2]:
         return graph
     if isinstance(reader.operator, _Exact) and reader.inputs[0] == output \
-            and (_keeps_levels(graph, source, node) or not _is_function(graph, source, _chain(graph, node)[-1])):
+            and (_keeps_levels(graph, source, node) or _ends_like(graph, source, _chain(graph, node)[-1])):
         return _bridged(graph, source, node, reader, reader)
     if isinstance(reader.operator, _Computing) and isinstance(node.operator, _WithoutBounds):
         return _bridged(graph, source, node, reader, reader.with_operator(rounded=True))
@@ -84,20 +82,13 @@ def _keeps_levels(graph: Graph, dequantise: Node, node: Node) -> bool:
     return bool(np.all((np.abs(levels) > _LEVELS) | (np.abs(levels - np.rint(levels)) < _NEAR)))
 
 
-def _is_function(graph: Graph, dequantise: Node, end: Node) -> bool:
-    """Tell whether ``end`` makes a function of one tensor, to which half a level before it may be many."""
-    if isinstance(end.operator, OnnxQuantizeLinear):
-        return not same_parameters(graph, dequantise.inputs[1:], end.inputs[1:])
-    return isinstance(end.operator, OnnxUnary) or (
-        isinstance(end.operator, OnnxBinary) and any(_is_constant(graph, name) for name in end.inputs))
+def _ends_like(graph: Graph, dequantise: Node, end: Node) -> bool:
+    """Tell whether ``end`` quantises as ``dequantise`` was, so that a bound between two levels is rounded anyway.
 
-
-def _is_constant(graph: Graph, name: str) -> bool:
-    """Tell whether a tensor is a constant, or a constant's DequantizeLinear."""
-    source = graph.producer(name)
-    if source is not None and isinstance(source.operator, OnnxDequantizeLinear):
-        return source.inputs[0] in graph.constants
-    return name in graph.constants
+    To all else half a level may be many: a function of one tensor, or weights that multiply it.
+    """
+    return isinstance(end.operator, OnnxQuantizeLinear) and same_parameters(
+        graph, dequantise.inputs[1:], end.inputs[1:])
 
 
 def _quantised_behind(graph: Graph, output: str) -> Graph:
