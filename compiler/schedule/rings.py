@@ -71,6 +71,17 @@ class Ring:
         if self.cursor < size <= self.size // 2 and self.cursor + 2 * size > self.size:
             self.cursor = -(-size // self.alignment) * self.alignment
 
+    def move_up(self, size: int, following: int) -> None:
+        """Let the next region, of ``size``, lie at the end, if more regions of ``following`` then fit before it.
+
+        One behind it that does not fit up to the end begins at 0, and the gap is of no use.
+        """
+        last = (self.size - size) // self.alignment * self.alignment
+        moved = Region(last, last + size)
+        if self.cursor <= last < self.cursor + following and last // following > self.cursor // following \
+                and not any(moved.overlaps(other) for other in self.taken):
+            self.cursor = last
+
     def take(self, region: Region) -> None:
         """Take ``region``, which was found to be free otherwise."""
         self.taken.append(region)

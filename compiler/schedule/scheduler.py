@@ -40,7 +40,7 @@ from tilewright.compiler.schedule.accesses import Access
 from tilewright.compiler.schedule.kept_inputs import lay_out
 from tilewright.compiler.schedule.rings import LoadedRegions, Region, Ring
 from tilewright.compiler.schedule.step_commands import Draft
-from tilewright.compiler.schedule.steps import Kind, TileStep, block_of, needs_of, steps_of, tile_of
+from tilewright.compiler.schedule.steps import Kind, Need, TileStep, block_of, needs_of, steps_of, tile_of
 from tilewright.compiler.schedule.synchronisation import synchronise
 from tilewright.compiler.schedule.weight_image import BlockImage, Span
 from tilewright.isa.counters import RECORD_WORDS
@@ -226,9 +226,11 @@ class ProgramScheduler:
             if token is None:
                 return False
             self.tokens[need.layer] = token
-        words = block_words(plan.blocks[need.block], plan.nest, self.machine)
+        words = self.words(need)
         if need.block == 0 and len(plan.blocks) > 1:
             self.weights.ring.begin_turns(words)
+        if not need.among and self.weights.loaded + 1 < len(self.weights.needs):
+            self.weights.ring.move_up(words, self.words(self.weights.needs[self.weights.loaded + 1]))
         region = self.weights.take(words, ahead=ahead)
         if region is None:
             if need.layer in self.tokens and need.block == 0:
@@ -240,6 +242,11 @@ class ProgramScheduler:
             ninths = Region(region.start // 8 * word, region.stop // 8 * word)
             self.pieces.append(Piece("ninths", image.ninths, ninths))
         return True
+
+    def words(self, need: Need) -> int:
+        """Return the words of a block of weights."""
+        plan = self.plans[need.layer]
+        return block_words(plan.blocks[need.block], plan.nest, self.machine)
 
     def load_piece(self, layer: int, most: int) -> int:
         """Load at most ``most`` bytes of the next piece, and return how many."""
