@@ -47,12 +47,14 @@ class RecogniseTables(Pass):
         for quantise in graph.nodes:
             found = _function(graph, quantise) if isinstance(quantise.operator, OnnxQuantizeLinear) else None
             found = found and _with_one_root(found, known)
-            if found is None or not found.worth_a_table(graph):
+            if found is None or not found.of_one_tensor:
                 continue
-            try:
-                graph = _replaced(graph, quantise, found)
-            except (TableError, CompileError):
-                continue
+            if found.worth_a_table(graph):
+                try:
+                    graph = _replaced(graph, quantise, found)
+                except (TableError, CompileError):
+                    continue
+            # Bounds are no table, and yet part of one: x · Clip(x + 3) / 6.
             known[quantise.output] = found
         return _without_unread(graph)
 
@@ -64,11 +66,14 @@ class _Function:
     leaves: tuple[str, ...]
     nodes: tuple[Node, ...]
 
+    @property
+    def of_one_tensor(self) -> bool:
+        """Whether there is one leaf, whose numbers come first."""
+        return len(self.leaves) == 1 and isinstance(self.nodes[0].operator, OnnxDequantizeLinear)
+
     def worth_a_table(self, graph: Graph) -> bool:
-        """Tell whether this is more than bounds."""
+        """Tell whether this, of one tensor, is more than bounds."""
         first, last = self.nodes[0], self.nodes[-1]
-        if len(self.leaves) != 1 or not isinstance(first.operator, OnnxDequantizeLinear):
-            return False
         if all(isinstance(node.operator, OnnxRelu | OnnxClip | _Quantisation) for node in self.nodes):
             return not same_parameters(graph, first.inputs[1:], last.inputs[1:])
         return True

@@ -79,6 +79,17 @@ def test_a_decomposed_hard_swish_is_one_table():
     assert the_table(assert_layers(model.finish(y))).output == y.name
 
 
+def test_bounds_that_keep_the_quantisation_are_part_of_a_table():
+    model = ModelBuilder("qdq", seed=3)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    added = binary(model, "Add", x, model.constant(np.float32(3)), np.float32(0.06))
+    gate = model.clip(added, 0, 6)
+    product = binary(model, "Mul", x, model.dequantised(gate), np.float32(0.3))
+    y = binary(model, "Div", product, model.constant(np.float32(6)), np.float32(0.05))
+    layer = the_table(assert_layers(model.finish(model.conv(y, 4))))
+    assert (layer.kind, layer.exact) == ("conv", True)
+
+
 def test_a_change_of_quantisation_is_a_table():
     model = ModelBuilder("qdq", seed=4)
     x = model.conv(model.input((1, 3, 8, 8)), 4)
