@@ -120,7 +120,8 @@ DATAPATH: tuple[Coverage, ...] = (
                     "steps; what addresses cannot express is copied in at most 96 boxes; another order of channels is "
                     "a 1x1 convolution; inputs of another scale pass through a table first"),
     Coverage(operators=("Pad",), runs_on=("placement",),
-             limits="batch 1; pads rows and columns with a constant, or any axes in mode edge, reflect or wrap"),
+             limits="batch 1; pads rows and columns with a constant, or any axes in mode edge, reflect or wrap; "
+                    "channels padded with a constant are a 1x1 convolution"),
     Coverage(operators=("Resize",), runs_on=("placement",),
              limits="mode nearest, with each pixel repeated equally often"),
     Coverage(operators=("Resize",), runs_on=("conv",),

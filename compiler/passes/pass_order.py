@@ -13,6 +13,7 @@ from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
 from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
+from tilewright.compiler.passes.canonicalise.pad_channels import PadChannels
 from tilewright.compiler.passes.canonicalise.place_depth_to_space import PlaceDepthToSpace
 from tilewright.compiler.passes.canonicalise.place_movements import PlaceMovements
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
@@ -64,8 +65,8 @@ RECOGNITION = (
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), FoldStrides(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
-    MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
+    ShiftUnsigned(), FoldStrides(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
+    SplitWeights(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), FuseResidualBehindTable(),
