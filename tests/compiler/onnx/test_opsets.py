@@ -10,7 +10,8 @@ from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
-from tilewright.runtime.model_source import ModelSource
+from tilewright.runtime.model_source import ModelSource, find_model
+from tilewright.tools.progress import Silence
 
 OPSETS = range(7, 24)
 IMAGE = (1, 3, 8, 8)
@@ -149,6 +150,15 @@ def test_a_concatenation_of_scales_is_no_work_of_the_core_in_any_opset(tmp_path,
     proto.opset_import[0].version = opset
     run = run_of(proto, tmp_path / "model.onnx")
     assert (run.comparison.matches, run.report.core_cycles) == (True, 0)
+
+
+def test_constants_of_the_oldest_format_need_not_be_inputs(tmp_path):
+    proto = quantised(10)
+    proto.ir_version = 3
+    onnx.save(proto, tmp_path / "model.onnx")
+    run = run_model(find_model(str(tmp_path / "model.onnx"), Silence()), PRESETS["base"], "fast", None)
+    assert (run.comparison.matches, run.report.core_cycles) == (True, 0)
+    assert "read as of IR version 4" in run.report.notes[0]
 
 
 def test_dynamic_quantisation_is_told(tmp_path):
