@@ -172,8 +172,8 @@ def _allow_constants(proto: onnx.ModelProto) -> None:
     """
     if proto.ir_version < _CONSTANTS_IR_VERSION and \
             {tensor.name for tensor in proto.graph.initializer} - {value.name for value in proto.graph.input}:
-        add_note(proto, f"read as of IR version {_CONSTANTS_IR_VERSION}, not {proto.ir_version}, in which each constant "
-                        "must be an input too")
+        add_note(proto, f"read as of IR version {_CONSTANTS_IR_VERSION}, not {proto.ir_version}, in which constants "
+                        "must be inputs too")
         proto.ir_version = _CONSTANTS_IR_VERSION
 
 
