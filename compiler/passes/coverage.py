@@ -99,7 +99,7 @@ DATAPATH: tuple[Coverage, ...] = (
              exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
              limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or "
-                    "a sequence of such steps; no dilations, no indices; the same quantisation before and after"),
+                    "a sequence of such steps; no dilations, no indices; another quantisation behind it is a table"),
     Coverage(operators=("Max", "ReduceMax"), runs_on=("act", "table"),
              limits="computed tensors of the same shape; or one image along height, width or both, or along its "
                     "channels; or (1, rows, channels) along one axis: as max pooling"),
