@@ -41,8 +41,9 @@ def _computed(graph: Graph, node: Node, pad: QPad) -> Graph:
     kept = slice(before, before + channels)
     weights[kept, :, 0, 0] = np.eye(channels, dtype=np.int8)
     bias[kept] = 0
-    constants = {f"{node.output}:weights": weights, f"{node.output}:scale": np.ones(1, np.float32),
-                 f"{node.output}:bias": bias}
+    constants: dict[str, np.ndarray] = {
+        f"{node.output}:weights": weights, f"{node.output}:scale": np.ones(1, np.float32),
+        f"{node.output}:bias": bias}
     conv = Node(QConv(window=ExactWindow()), (x.name, *constants), node.output, node.onnx_nodes)
     graph = graph.with_constants(constants)
     if not any(pad.pads):

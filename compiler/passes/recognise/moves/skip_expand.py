@@ -37,14 +37,13 @@ def _skipped(graph: Graph, output: str, position: int) -> Graph:
     if expand is None or not isinstance(expand.operator, OnnxExpand) or expand.inputs[0] not in graph.tensors \
             or not _repeats(graph, node, position, expand.inputs[0]):
         return graph
-    source, before = expand.inputs[0], ()
+    source, before = expand.inputs[0], list[Node]()
     if dequantise is not None:
         real = f"{name}:before Expand"
-        graph = graph.with_tensors(Tensor(real, graph.tensors[source].shape, "float32"))
-        before = (Node(dequantise.operator, (source, *dequantise.inputs[1:]), real),)
+        if graph.producer(real) is None:
+            graph = graph.with_tensors(Tensor(real, graph.tensors[source].shape, "float32"))
+            before.append(Node(dequantise.operator, (source, *dequantise.inputs[1:]), real))
         source = real
-        if graph.producer(real) is not None:
-            before = ()
     inputs = list(node.inputs)
     inputs[position] = source
     return graph.replaced((node,), *before, node.with_(inputs=tuple(inputs)))
