@@ -29,7 +29,6 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxView,
 )
 from tilewright.compiler.graph.rewrite import Pass
-from tilewright.compiler.passes.recognise.equivalents.replacement import levels_of
 from tilewright.compiler.passes.recognise.function_tables import same_parameters
 
 __all__ = ["QuantiseBetween"]
@@ -65,7 +64,7 @@ def _kept_levels(graph: Graph, output: str) -> Graph:
     So is a pooling in float that two operators read, or one that quantises it in another way.
     """
     node = graph.producer(output)
-    source = None if node is None else levels_of(graph, node.inputs[0])
+    source = None if node is None else _levels_of(graph, node.inputs[0])
     readers = graph.readers(output)
     if node is None or source is None or not readers or _is_taken(graph, source, readers):
         return graph
@@ -76,6 +75,16 @@ def _kept_levels(graph: Graph, output: str) -> Graph:
     quantise = Node(OnnxQuantizeLinear(), (real, *source.inputs[1:]), integer)
     dequantise = Node(OnnxDequantizeLinear(), (integer, *source.inputs[1:]), output)
     return graph.replaced((node,), node.with_(output=real), quantise, dequantise)
+
+
+def _levels_of(graph: Graph, name: str) -> Node | None:
+    """Return the DequantizeLinear of computed integers, one scale for all, that makes ``name``; None for others."""
+    source = graph.producer(name)
+    if source is None or not isinstance(source.operator, OnnxDequantizeLinear) or source.operator.block_size \
+            or source.inputs[0] in graph.constants:
+        return None
+    scalar = all(each in graph.constants and graph.constants[each].size == 1 for each in source.inputs[1:] if each)
+    return source if scalar else None
 
 
 def _is_taken(graph: Graph, source: Node, readers: tuple[Node, ...]) -> bool:
