@@ -8,7 +8,7 @@ the plan states the reason.
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.compiler.graph.onnx_names import BINARY, UNARY
+from tilewright.compiler.graph.onnx_names import BINARY, CHOICES, UNARY
 from tilewright.compiler.graph.onnx_operators import OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, type_name
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
@@ -114,6 +114,8 @@ DATAPATH: tuple[Coverage, ...] = (
                     "Runtime itself fills the table"),
     Coverage(operators=tuple(sorted(BINARY)), runs_on=("table",),
              limits="with constants of one element, or between functions of the same tensor: SiLU is x · Sigmoid(x)"),
+    Coverage(operators=tuple(sorted(CHOICES)), runs_on=("table",),
+             limits="within a function of one tensor: Where(x > 0, x, x / 10)"),
     Coverage(operators=("Concat", "QLinearConcat", "Split", "Slice", "DepthToSpace", "SpaceToDepth", "Gather", "Tile",
                         "Expand"), runs_on=("placement",),
              limits="any rank, with Transpose and reshapes between them; constant bounds and indices, no negative "

@@ -15,6 +15,7 @@ from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import QTable
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_names import CHOICES
 from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
     OnnxClip,
@@ -97,8 +98,7 @@ def _function(graph: Graph, quantise: Node) -> _Function | None:
                 leaves[node.inputs[0]] = None
             elif graph.constants[node.inputs[0]].size != 1:
                 return None
-        elif isinstance(node.operator, OnnxUnary | OnnxBinary) and not node.operator.rounded:
-            data = node.inputs if isinstance(node.operator, OnnxBinary) else node.inputs[:1]
+        elif (data := _operands(node)) is not None:
             constants = [each for each in node.inputs if each in graph.constants]
             if any(graph.constants[each].size != 1 for each in constants):
                 return None
@@ -110,6 +110,16 @@ def _function(graph: Graph, quantise: Node) -> _Function | None:
         if not isinstance(node.operator, _Quantisation) and any(each.output not in inside for each in readers):
             return None
     return _Function(tuple(leaves), graph.in_order(inside))
+
+
+def _operands(node: Node) -> tuple[str, ...] | None:
+    """Return the tensors of which a node computes each element by itself; None if it computes otherwise."""
+    operator = node.operator
+    if isinstance(operator, OnnxBinary) and not operator.rounded:
+        return node.inputs
+    if isinstance(operator, OnnxUnary) and not operator.rounded:
+        return node.inputs[:1]
+    return node.inputs if node.op in CHOICES else None
 
 
 def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function | None:
