@@ -125,7 +125,8 @@ DATAPATH: tuple[Coverage, ...] = (
              limits="batch 1; pads rows and columns with a constant, or any axes in mode edge, reflect or wrap; "
                     "channels padded with a constant are a 1x1 convolution"),
     Coverage(operators=("Resize",), runs_on=("placement",),
-             limits="mode nearest, with each pixel repeated equally often"),
+             limits="mode nearest, over height and width; where it does not repeat each pixel equally often, copies in "
+                    "at most 96 boxes"),
     Coverage(operators=("Resize",), runs_on=("conv",),
              limits="modes linear and cubic, over height and width, with constant scales or sizes; one convolution per "
                     "phase of the ratio, at most 256 (linear with separate rows and columns: 256 together); "
