@@ -10,7 +10,7 @@ from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.move_operators import IntegerMove, QConcat, QPad, QSlice, QUpsample
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxConcat, OnnxPad, OnnxResize, OnnxSlice, OnnxUpsample
-from tilewright.compiler.network.layers import Pads
+from tilewright.compiler.network.layers import Pads, Pair
 
 __all__ = ["OnnxMove", "move_node", "move_shape"]
 
@@ -37,7 +37,8 @@ def move_node(graph: Graph, node: Node, inputs: tuple[str, ...], value: int = 0)
     operator: IntegerMove
     match node.operator:
         case OnnxPad() as pad:
-            operator = QPad(_pads(graph, node, pad, shape), value)
+            pads, channels = _pads(graph, node, pad, shape)
+            operator = QPad(pads, value, channels)
         case OnnxConcat() as concat:
             operator = _concat(node, concat, shape)
         case OnnxSlice():
@@ -61,7 +62,7 @@ def move_shape(operator: IntegerMove, shapes: tuple[tuple[int, ...], ...], known
             new[1:] = (height * factors[0], width * factors[1])
         case QPad(pads):
             top, left, bottom, right = pads
-            new[1:] = height + top + bottom, width + left + right
+            new = [channels + sum(operator.channels), height + top + bottom, width + left + right]
         case _ if known is not None:
             return known
     return (1, *new[:len(shapes[0]) - 1])
@@ -142,7 +143,8 @@ def _repeats(node: Node, resize: OnnxResize, size: int, factor: int) -> bool:
     return bool(np.array_equal(np.clip(nearest, 0, size - 1), x // factor))
 
 
-def _pads(graph: Graph, node: Node, pad: OnnxPad, shape: tuple[int, ...]) -> Pads:
+def _pads(graph: Graph, node: Node, pad: OnnxPad, shape: tuple[int, ...]) -> tuple[Pads, Pair]:
+    """Return the pads of an image, and those of its channels: before and behind."""
     pads = _list(graph, node, 1, "pads")
     if pad.mode != "constant" or pads is None:
         raise _refusal(node, f"its mode is {pad.mode}")
@@ -150,6 +152,6 @@ def _pads(graph: Graph, node: Node, pad: OnnxPad, shape: tuple[int, ...]) -> Pad
     before, after = [0] * 4, [0] * 4
     for index, axis in enumerate(axes):
         before[axis], after[axis] = pads[index], pads[index + len(axes)]
-    if any(before[:2]) or any(after[:2]) or min(before + after) < 0 or math.prod(shape) == 0:
+    if before[0] or after[0] or min(before + after) < 0 or math.prod(shape) == 0:
         raise _refusal(node, f"its pads are {pads}")
-    return before[2], before[3], after[2], after[3]
+    return (before[2], before[3], after[2], after[3]), (before[1], after[1])

@@ -45,10 +45,14 @@ class QUpsample(IntegerMove):
 
 @dataclass(frozen=True)
 class QPad(IntegerMove):
-    """x with ``pads`` (top, left, bottom, right) of ``value``, a level of the model's type until ShiftUnsigned."""
+    """x with ``pads`` (top, left, bottom, right) of ``value``, a level of the model's type until ShiftUnsigned.
+
+    ``channels`` of the same value stand before and behind those of x, until PadChannels.
+    """
 
     pads: Pads
     value: int
+    channels: Pair = (0, 0)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ from tilewright.compiler.graph.qlinear_operators import (
     OnnxQLinearSoftmax,
 )
 
-__all__ = ["BINARY", "COMPUTED_IN_TABLES", "RECOGNISED", "UNARY", "onnx_operator"]
+__all__ = ["BINARY", "CHOICES", "COMPUTED_IN_TABLES", "RECOGNISED", "UNARY", "onnx_operator"]
 
 
 def _by_name(*kinds: type[OnnxOperator]) -> dict[str, type[OnnxOperator]]:
@@ -105,6 +105,10 @@ UNARY = frozenset(_UNARY)
 
 BINARY = frozenset(_BINARY)
 """Names of the operators that compute each pair of elements by itself."""
+
+CHOICES = frozenset(("And", "Cast", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Where",
+                     "Xor"))
+"""Names of the operators that choose by a condition, or make one, each element by itself."""
 
 COMPUTED_IN_TABLES = UNARY | BINARY
 """Names of the operators that may become part of a table."""

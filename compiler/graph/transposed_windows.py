@@ -38,19 +38,21 @@ def transposed_weights(graph: Graph, node: Node, name: str, scale: str, zero_poi
     return levels.astype(np.int8) if fits else levels, factors
 
 
-def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[int, ...]) -> QConvTranspose:
-    """Return the QConvTranspose that has the window of ``operator``, the one of ``node``.
+def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[int, ...], size: tuple[int, ...],
+                        ) -> QConvTranspose:
+    """Return the QConvTranspose that has the window of ``operator``, the one of ``node``, over an image of ``size``.
 
     Raises
     ------
-    UnsupportedNodeError
-        If the output's size is stated instead of the padding.
+    BadModelError
+        If it has no window of two dimensions.
     """
-    if operator.output_shape is not None or operator.auto_pad not in ("NOTSET", "VALID"):
-        raise UnsupportedNodeError(node.name, node.op, "its padding depends on "
-                                                       "the size of its output", "state the pads")
     strides, dilations, pads = operator.strides, operator.dilations, operator.pads
     padding = operator.output_padding
+    wanted = operator.output_shape
+    if len(size) == 2 and [len(each) for each in (strides, dilations, padding)] == [2, 2, 2] \
+            and (wanted is None or len(wanted) >= 2) and (wanted is not None or operator.auto_pad != "NOTSET"):
+        pads, padding = _padded(operator, kernel, size)
     if [len(each) for each in (strides, dilations, pads, padding)] != [2, 2, 4, 2]:
         raise BadModelError(f"Window of node {node.name!r} must have two dimensions and four pads")
     if min(*pads, *padding) < 0 or min(*strides, *dilations) < 1:
@@ -59,6 +61,28 @@ def transposed_operator(node: Node, operator: OnnxConvTranspose, kernel: tuple[i
     window = ExactWindow(kernel=(kernel[0], kernel[1]), strides=(strides[0], strides[1]),
                          dilations=(dilations[0], dilations[1]), pads=(pads[0], pads[1], pads[2], pads[3]))
     return QConvTranspose(window=window, output_padding=(padding[0], padding[1]), groups=int(operator.group))
+
+
+def _padded(operator: OnnxConvTranspose, kernel: tuple[int, ...], size: tuple[int, ...],
+            ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the pads and the output's padding that make the size that is asked for, as ONNX Runtime splits them."""
+    before, after, extra = [], [], []
+    upper = operator.auto_pad == "SAME_UPPER"
+    for axis in range(2):
+        stride = operator.strides[axis]
+        free = (size[axis] - 1) * stride + operator.dilations[axis] * (kernel[axis] - 1) + 1 \
+            + operator.output_padding[axis]
+        wanted = free
+        if operator.output_shape is not None:
+            wanted = operator.output_shape[-2:][axis]
+        elif operator.auto_pad != "VALID":
+            wanted = size[axis] * stride
+        total = max(0, free - wanted)
+        before.append(total // 2 if upper else total - total // 2)
+        after.append(total - before[-1])
+        more = wanted - free if operator.output_shape is not None else 0
+        extra.append(operator.output_padding[axis] + max(0, more))
+    return (*before, *after), tuple(extra)
 
 
 def transposed_result(graph: Graph, node: Node, operator: QConvTranspose, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import onnxruntime
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxOperator
+from tilewright.compiler.graph.onnx_operators import OnnxDequantizeLinear, OnnxOperator, OnnxQuantizeLinear
 from tilewright.errors import Error
 
 __all__ = ["TableError", "table_of", "tables_of"]
@@ -21,6 +21,8 @@ __all__ = ["TableError", "table_of", "tables_of"]
 _TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
 _DEFAULT_OPSET = 17
 _IR_VERSION = 9
+_AXIS_OPSET = 13
+"""From which on QuantizeLinear and DequantizeLinear have an axis; what the compiler makes always states it."""
 
 
 class TableError(Error):
@@ -89,8 +91,10 @@ def _model(nodes: Sequence[Node], x: str, dtype: str, shape: tuple[int, ...], ou
 def _made(node: Node, opset: int) -> NodeProto:
     if not isinstance(node.operator, OnnxOperator):
         raise TableError(f"Node {node.name!r} must be ONNX's, not {node.op}")
-    return helper.make_node(node.op, list(node.inputs), [node.output], domain=node.operator.domain(opset),
-                            **node.operator.attributes)
+    attributes = dict(node.operator.attributes)
+    if opset < _AXIS_OPSET and isinstance(node.operator, OnnxQuantizeLinear | OnnxDequantizeLinear):
+        attributes.pop("axis", None)
+    return helper.make_node(node.op, list(node.inputs), [node.output], domain=node.operator.domain(opset), **attributes)
 
 
 @lru_cache(maxsize=256)

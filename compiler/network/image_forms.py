@@ -8,6 +8,9 @@ import numpy as np
 __all__ = ["COLUMNS", "FORMS", "LINE", "ROWS", "Form", "images_of"]
 
 
+_IMAGE = ("batch", "channels", "height", "width")
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """``suffix`` is that of the image's name, and ``channel`` the axis of the model's tensor that counts channels."""
@@ -38,7 +41,9 @@ class Form:
             return (0, 1, 3)[axis]
         if self == COLUMNS:
             return (1, 3)[axis]
-        return 1 if axis == rank - 1 else axis + 4 - rank
+        if axis == rank - 1:
+            return 1
+        return 0 if rank == len(_IMAGE) and axis == 0 else axis + len(_IMAGE) + 1 - rank
 
     def of(self, values: np.ndarray, rank: int) -> np.ndarray:
         """Return a constant that is broadcast over tensors of ``rank``, as one that is broadcast over their images."""

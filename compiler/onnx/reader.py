@@ -69,6 +69,8 @@ _CONTRIB: dict[str, tuple[tuple[int, ...], dict[str, int]]] = {
 _MOVES = {"Concat", "Slice", "Resize", "Upsample", "Pad"}
 _OPERATORS = RECOGNISED | COMPUTED_IN_TABLES | _MOVES | KERNELS.keys()
 
+_CONSTANTS_IR_VERSION = 4
+
 _WAY_OUT = "cut the model so that this node runs outside, or replace it"
 
 
@@ -155,11 +157,24 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     _load_external(proto, folder, len(model))
     _check_tensor_sizes(proto)
     import_domains(proto)
+    _allow_constants(proto)
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
     return proto
+
+
+def _allow_constants(proto: onnx.ModelProto) -> None:
+    """Bring a model of an old format that has constants which are no inputs to the format that first allowed them.
+
+    ONNX Runtime takes such models unless asked for more outputs, and its quantiser writes them.
+    """
+    if proto.ir_version < _CONSTANTS_IR_VERSION and \
+            {tensor.name for tensor in proto.graph.initializer} - {value.name for value in proto.graph.input}:
+        add_note(proto, f"read as of IR version {_CONSTANTS_IR_VERSION}, not {proto.ir_version}, in which constants "
+                        "must be inputs too")
+        proto.ir_version = _CONSTANTS_IR_VERSION
 
 
 def _load_external(proto: onnx.ModelProto, folder: Path | None, size: int) -> None:

@@ -8,7 +8,7 @@ the plan states the reason.
 from dataclasses import dataclass
 from typing import Literal
 
-from tilewright.compiler.graph.onnx_names import BINARY, UNARY
+from tilewright.compiler.graph.onnx_names import BINARY, CHOICES, UNARY
 from tilewright.compiler.graph.onnx_operators import OnnxFlatten, OnnxReshape, OnnxSqueeze, OnnxUnsqueeze, type_name
 from tilewright.isa.limits import MAX_KERNEL, MAX_PADDING, MAX_WINDOW, MAX_WINDOW_STRIDE
 
@@ -99,7 +99,7 @@ DATAPATH: tuple[Coverage, ...] = (
              exactness=_FLOAT),
     Coverage(operators=("MaxPool", "GlobalMaxPool"), runs_on=("act",),
              limits=f"window and pads at most {MAX_WINDOW}x{MAX_WINDOW}, strides at most {MAX_WINDOW_STRIDE}, or "
-                    "a sequence of such steps; no dilations, no indices; the same quantisation before and after"),
+                    "a sequence of such steps; no dilations, no indices; another quantisation behind it is a table"),
     Coverage(operators=("Max", "ReduceMax"), runs_on=("act", "table"),
              limits="computed tensors of the same shape; or one image along height, width or both, or along its "
                     "channels; or (1, rows, channels) along one axis: as max pooling"),
@@ -114,15 +114,19 @@ DATAPATH: tuple[Coverage, ...] = (
                     "Runtime itself fills the table"),
     Coverage(operators=tuple(sorted(BINARY)), runs_on=("table",),
              limits="with constants of one element, or between functions of the same tensor: SiLU is x · Sigmoid(x)"),
+    Coverage(operators=tuple(sorted(CHOICES)), runs_on=("table",),
+             limits="within a function of one tensor: Where(x > 0, x, x / 10)"),
     Coverage(operators=("Concat", "QLinearConcat", "Split", "Slice", "DepthToSpace", "SpaceToDepth", "Gather", "Tile",
                         "Expand"), runs_on=("placement",),
              limits="any rank, with Transpose and reshapes between them; constant bounds and indices, no negative "
                     "steps; what addresses cannot express is copied in at most 96 boxes; another order of channels is "
                     "a 1x1 convolution; inputs of another scale pass through a table first"),
     Coverage(operators=("Pad",), runs_on=("placement",),
-             limits="batch 1; pads rows and columns with a constant, or any axes in mode edge, reflect or wrap"),
+             limits="batch 1; pads rows and columns with a constant, or any axes in mode edge, reflect or wrap; "
+                    "channels padded with a constant are a 1x1 convolution"),
     Coverage(operators=("Resize",), runs_on=("placement",),
-             limits="mode nearest, with each pixel repeated equally often"),
+             limits="mode nearest, over height and width; where it does not repeat each pixel equally often, copies in "
+                    "at most 96 boxes"),
     Coverage(operators=("Resize",), runs_on=("conv",),
              limits="modes linear and cubic, over height and width, with constant scales or sizes; one convolution per "
                     "phase of the ratio, at most 256 (linear with separate rows and columns: 256 together); "

@@ -13,6 +13,7 @@ from tilewright.compiler.onnx.reader import load
 from tilewright.compiler.passes.canonicalise.flatten_to_kernel import FlattenToKernel
 from tilewright.compiler.passes.canonicalise.fold_pad import FoldPad
 from tilewright.compiler.passes.canonicalise.merge_moves import MergeMoves
+from tilewright.compiler.passes.canonicalise.pad_channels import PadChannels
 from tilewright.compiler.passes.canonicalise.place_depth_to_space import PlaceDepthToSpace
 from tilewright.compiler.passes.canonicalise.place_movements import PlaceMovements
 from tilewright.compiler.passes.canonicalise.shift_unsigned import ShiftUnsigned
@@ -41,6 +42,7 @@ from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
 from tilewright.compiler.passes.recognise.merge_affine import DequantiseImages, MergeAffine
 from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
 from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
+from tilewright.compiler.passes.recognise.moves.skip_expand import SkipExpand
 from tilewright.compiler.passes.recognise.moves.turn_images import TurnImages
 from tilewright.compiler.passes.recognise.normalisations.rebuild import RebuildNormalisations
 from tilewright.compiler.passes.recognise.prepare_inputs import PrepareInputs
@@ -59,13 +61,13 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 RECOGNITION = (
     RebuildNormalisations(), AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(),
     FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(),
-    PrepareInputs(), SinkDequantisation(), TurnImages(), QuantiseBetween(), RecogniseTables(), MergeAffine(),
-    RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    PrepareInputs(), SinkDequantisation(), SkipExpand(), TurnImages(), QuantiseBetween(), RecogniseTables(),
+    MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (
-    ShiftUnsigned(), FoldStrides(), InferShapes(), FoldPad(), SplitAverage(), FlattenToKernel(), SplitWeights(),
-    MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
+    ShiftUnsigned(), FoldStrides(), InferShapes(), PadChannels(), FoldPad(), SplitAverage(), FlattenToKernel(),
+    SplitWeights(), MergeMoves(), PlaceDepthToSpace(), PlaceMovements(), LeaveToCore())
 """Integer operators → convolutions, averages, additions, clamps and max pooling of int8, windows stated."""
 
 _FUSION = (RaiseAboveConcat(QClamp), FuseClamp(), FuseResidual(), FuseTable(), FuseResidualBehindTable(),

@@ -25,6 +25,7 @@ from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 from tilewright.errors import InputError
 from tilewright.runtime.quantise.mixed_graph import float_regions, fold_weights, name_nodes
 from tilewright.runtime.quantise.normalisations import NORMALISING_OPSET, found_apart, put_together
+from tilewright.runtime.quantise.vector_normalisations import factor_and_shift, fold_into_products
 from tilewright.tools.files import reason
 
 __all__ = ["OPSET", "Precision", "Rules", "behind_softmax", "precision_of", "prepare"]
@@ -100,6 +101,8 @@ def prepare(model: Path) -> onnx.ModelProto:
     if fold_weights(proto.graph):
         proto = infer_shapes(proto)
     proto = _optimise(_with_normalisations(_upgrade(proto)))
+    if fold_into_products(proto.graph):
+        proto = _optimise(proto)
     for rules in (_NORMALISATION, _SCALING):
         if _rewrite(proto, rules):
             proto = _optimise(proto)
@@ -212,14 +215,21 @@ def _chain_sum(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewr
 
 
 def _normalise(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
-    """BatchNormalization behind no convolution → a depthwise 1×1 convolution."""
-    x, *parameters = node.input
-    if len(shapes.get(x, ())) != 4 or not all(name in constants for name in parameters):
+    """BatchNormalization behind no product → a depthwise convolution of one element."""
+    found, rank = factor_and_shift(node, constants), len(shapes.get(node.input[0], ()))
+    if found is None or rank not in (2, 3, 4):
         return None
-    epsilon = next((each.f for each in node.attribute if each.name == "epsilon"), 1e-5)
-    gain, shift, mean, variance = (constants[name].astype(np.float64) for name in parameters)
-    factor = gain / np.sqrt(variance + epsilon)
-    return _depthwise(node, x, factor, shift - mean * factor)
+    if rank > 2:
+        return _depthwise(node, node.input[0], *found, rank=rank)
+    # A vector is an image of one pixel; to look at it as such costs nothing.
+    x, name = node.input[0], node.output[0]
+    image, result, there, back = (f"{name}_{what}" for what in ("image", "result", "there", "back"))
+    inner = NodeProto.FromString(node.SerializeToString())
+    inner.output[0] = result
+    nodes, made = _depthwise(inner, image, *found)
+    return [helper.make_node("Reshape", [x, there], [image], name=f"{name}_to_image"), *nodes,
+            helper.make_node("Reshape", [result, back], [name], name=f"{name}_to_vector")], {
+                **made, there: np.array([0, -1, 1, 1], np.int64), back: np.array([0, -1], np.int64)}
 
 
 def _scale(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:
@@ -236,12 +246,13 @@ def _scale(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritte
     return None
 
 
-def _depthwise(node: NodeProto, x: str, factor: np.ndarray, shift: np.ndarray) -> _Rewritten:
+def _depthwise(node: NodeProto, x: str, factor: np.ndarray, shift: np.ndarray, rank: int = 4,
+               ) -> tuple[list[NodeProto], dict[str, np.ndarray]]:
     name = node.output[0]
     weights, bias = f"{name}_factor", f"{name}_shift"
     new = helper.make_node("Conv", [x, weights, bias], [name], name=node.name or name, group=len(factor),
-                           kernel_shape=[1, 1])
-    return [new], {weights: factor.astype(np.float32).reshape(-1, 1, 1, 1), bias: shift.astype(np.float32)}
+                           kernel_shape=[1] * (rank - 2))
+    return [new], {weights: factor.astype(np.float32).reshape(-1, *[1] * (rank - 1)), bias: shift.astype(np.float32)}
 
 
 def _average(node: NodeProto, shapes: _Shapes, constants: _Constants) -> _Rewritten:

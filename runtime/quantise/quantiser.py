@@ -20,7 +20,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from tilewright.errors import InputError
 from tilewright.runtime.oracle.inputs import ONNX_TYPES, NodeArg
-from tilewright.runtime.quantise import float_graph, mixed_graph, normalisations
+from tilewright.runtime.quantise import float_graph, mixed_graph, normalisations, vector_normalisations
 from tilewright.runtime.quantise import samples as calibration_module
 from tilewright.runtime.quantise.mixed_graph import behind_dequantisation, clear_repeats, kept_nodes
 from tilewright.runtime.quantise.quantised_model import METADATA_KEY, Quantised, quantised_files
@@ -94,7 +94,7 @@ def _key(model: Path, calibrate: Path | None) -> str:
         made.update(calibrate.name.encode())
         made.update(read_limited(calibrate))
     for module in (__file__, float_graph.__file__, mixed_graph.__file__, normalisations.__file__,
-                   calibration_module.__file__):
+                   vector_normalisations.__file__, calibration_module.__file__):
         made.update(Path(module).read_bytes())
     made.update(onnxruntime.__version__.encode())
     return made.hexdigest()[:16]

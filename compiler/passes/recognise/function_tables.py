@@ -15,6 +15,7 @@ from tilewright.compiler.graph.graph import Graph, Tensor
 from tilewright.compiler.graph.integer_operators import QTable
 from tilewright.compiler.graph.move_operators import QAlias
 from tilewright.compiler.graph.node import Node
+from tilewright.compiler.graph.onnx_names import CHOICES
 from tilewright.compiler.graph.onnx_operators import (
     OnnxBinary,
     OnnxClip,
@@ -47,12 +48,14 @@ class RecogniseTables(Pass):
         for quantise in graph.nodes:
             found = _function(graph, quantise) if isinstance(quantise.operator, OnnxQuantizeLinear) else None
             found = found and _with_one_root(found, known)
-            if found is None or not found.worth_a_table(graph):
+            if found is None or not found.of_one_tensor:
                 continue
-            try:
-                graph = _replaced(graph, quantise, found)
-            except (TableError, CompileError):
-                continue
+            if found.worth_a_table(graph):
+                try:
+                    graph = _replaced(graph, quantise, found)
+                except (TableError, CompileError):
+                    continue
+            # Bounds are no table, and yet part of one: x · Clip(x + 3) / 6.
             known[quantise.output] = found
         return _without_unread(graph)
 
@@ -64,11 +67,14 @@ class _Function:
     leaves: tuple[str, ...]
     nodes: tuple[Node, ...]
 
+    @property
+    def of_one_tensor(self) -> bool:
+        """Whether there is one leaf, whose numbers come first."""
+        return len(self.leaves) == 1 and isinstance(self.nodes[0].operator, OnnxDequantizeLinear)
+
     def worth_a_table(self, graph: Graph) -> bool:
-        """Tell whether this is more than bounds."""
+        """Tell whether this, of one tensor, is more than bounds."""
         first, last = self.nodes[0], self.nodes[-1]
-        if len(self.leaves) != 1 or not isinstance(first.operator, OnnxDequantizeLinear):
-            return False
         if all(isinstance(node.operator, OnnxRelu | OnnxClip | _Quantisation) for node in self.nodes):
             return not same_parameters(graph, first.inputs[1:], last.inputs[1:])
         return True
@@ -92,8 +98,7 @@ def _function(graph: Graph, quantise: Node) -> _Function | None:
                 leaves[node.inputs[0]] = None
             elif graph.constants[node.inputs[0]].size != 1:
                 return None
-        elif isinstance(node.operator, OnnxUnary | OnnxBinary) and not node.operator.rounded:
-            data = node.inputs if isinstance(node.operator, OnnxBinary) else node.inputs[:1]
+        elif (data := _operands(node)) is not None:
             constants = [each for each in node.inputs if each in graph.constants]
             if any(graph.constants[each].size != 1 for each in constants):
                 return None
@@ -105,6 +110,16 @@ def _function(graph: Graph, quantise: Node) -> _Function | None:
         if not isinstance(node.operator, _Quantisation) and any(each.output not in inside for each in readers):
             return None
     return _Function(tuple(leaves), graph.in_order(inside))
+
+
+def _operands(node: Node) -> tuple[str, ...] | None:
+    """Return the tensors of which a node computes each element by itself; None if it computes otherwise."""
+    operator = node.operator
+    if isinstance(operator, OnnxBinary) and not operator.rounded:
+        return node.inputs
+    if isinstance(operator, OnnxUnary) and not operator.rounded:
+        return node.inputs[:1]
+    return node.inputs if node.op in CHOICES else None
 
 
 def _with_one_root(found: _Function, known: dict[str, _Function]) -> _Function | None:

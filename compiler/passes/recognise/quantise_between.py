@@ -6,6 +6,8 @@ activations are symmetric, with what follows them: ``Q(AveragePool(Relu(DQ(x))))
 be, but ONNX Runtime computes in float, and the operator is marked (``rounded``).
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph, Tensor
@@ -18,6 +20,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxDequantizeLinear,
     OnnxGemm,
     OnnxGlobalAveragePool,
+    OnnxGlobalMaxPool,
     OnnxMatMul,
     OnnxMaxPool,
     OnnxQuantizeLinear,
@@ -31,6 +34,7 @@ from tilewright.compiler.passes.recognise.function_tables import same_parameters
 __all__ = ["QuantiseBetween"]
 
 _Exact = OnnxMaxPool | OnnxRelu | OnnxClip | OnnxView
+_Largest = OnnxMaxPool | OnnxGlobalMaxPool
 _WithoutBounds = OnnxMaxPool | OnnxRelu | OnnxView
 _Computing = (OnnxConv | OnnxGemm | OnnxMatMul | OnnxAdd | OnnxAveragePool | OnnxGlobalAveragePool | OnnxReduceMean)
 
@@ -45,11 +49,52 @@ class QuantiseBetween(Pass):
     """
 
     def apply(self, graph: Graph) -> Graph:
+        for output in [node.output for node in graph.nodes if isinstance(node.operator, _Largest)]:
+            graph = _kept_levels(graph, output)
         for output in [node.output for node in graph.nodes if isinstance(node.operator, _Exact)]:
             graph = _quantised_before(graph, output)
         for output in [node.output for node in graph.nodes if isinstance(node.operator, _Computing)]:
             graph = _quantised_behind(graph, output)
         return graph
+
+
+def _kept_levels(graph: Graph, output: str) -> Graph:
+    """Return ``graph`` with the greatest of levels, which are levels, quantised as they are, whatever reads them.
+
+    So is a pooling in float that two operators read, or one that quantises it in another way.
+    """
+    node = graph.producer(output)
+    source = None if node is None else _levels_of(graph, node.inputs[0])
+    readers = graph.readers(output)
+    if node is None or source is None or not readers or _is_taken(graph, source, readers):
+        return graph
+    real, integer = f"{output}:greatest", f"{output}:levels"
+    known = graph.tensors[output]
+    graph = graph.with_tensors(replace(known, name=real),
+                               Tensor(integer, known.shape, graph.tensors[source.inputs[0]].dtype))
+    quantise = Node(OnnxQuantizeLinear(), (real, *source.inputs[1:]), integer)
+    dequantise = Node(OnnxDequantizeLinear(), (integer, *source.inputs[1:]), output)
+    return graph.replaced((node,), node.with_(output=real), quantise, dequantise)
+
+
+def _levels_of(graph: Graph, name: str) -> Node | None:
+    """Return the DequantizeLinear of computed integers, one scale for all, that makes ``name``; None for others."""
+    source = graph.producer(name)
+    if source is None or not isinstance(source.operator, OnnxDequantizeLinear) or source.operator.block_size \
+            or source.inputs[0] in graph.constants:
+        return None
+    scalar = all(each in graph.constants and graph.constants[each].size == 1 for each in source.inputs[1:] if each)
+    return source if scalar else None
+
+
+def _is_taken(graph: Graph, source: Node, readers: tuple[Node, ...]) -> bool:
+    """Tell whether what reads a pooling of levels makes it one of integers by itself."""
+    if len(readers) != 1:
+        return False
+    (reader,) = readers
+    if isinstance(reader.operator, OnnxQuantizeLinear):
+        return same_parameters(graph, source.inputs[1:], reader.inputs[1:])
+    return isinstance(reader.operator, _Exact | _Computing)
 
 
 def _quantised_before(graph: Graph, output: str) -> Graph:

@@ -125,6 +125,30 @@ def test_padding(form, dtype, zero_point):
     on_datapath(model, model.conv(y, 3))
 
 
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pads", [(0, 0, 0, 0), (1, 2, 0, 3)])
+def test_channels_beside_those_of_an_image_are_computed(pads, form, dtype, zero_point):
+    model = ModelBuilder(form, seed=8, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    top, left, bottom, right = pads
+    value = np.float32(0.31) if form == "qdq" else dtype(17)
+    extra = (model.constant(np.array([0, 1, top, left, 0, 3, bottom, right])), model.constant(value))
+    y = model.moved("Pad", x, (1, 8, 4 + top + bottom, 4 + left + right), extra=extra)
+    network = on_datapath(model, model.add(y, model.conv(y, 8, pads=(1, 1, 1, 1))))
+    assert all(layer.exact for layer in network.layers)
+
+
+@pytest.mark.parametrize("channels", [0, 3])
+def test_what_is_padded_with_may_be_quantised_itself(channels):
+    model = ModelBuilder("qdq", seed=9, zero_point=None)
+    x = model.conv(model.input((1, 3, 6, 6)), 4)
+    level, scale, zero = (model.constant(each) for each in (np.int8(9), np.float32(0.04), np.int8(2)))
+    value = model.node("DequantizeLinear", [level, scale, zero], "value")
+    extra = (model.constant(np.array([0, 0, 1, 1, 0, channels, 1, 1])), value)
+    on_datapath(model, model.conv(model.moved("Pad", x, (1, 4 + channels, 6, 6), extra=extra), 3))
+
+
 def transposed(model, name, perm):
     """Add a Transpose of any tensor and return its name."""
     return model.node("Transpose", [name], f"transposed{len(model.nodes)}", perm=perm)

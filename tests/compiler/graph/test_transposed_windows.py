@@ -1,8 +1,9 @@
 """Quantised ConvTranspose runs on the datapath, at most one level from ONNX Runtime, which computes it in float."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from onnx import helper
 
 from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder
@@ -53,6 +54,20 @@ def test_any_transposed_convolution(case, dtype, zero_point):
     assert not any(isinstance(layer, CoreLayer) or layer.exact for layer in network.layers)
 
 
+@pytest.mark.parametrize(("kernel", "size", "attrs"), [
+    ((3, 3), (10, 12), {"strides": (2, 2), "auto_pad": "SAME_UPPER"}),
+    ((4, 3), (10, 12), {"strides": (2, 2), "auto_pad": "SAME_LOWER"}),
+    ((2, 5), (11, 16), {"strides": (2, 2), "auto_pad": "VALID"} | {"dilations": (2, 1)}),
+    ((3, 3), (9, 12), {"strides": (2, 2), "output_shape": (9, 12)}),
+    ((3, 4), (10, 11), {"strides": (2, 2), "output_shape": (10, 11), "auto_pad": "SAME_UPPER"}),
+    ((2, 2), (10, 13), {"strides": (2, 2), "output_shape": (10, 13)})])
+def test_padding_may_be_told_by_the_size_of_the_result(kernel, size, attrs):
+    model = ModelBuilder("qdq", seed=3, zero_point=None)
+    y = transposed(model, model.input((1, 4, 5, 6)), 6, kernel, **attrs)
+    network = assert_layers(model.finish(replace(y, shape=(1, 6, *size))))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+
+
 @pytest.mark.parametrize("zero", [0, 128, 119, 255, [0, 40, 100, 128, 200, 255]])
 @pytest.mark.parametrize("case", ["3x3 stride 2", "grouped"])
 def test_weights_of_nine_bits_are_split(case, zero):
@@ -71,13 +86,3 @@ def test_what_follows_joins():
     y = transposed(model, model.conv(model.input((1, 3, 6, 6)), 4), 6, (2, 2), clip="Relu", strides=(2, 2))
     network = assert_layers(model.finish(model.conv(y, 4)), levels=2)
     assert [layer.kind for layer in network.layers] == ["conv"] * 6
-
-
-def test_padding_that_follows_from_the_size_is_the_cores():
-    model = ModelBuilder("qdq", seed=2)
-    y = transposed(model, model.input((1, 4, 5, 6)), 6, (3, 3), pads=(1, 1, 1, 1))
-    node = next(node for node in model.nodes if node.op_type == "ConvTranspose")
-    node.attribute.remove(next(attribute for attribute in node.attribute if attribute.name == "pads"))
-    node.attribute.append(helper.make_attribute("auto_pad", "SAME_UPPER"))
-    network = assert_layers(model.finish(y))
-    assert [layer.op for layer in network.layers] == ["DequantizeLinear", "ConvTranspose", "QuantizeLinear"]

@@ -5,11 +5,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.support.onnx_models import ModelBuilder
 from tilewright.compiler.onnx.reader import read_model
 from tilewright.compiler.onnx.reading_notes import notes_of
 from tilewright.isa.machine import PRESETS
 from tilewright.runtime.compared_run import run_model
-from tilewright.runtime.model_source import ModelSource
+from tilewright.runtime.model_source import ModelSource, find_model
+from tilewright.tools.progress import Silence
 
 OPSETS = range(7, 24)
 IMAGE = (1, 3, 8, 8)
@@ -132,6 +134,31 @@ def test_quantised_models_of_every_opset_run_on_the_datapath(tmp_path, opset):
     run = run_of(quantised(opset), tmp_path / "model.onnx")
     assert run.comparison.matches is True
     assert run.report.core_cycles == 0
+
+
+@pytest.mark.parametrize("opset", [10, 12, 13])
+def test_a_concatenation_of_scales_is_no_work_of_the_core_in_any_opset(tmp_path, opset):
+    model = ModelBuilder("qoperator", seed=1, dtype=np.uint8, zero_point=None)
+    x = model.input((1, 3, 8, 8))
+    joined = model.concat([model.conv(x, 4), model.conv(x, 6)], np.float32(0.05))
+    real = model.dequantised(joined)
+    bounds = [model.constant(np.array([each])) for each in (2, 9, 1)]
+    part = model.value((1, 7, 6, 6), joined.scale, joined.zero_point)
+    model.quantised(model.node("Slice", [real, *bounds], "sliced"), part)
+    model.output(model.conv(part, 4))
+    proto = model.proto()
+    proto.opset_import[0].version = opset
+    run = run_of(proto, tmp_path / "model.onnx")
+    assert (run.comparison.matches, run.report.core_cycles) == (True, 0)
+
+
+def test_constants_of_the_oldest_format_need_not_be_inputs(tmp_path):
+    proto = quantised(10)
+    proto.ir_version = 3
+    onnx.save(proto, tmp_path / "model.onnx")
+    run = run_model(find_model(str(tmp_path / "model.onnx"), Silence()), PRESETS["base"], "fast", None)
+    assert (run.comparison.matches, run.report.core_cycles) == (True, 0)
+    assert "read as of IR version 4" in run.report.notes[0]
 
 
 def test_dynamic_quantisation_is_told(tmp_path):

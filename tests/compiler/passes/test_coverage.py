@@ -10,6 +10,7 @@ from tests.support.exactness import assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
 from tilewright.compiler import operators_page
 from tilewright.compiler.explain import explain_layers
+from tilewright.compiler.graph.onnx_names import CHOICES
 from tilewright.compiler.kernels.registry import KERNELS
 from tilewright.compiler.network.layers import CoreLayer, Layer, Network
 from tilewright.compiler.onnx import reader as frontend
@@ -121,6 +122,27 @@ def prepared(model, op):
     return model.conv(x, 4)
 
 
+def chosen(model, op):
+    """Add a choice between x and x / 10 by a condition, that ``op`` makes or uses."""
+    x = model.input(SHAPE)
+    real = model.dequantised(x)
+
+    def compared(by, bound):
+        return model.node(by, [real, model.constant(np.float32(bound))], f"{by} {bound}")
+
+    condition = compared(op if op in ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual") else "Greater", 0.2)
+    if op in ("And", "Or", "Xor"):
+        condition = model.node(op, [condition, compared("Less", 0.7)], "both")
+    elif op == "Not":
+        condition = model.node(op, [condition], "other")
+    small = model.node("Mul", [real, model.constant(np.float32(0.1))], "small")
+    result = model.node("Mul", [real, model.node(op, [condition], "mask", to=TensorProto.FLOAT)], "masked") \
+        if op == "Cast" else model.node("Where", [condition, real, small], "chosen")
+    y = model.value(SHAPE, np.float32(0.03), x.zero_point)
+    model.quantised(result, y)
+    return y
+
+
 def example(op, line):
     """Return a model with ``op`` as the line of the table means it, and the node's name."""
     form = "qoperator" if op.startswith("QLinear") or op == "QGemm" else "qdq"
@@ -170,6 +192,8 @@ def example(op, line):
         y = model.clip(model.input(SHAPE), -0.5, 1.0)
     elif form == "qoperator" and line.runs_on == ("table",):
         y = qlinear(model, op, model.input(SHAPE), **ATTRIBUTES.get(name, {}))
+    elif op in CHOICES:
+        y = chosen(model, op)
     elif line.runs_on == ("table",):
         second = (model.constant(CONSTANTS.get(op, np.float32(0.3))),) if "Min" in line.operators else ()
         y = between(model, op, *second, scale=0.03, **ATTRIBUTES.get(op, {}))

@@ -5,7 +5,7 @@ import numpy as np
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import OnnxGather, OnnxPad
-from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, levels_of
+from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, is_of_levels
 
 __all__ = ["padded_by_gathers"]
 
@@ -18,7 +18,7 @@ def padded_by_gathers(graph: Graph, node: Node) -> Graph | None:
     assert isinstance(node.operator, OnnxPad)
     x = node.inputs[0]
     shape, mode = graph.tensors[x].shape, _MODES.get(node.operator.mode)
-    if shape is None or mode is None or levels_of(graph, x) is None:
+    if shape is None or mode is None or not is_of_levels(graph, x):
         return None
     pads = _pads(graph, node, node.operator, len(shape))
     if pads is None or min(min(pair) for pair in pads) < 0:
@@ -32,7 +32,8 @@ def padded_by_gathers(graph: Graph, node: Node) -> Graph | None:
             return None
         indices = np.pad(np.arange(shape[axis], dtype=np.int64), (before, behind), mode=mode)  # type: ignore[call-overload]
         new[axis] = indices.size
-        x = parts.add(OnnxGather({"axis": axis}), (x, parts.constant("indices", indices)), tuple(new))
+        x = parts.add(OnnxGather({"axis": axis}), (x, parts.constant("indices", indices)), tuple(new),
+                      graph.tensors[node.inputs[0]].dtype or "float32")
     return parts.finished() if parts.nodes else None
 
 

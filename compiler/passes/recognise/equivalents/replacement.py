@@ -14,7 +14,7 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxTranspose,
 )
 
-__all__ = ["Replacement", "image_shape", "levels_of"]
+__all__ = ["Replacement", "image_shape", "is_of_levels", "levels_of"]
 
 _CHANNELS, _WIDTH = 64, 1024
 """Of an image that any elements make: as many channels as fill the lanes of every machine, pixels that fit a row."""
@@ -76,6 +76,12 @@ def levels_of(graph: Graph, name: str) -> Node | None:
     parameters = [each for each in source.inputs[1:] if each]
     one = all(each in graph.constants and graph.constants[each].size == 1 for each in parameters)
     return source if one else None
+
+
+def is_of_levels(graph: Graph, name: str) -> bool:
+    """Tell whether a tensor is of integers of the model, or of what they stand for."""
+    integers = graph.tensors[name].dtype in ("int8", "uint8") and graph.producer(name) is not None
+    return integers or levels_of(graph, name) is not None
 
 
 def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:

@@ -1,7 +1,7 @@
 """Operators between quantised tensors that the datapath lacks become those that it has, with the same result.
 
-Maxima of tensors, and along axes, are max pooling; mirrored and repeated pads are Gathers; means of rows are means of
-images; squares are products. What they move on the way, later passes make a matter of addresses.
+Maxima of tensors, and along axes, are max pooling; mirrored and repeated pads, and nearest pixels, are Gathers; means
+of rows are means of images; squares are products. What they move on the way, later passes make a matter of addresses.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,12 @@ from tilewright.compiler.graph.onnx_operators import (
     OnnxReduceMax,
     OnnxReduceMean,
     OnnxReduceSum,
+    OnnxResize,
 )
 from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
+from tilewright.compiler.passes.recognise.equivalents.nearest import nearest_by_gathers
 from tilewright.compiler.passes.recognise.equivalents.padding import padded_by_gathers
 from tilewright.compiler.passes.recognise.equivalents.powers import squared
 from tilewright.compiler.passes.recognise.equivalents.slopes import with_one_slope
@@ -31,8 +33,8 @@ _Rule = Callable[[Graph, Node], Graph | None]
 
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
     (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers),
-    (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean), (OnnxReduceMean, mean_of_image),
-    (OnnxReduceSum, mean_of_image), (OnnxPow, squared))
+    (OnnxResize, nearest_by_gathers), (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean),
+    (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared))
 
 
 class UseEquivalents(Pass):

@@ -12,6 +12,7 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_operators import (
     OnnxConcat,
     OnnxDepthToSpace,
+    OnnxDequantizeLinear,
     OnnxPad,
     OnnxSpaceToDepth,
     OnnxTranspose,
@@ -20,6 +21,7 @@ from tilewright.compiler.graph.qlinear_operators import OnnxQLinearMul
 from tilewright.compiler.graph.value_tables import TableError
 from tilewright.compiler.passes.recognise.function_tables import table_node
 from tilewright.compiler.passes.recognise.infer_shapes import inferred
+from tilewright.compiler.passes.recognise.leave_to_core import dequantised
 from tilewright.compiler.passes.recognise.qdq.group import QdqGroup, dequantise_before, type_behind
 
 __all__ = ["Shuffle", "clamped_behind", "moved", "multiplied", "shuffled"]
@@ -60,16 +62,23 @@ def moved(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:
         except TableError as error:
             raise group.refusal("ONNX Runtime does not change the scale of its inputs", "give them one") from error
         names.append(new.name)
-    value = 0.0
-    if isinstance(node.operator, OnnxPad):
-        constant = node.inputs[2] if len(node.inputs) > 2 else ""
-        value = quantisation.number(graph, node, constant, "value") if constant else \
-            node.operator.value
-    moved = move_node(graph, node, tuple(names), group.level(np.float32(value))).with_(output=group.kind.name)
+    value = group.level(_padding(graph, node, node.operator)) if isinstance(node.operator, OnnxPad) else 0
+    moved = move_node(graph, node, tuple(names), value).with_(output=group.kind.name)
     known = graph.tensors[moved.output].shape
     if known is not None and inferred(graph, moved)[1] != known:
         raise group.refusal(f"its result has the shape {list(known)}", "use another shape")
     return graph, (*tables, moved)
+
+
+def _padding(graph: Graph, node: Node, pad: OnnxPad) -> np.float32:
+    """Return what a Pad puts around, a constant that may be quantised, as ONNX Runtime's quantiser writes it."""
+    name = node.inputs[2] if len(node.inputs) > 2 else ""
+    source = dequantise_before(graph, name)
+    if source is not None and isinstance(source.operator, OnnxDequantizeLinear) and graph.all_constant(
+            each for each in source.inputs if each):
+        values = dequantised(source, source.operator, graph.constants)
+        graph = graph.with_constants({name: values})
+    return np.float32(quantisation.number(graph, node, name, "value") if name else pad.value)
 
 
 def shuffled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]]:

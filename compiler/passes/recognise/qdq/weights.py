@@ -71,8 +71,9 @@ def transposed(group: QdqGroup, graph: Graph, node: Node, operator: OnnxConvTran
             node, constant_bias(group, graph, bias_name, x, factors).levels, levels.shape[1] * groups)
     names = {f"{node.output}:{name}": value for name, value in constants.items()}
     # ONNX Runtime has no integer kernel for it.
-    integer = replace(transposed_operator(node, operator, levels.shape[2:]), exact=False).of_type(group.kind.dtype)
-    return graph.with_constants(names), standing_for(node, integer, x.name, *names, *("",) * (3 - len(names)))
+    integer = replace(transposed_operator(node, operator, levels.shape[2:], (x.shape or ())[2:]), exact=False)
+    return graph.with_constants(names), standing_for(node, integer.of_type(group.kind.dtype), x.name, *names,
+                                                           *("",) * (3 - len(names)))
 
 
 def scaled(group: QdqGroup) -> tuple[Graph, tuple[Node, ...]] | None:

@@ -82,6 +82,20 @@ def test_the_result_of_a_convolution_transposed_meets_a_matrix_without_a_move() 
     assert len(network.layers) == 3
 
 
+@pytest.mark.parametrize("pads", [(2, 0), (1, 1)])
+def test_rows_are_padded_as_keras_does_before_a_causal_convolution(pads: tuple[int, int]) -> None:
+    model = ModelBuilder("qdq", seed=5, zero_point=None)
+    x = model.input((1, 24, 8))
+    for _ in range(2):
+        extra = (model.constant(np.array([0, pads[0], 0, 0, pads[1], 0])), model.constant(np.float32(0)))
+        padded = model.moved("Pad", x, (1, x.shape[1] + 2, 8), extra=extra)
+        line = model.moved("Transpose", padded, (1, 8, x.shape[1] + 2), perm=[0, 2, 1])
+        y = conv1d(model, line, 8, pads=(0, 0))
+        x = model.moved("Transpose", y, (1, y.shape[2], 8), perm=[0, 2, 1])
+    network = assert_layers(model.finish(add_dense(model, x, Dense(outputs=6))))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+
+
 @pytest.mark.parametrize("shape", [(5, 16), (1, 5, 16), (3, 5, 16), (1, 3, 5, 16)], ids=str)
 @pytest.mark.parametrize("dense", [
     Dense(outputs=8), Dense(outputs=7, bias="float32"), Dense(outputs=8, bias_shape=(1,)),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from tests.support.exactness import assert_exact, assert_layers
 from tests.support.onnx_models import ModelBuilder, Value
@@ -77,6 +78,42 @@ def test_a_decomposed_hard_swish_is_one_table():
     y = model.value(x.shape, np.float32(0.04))
     model.quantised(model.node("Div", [product, model.constant(np.float32(6))], "divided"), y)
     assert the_table(assert_layers(model.finish(y))).output == y.name
+
+
+def test_bounds_that_keep_the_quantisation_are_part_of_a_table():
+    model = ModelBuilder("qdq", seed=3)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    added = binary(model, "Add", x, model.constant(np.float32(3)), np.float32(0.06))
+    gate = model.clip(added, 0, 6)
+    product = binary(model, "Mul", x, model.dequantised(gate), np.float32(0.3))
+    y = binary(model, "Div", product, model.constant(np.float32(6)), np.float32(0.05))
+    layer = the_table(assert_layers(model.finish(model.conv(y, 4))))
+    assert (layer.kind, layer.exact) == ("conv", True)
+
+
+@pytest.mark.parametrize(("dtype", "zero_point"), TYPES)
+@pytest.mark.parametrize("test", ["Greater", "LessOrEqual"])
+def test_a_choice_by_a_comparison_is_a_table(test, dtype, zero_point):
+    model = ModelBuilder("qdq", seed=4, dtype=dtype, zero_point=zero_point)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    real = model.dequantised(x)
+    small = model.node("Mul", [real, model.constant(np.float32(0.1))], "small")
+    condition = model.node(test, [real, model.constant(np.float32(0))], "condition")
+    y = model.value(x.shape, np.float32(0.04))
+    model.quantised(model.node("Where", [condition, real, small], "chosen"), y)
+    assert the_table(assert_layers(model.finish(model.conv(y, 4)))).exact
+
+
+def test_a_mask_by_a_comparison_is_a_table():
+    model = ModelBuilder("qdq", seed=5)
+    x = model.conv(model.input((1, 3, 8, 8)), 4)
+    real = model.dequantised(x)
+    over, under = (model.node(op, [real, model.constant(np.float32(bound))], op) for op, bound in
+                   (("Greater", -0.3), ("Less", 0.4)))
+    mask = model.node("Cast", [model.node("And", [over, under], "both")], "mask", to=TensorProto.FLOAT)
+    y = model.value(x.shape, np.float32(0.01))
+    model.quantised(model.node("Mul", [real, mask], "masked"), y)
+    assert the_table(assert_layers(model.finish(model.conv(y, 4)))).exact
 
 
 def test_a_change_of_quantisation_is_a_table():

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from tests.support.exactness import assert_layers
-from tests.support.onnx_models import ModelBuilder
+from tests.support.onnx_models import FORMS, ModelBuilder
 from tilewright.compiler.network.layers import CoreLayer
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
 @pytest.mark.parametrize("pads", [(1, 1, 1, 1), (4, 4, 4, 4), (0, 2, 3, 0)])
-def test_mirrored_pads_are_no_work_of_the_core(mode, pads):
-    model = ModelBuilder("qdq", seed=1, zero_point=None)
+def test_mirrored_pads_are_no_work_of_the_core(mode, pads, form):
+    model = ModelBuilder(form, seed=1, zero_point=None)
     x = model.conv(model.input((1, 3, 8, 9)), 4, kernel=1)
     top, left, bottom, right = pads
     constant = model.constant(np.array([0, 0, top, left, 0, 0, bottom, right]))
