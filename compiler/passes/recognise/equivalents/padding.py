@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxGather, OnnxPad, OnnxSlice
+from tilewright.compiler.graph.onnx_operators import OnnxGather, OnnxPad, OnnxQuantizeLinear, OnnxSlice
 from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, is_of_levels, levels_of
 
 __all__ = ["cropped", "padded_by_gathers"]
@@ -18,7 +18,7 @@ def padded_by_gathers(graph: Graph, node: Node) -> Graph | None:
     assert isinstance(node.operator, OnnxPad)
     x = node.inputs[0]
     shape, mode = graph.tensors[x].shape, _MODES.get(node.operator.mode)
-    if shape is None or mode is None or not is_of_levels(graph, x):
+    if shape is None or mode is None or not (is_of_levels(graph, x) or _is_quantised_next(graph, node)):
         return None
     pads = _pads(graph, node, node.operator, len(shape))
     if pads is None or min(min(pair) for pair in pads) < 0:
@@ -35,6 +35,12 @@ def padded_by_gathers(graph: Graph, node: Node) -> Graph | None:
         x = parts.add(OnnxGather({"axis": axis}), (x, parts.constant("indices", indices)), tuple(new),
                       graph.tensors[node.inputs[0]].dtype or "float32")
     return parts.finished() if parts.nodes else None
+
+
+def _is_quantised_next(graph: Graph, node: Node) -> bool:
+    """Tell whether a Pad is of a float input of the model, and its result is quantised and nothing else."""
+    reader = graph.only_reader(node.output)
+    return node.inputs[0] in graph.inputs and reader is not None and isinstance(reader.operator, OnnxQuantizeLinear)
 
 
 def cropped(graph: Graph, node: Node) -> Graph | None:
