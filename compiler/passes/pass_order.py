@@ -41,6 +41,7 @@ from tilewright.compiler.passes.recognise.infer_shapes import InferShapes
 from tilewright.compiler.passes.recognise.leave_to_core import LeaveToCore
 from tilewright.compiler.passes.recognise.merge_affine import DequantiseImages, MergeAffine
 from tilewright.compiler.passes.recognise.moves.raise_quantisation import RaiseQuantisation
+from tilewright.compiler.passes.recognise.moves.repeat_pixels import RepeatPixels
 from tilewright.compiler.passes.recognise.moves.sink_dequantisation import SinkDequantisation
 from tilewright.compiler.passes.recognise.moves.skip_expand import SkipExpand
 from tilewright.compiler.passes.recognise.moves.turn_images import TurnImages
@@ -61,8 +62,8 @@ __all__ = ["CANONICALISATION", "PASSES", "RECOGNITION", "compile_network"]
 RECOGNITION = (
     RebuildNormalisations(), AsImages(), UseEquivalents(), SplitLargePooling(), SinkTransposes(), RemoveIdentity(),
     FoldAffine(), FoldQuantize(), ExpandQLinear(), DequantiseImages(), QuantiseInputs(), RaiseQuantisation(),
-    PrepareInputs(), SinkDequantisation(), SkipExpand(), TurnImages(), QuantiseBetween(), RecogniseTables(),
-    MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
+    PrepareInputs(), SinkDequantisation(), SkipExpand(), RepeatPixels(), TurnImages(), QuantiseBetween(),
+    RecogniseTables(), MergeAffine(), RecogniseQOperators(), RecogniseQdq(), SpreadQuantisation())
 """Either ONNX form → integer operators, and what is left for the host core."""
 
 CANONICALISATION = (

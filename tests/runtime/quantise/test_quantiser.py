@@ -12,6 +12,8 @@ from tests.compile_times import relus
 from tests.support.float_models import FloatBuilder, classifier
 from tilewright.compiler.errors import ModelTooLargeError, UnsupportedModelError
 from tilewright.errors import InputError
+from tilewright.isa.machine import PRESETS
+from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.model_source import ModelSource, find_model
 from tilewright.runtime.oracle import inputs
 from tilewright.runtime.oracle.onnx_runtime import Reference, session
@@ -162,6 +164,14 @@ def test_rewritten_operators_compute_the_same(tmp_path):
                              strict=True):
         assert before.shape == after.shape
         np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-6)
+
+
+def test_a_sum_of_channels_is_quantised_with_what_is_before_it(tmp_path):
+    builder = FloatBuilder()
+    x = builder.conv(builder.input((1, *SHAPE)), 3, 6)
+    onnx.save(builder.finish(builder.node("ReduceSum", x, builder.constant(np.array([1])))), tmp_path / "net.onnx")
+    run = run_model(find_model(str(tmp_path / "net.onnx"), Silence()), PRESETS["base"], "fast", None)
+    assert (run.comparison.matches, run.report.core_cycles) == (True, 0)
 
 
 def test_softmax_and_what_moves_its_result_stay_in_float(tmp_path):

@@ -1,13 +1,13 @@
-"""Padding by what is there, mirrored, repeated or from the other end, as Gather along each axis."""
+"""Padding by what is there as Gather along each axis, and padding by less than nothing as Slice."""
 
 import numpy as np
 
 from tilewright.compiler.graph.graph import Graph
 from tilewright.compiler.graph.node import Node
-from tilewright.compiler.graph.onnx_operators import OnnxGather, OnnxPad
-from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, is_of_levels
+from tilewright.compiler.graph.onnx_operators import OnnxGather, OnnxPad, OnnxQuantizeLinear, OnnxSlice
+from tilewright.compiler.passes.recognise.equivalents.replacement import Replacement, is_of_levels, levels_of
 
-__all__ = ["padded_by_gathers"]
+__all__ = ["cropped", "padded_by_gathers"]
 
 _MODES = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
 """ONNX's, and NumPy's of the same meaning."""
@@ -18,7 +18,7 @@ def padded_by_gathers(graph: Graph, node: Node) -> Graph | None:
     assert isinstance(node.operator, OnnxPad)
     x = node.inputs[0]
     shape, mode = graph.tensors[x].shape, _MODES.get(node.operator.mode)
-    if shape is None or mode is None or not is_of_levels(graph, x):
+    if shape is None or mode is None or not (is_of_levels(graph, x) or _is_quantised_next(graph, node)):
         return None
     pads = _pads(graph, node, node.operator, len(shape))
     if pads is None or min(min(pair) for pair in pads) < 0:
@@ -35,6 +35,40 @@ def padded_by_gathers(graph: Graph, node: Node) -> Graph | None:
         x = parts.add(OnnxGather({"axis": axis}), (x, parts.constant("indices", indices)), tuple(new),
                       graph.tensors[node.inputs[0]].dtype or "float32")
     return parts.finished() if parts.nodes else None
+
+
+def _is_quantised_next(graph: Graph, node: Node) -> bool:
+    """Tell whether a Pad is of a float input of the model, and its result is quantised and nothing else."""
+    reader = graph.only_reader(node.output)
+    return node.inputs[0] in graph.inputs and reader is not None and isinstance(reader.operator, OnnxQuantizeLinear)
+
+
+def cropped(graph: Graph, node: Node) -> Graph | None:
+    """Return the graph with a Pad of quantised elements by a constant that cuts some off as a Slice and a Pad."""
+    assert isinstance(node.operator, OnnxPad)
+    x = node.inputs[0]
+    shape = graph.tensors[x].shape
+    pads = None if shape is None or not is_of_levels(graph, x) or node.operator.mode != "constant" else \
+        _pads(graph, node, node.operator, len(shape))
+    if shape is None or pads is None or min(min(pair) for pair in pads) >= 0:
+        return None
+    cut = [(max(0, -before), extent - max(0, -behind)) for (before, behind), extent in zip(pads, shape, strict=True)]
+    if any(start >= end for start, end in cut):
+        return None
+    parts = Replacement(graph, node)
+    bounds = [parts.constant(what, np.array(values, np.int64)) for what, values in (
+        ("starts", [start for start, _ in cut]), ("ends", [end for _, end in cut]), ("axes", range(len(shape))))]
+    kept = parts.add(OnnxSlice(), (x, *bounds), tuple(end - start for start, end in cut),
+                     graph.tensors[x].dtype or "float32")
+    if any(max(pair) > 0 for pair in pads):
+        levels = levels_of(graph, x)
+        if levels is not None:
+            kept = parts.rounded(kept, levels.inputs[1:], levels.inputs[0])
+        more = [max(0, pair[side]) for side in (0, 1) for pair in pads]
+        attributes = {name: value for name, value in node.operator.attributes.items() if name != "pads"}
+        parts.add(OnnxPad(attributes), (kept, parts.constant("pads", np.array(more, np.int64)), *node.inputs[2:3]),
+                  graph.tensors[node.output].shape or (), graph.tensors[x].dtype or "float32")
+    return parts.finished()
 
 
 def _pads(graph: Graph, node: Node, operator: OnnxPad, rank: int) -> list[tuple[int, int]] | None:

@@ -23,7 +23,7 @@ from tilewright.compiler.graph.rewrite import Pass
 from tilewright.compiler.passes.recognise.equivalents.maxima import largest_along, largest_of
 from tilewright.compiler.passes.recognise.equivalents.means import mean_of_image, mean_of_mean
 from tilewright.compiler.passes.recognise.equivalents.nearest import nearest_by_gathers
-from tilewright.compiler.passes.recognise.equivalents.padding import padded_by_gathers
+from tilewright.compiler.passes.recognise.equivalents.padding import cropped, padded_by_gathers
 from tilewright.compiler.passes.recognise.equivalents.powers import squared
 from tilewright.compiler.passes.recognise.equivalents.slopes import with_one_slope
 
@@ -32,7 +32,7 @@ __all__ = ["UseEquivalents"]
 _Rule = Callable[[Graph, Node], Graph | None]
 
 _RULES: tuple[tuple[type[OnnxOperator], _Rule], ...] = (
-    (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers),
+    (OnnxMax, largest_of), (OnnxReduceMax, largest_along), (OnnxPad, padded_by_gathers), (OnnxPad, cropped),
     (OnnxResize, nearest_by_gathers), (OnnxPRelu, with_one_slope), (OnnxReduceMean, mean_of_mean),
     (OnnxReduceMean, mean_of_image), (OnnxReduceSum, mean_of_image), (OnnxPow, squared))
 

@@ -20,3 +20,17 @@ def test_mirrored_pads_are_no_work_of_the_core(mode, pads, form):
     network = assert_layers(model.finish(model.conv(y, 5, kernel=3)))
     assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
     assert all(layer.exact for layer in network.layers)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pads", [(-1, -2, 0, -1), (-1, 2, 1, -3), (0, -4, 0, 4)])
+def test_pads_below_zero_cut_off(pads, form):
+    model = ModelBuilder(form, seed=2, zero_point=None)
+    x = model.conv(model.input((1, 3, 8, 9)), 4, kernel=1)
+    top, left, bottom, right = pads
+    constant = model.constant(np.array([0, 0, top, left, 0, 0, bottom, right]))
+    value = model.constant(np.float32(0) if form == "qdq" else np.int8(x.zero_point))
+    y = model.moved("Pad", x, (1, 4, 8 + top + bottom, 9 + left + right), (constant, value))
+    network = assert_layers(model.finish(model.conv(y, 5, kernel=3)))
+    assert not any(isinstance(layer, CoreLayer) for layer in network.layers)
+    assert all(layer.exact for layer in network.layers)
