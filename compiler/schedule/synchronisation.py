@@ -175,7 +175,18 @@ class Synchroniser:
                     needed[queue] = entry.index
         if _queue_of(draft, unit) == _LDA and not draft.early and clock[_COPIED] < self.handed:
             needed[_MAC] = max(self.taken_over, needed.get(_MAC, -1))
+        if unit == "load" and _COPIED in needed and (mac := self._told(needed[_COPIED])) is not None:
+            needed[_MAC] = max(mac, needed.get(_MAC, -1))
+            del needed[_COPIED]
         return needed
+
+    def _told(self, copy: int) -> int | None:
+        """Return the first command of the array behind which it is known that ``copy`` is there, or one behind that.
+
+        Padding below an image may lie beside rows that no layer reads any more, so that no wait for a reader covers it.
+        """
+        macs = (index for index in range(copy, len(self.ends)) if self.ends[index][_MAC] == index)
+        return next((index for index in macs if self.ends[index][_COPIED] >= copy), None)
 
     def _wait(self, index: int, unit: str, queue: int, needed: dict[int, int]) -> None:
         clock = self.starts[unit]

@@ -1,6 +1,7 @@
 """Where the elements of a resized axis lie in its source, and the weights of their neighbours there.
 
-Coordinates and weights are float32, computed as ONNX Runtime computes them (``upsamplebase.h``).
+Coordinates and weights are float32, computed as ONNX Runtime computes them (``upsamplebase.h``), to the bit: of bytes
+it cuts off the sum, and 73.999996 is 73.
 """
 
 import numpy as np
@@ -24,7 +25,9 @@ def originals(mode: str, dim: int, size: int, scale: np.float32) -> np.ndarray:
             return np.zeros_like(x)
         case "half_pixel_symmetric":
             adjustment = np.float32(size) / (scale * np.float32(dim))
-            return np.float32(dim) / 2 * (1 - adjustment) + (x + half) / scale - half
+            offset = np.float32(dim) / 2 * (1 - adjustment)
+            # All but the offset is of float64, as its constants are there.
+            return (np.float64(offset) + (x.astype(np.float64) + 0.5) / np.float64(scale) - 0.5).astype(np.float32)
     return (x + half) / scale - half
 
 

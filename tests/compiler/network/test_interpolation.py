@@ -105,3 +105,10 @@ def test_layers_weigh_and_round(down):
     real = np.einsum("oi,cij->coj", dense(4, places, weights), x.astype(float))
     expected = np.floor(real) if down else np.rint(real - 3) + 3
     np.testing.assert_array_equal(found.reshape(8, 5, 2).transpose(2, 0, 1), expected)
+
+
+def test_symmetric_half_pixels_are_of_float64_as_in_onnx_runtime():
+    """In float32 they would lie at 1 and 4, and no pixel would be cut off."""
+    x = originals("half_pixel_symmetric", 6, 2, np.float32(1 / 3))
+    assert x.dtype == np.float32
+    assert [float(each) for each in x] == [0.9999999403953552, 3.999999761581421]
