@@ -2,7 +2,8 @@
 
 LRN keeps its sum of squares by adding one square and subtracting another (``lrn.cc``), so that small ones behind large
 ones are what rounding left, and a negative sum has no root; InstanceNormalization multiplies by 1 / deviation before it
-subtracts (``instance_norm.cc``), which cancels where an image is constant.
+subtracts (``instance_norm.cc``), which cancels where an image is constant. Of a normalisation that was taken apart the
+variance may be quantised to 0: what a row differs from its mean by is then divided by 0, be it only rounding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from tilewright.runtime.oracle.comparison import float_differences
 __all__ = ["loses_digits"]
 
 _NORMALISATIONS = {"LRN", "InstanceNormalization", "LayerNormalization", "GroupNormalization"}
+_MEANS = {"ReduceMean", "GlobalAveragePool"}
 
 
 def loses_digits(model: onnx.ModelProto, nodes: Sequence[str], theirs: Mapping[str, np.ndarray],
@@ -31,8 +33,11 @@ def loses_digits(model: onnx.ModelProto, nodes: Sequence[str], theirs: Mapping[s
     theirs : mapping of str to ndarray
         ONNX Runtime's tensors.
     ours : ndarray
-        The layer's result, float32.
+        The layer's result: float32, or the integers behind a normalisation that was taken apart.
     """
+    if any(node.name in nodes and node.op_type in _MEANS for node in model.graph.node) and (endless := next(
+            (node for node in model.graph.node if node.name in nodes and _is_endless(theirs.get(node.output[0]))), None)):
+        return f"ONNX Runtime's {endless.op_type} behind a mean divides by 0"
     of_layer = [node for node in model.graph.node if node.name in nodes and node.op_type in _NORMALISATIONS]
     constants = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     known = {**constants, **theirs}
@@ -44,6 +49,10 @@ def loses_digits(model: onnx.ModelProto, nodes: Sequence[str], theirs: Mapping[s
     if float_differences(ours, exact)[0].any() or not float_differences(expected, exact)[0].any():
         return ""
     return f"ONNX Runtime's {node.op_type} of float32 is not that of float64"
+
+
+def _is_endless(values: np.ndarray | None) -> bool:
+    return values is not None and values.dtype == np.float32 and not np.isfinite(values).all()
 
 
 def _in_double(model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -65,3 +65,25 @@ def test_a_result_that_onnx_runtime_gets_right_is_compared(case):
 def test_other_layers_are_compared(case):
     proto, x, exact = case
     assert loses_digits(proto, ["another"], answers(proto, x), exact) == ""
+
+
+def apart(variance):
+    """Return a row less its mean over its deviation, of a variance that is rounded to tens, and all its tensors."""
+    nodes = [helper.make_node(op, inputs, [output], name=output, **attributes) for op, inputs, output, attributes in (
+        ("ReduceMean", ["x"], "mean", {"axes": [3]}), ("Sub", ["x", "mean"], "less", {}),
+        ("Div", ["less", "deviation"], "y", {}))]
+    names = ("mean", "less", "y")
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 1, 1, 3])],
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names],
+        [onnx.numpy_helper.from_array(np.sqrt(np.float32(variance)), "deviation")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.array([1, 2, 3], np.float32).reshape(1, 1, 1, 3)
+    found = session(proto.SerializeToString()).run(list(names), {"x": x})
+    return proto, dict(zip(names, found, strict=True))
+
+
+@pytest.mark.parametrize(("variance", "reason"), [(0, "ONNX Runtime's Div behind a mean divides by 0"), (10, "")])
+def test_a_variance_of_zero_is_told(variance, reason):
+    proto, theirs = apart(variance)
+    assert loses_digits(proto, ["mean", "less", "y"], theirs, np.zeros((1, 1, 1, 3), np.int8)) == reason
