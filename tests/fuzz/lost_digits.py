@@ -35,10 +35,11 @@ def loses_digits(model: onnx.ModelProto, nodes: Sequence[str], theirs: Mapping[s
     ours : ndarray
         The layer's result: float32, or the integers behind a normalisation that was taken apart.
     """
-    if any(node.name in nodes and node.op_type in _MEANS for node in model.graph.node) and (endless := next(
-            (node for node in model.graph.node if node.name in nodes and _is_endless(theirs.get(node.output[0]))), None)):
-        return f"ONNX Runtime's {endless.op_type} behind a mean divides by 0"
-    of_layer = [node for node in model.graph.node if node.name in nodes and node.op_type in _NORMALISATIONS]
+    inside = [node for node in model.graph.node if node.name in nodes]
+    endless = [node.op_type for node in inside if _is_endless(theirs.get(node.output[0]))]
+    if endless and any(node.op_type in _MEANS for node in inside):
+        return f"ONNX Runtime's {endless[0]} behind a mean divides by 0"
+    of_layer = [node for node in inside if node.op_type in _NORMALISATIONS]
     constants = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     known = {**constants, **theirs}
     if len(of_layer) != 1 or ours.dtype != np.float32 or not all(name in known for name in of_layer[0].input if name):
