@@ -379,3 +379,11 @@ class Network:
     def macs(self) -> int:
         """Multiply-accumulates of all layers."""
         return sum(layer.macs for layer in self.layers)
+
+    def unused_name(self, wanted: str) -> str:
+        """Return a name for another tensor: ``wanted``, or the first of "wanted 2", "wanted 3" … that is not taken."""
+        name, number = wanted, 1
+        while name in self.tensors:
+            number += 1
+            name = f"{wanted} {number}"
+        return name

@@ -54,14 +54,14 @@ def _on_datapath(layer: AnyLayer, network: Network, tensors: dict[str, TensorInf
     pixels = count // channels
     columns = next(size for size in range(min(_COLUMNS, pixels), 0, -1) if pixels % size == 0)
     shape = channels, pixels // columns, columns
-    for whole in (source, target):
+    names = [network.unused_name(f"{layer.name}:{what}") for what in ("levels", "results")]
+    for whole, name in zip((source, target), names, strict=True):
         start = whole.place or whole_place(whole.name, whole.shape)
-        name = f"{layer.name}:{'levels' if whole is source else 'results'}"
         tensors[name] = TensorInfo(name=name, shape=shape, scale=whole.scale, zero_point=whole.zero_point,
                                    unsigned=whole.unsigned,
                                    place=replace(whole_place(start.parent, shape), offset=start.offset))
-    return Layer(name=layer.name, kind="pass", onnx_nodes=layer.onnx_nodes, input=f"{layer.name}:levels",
-                 output=f"{layer.name}:results", in_shape=shape, conv_shape=shape, out_shape=shape, weights=None,
+    return Layer(name=layer.name, kind="pass", onnx_nodes=layer.onnx_nodes, input=names[0],
+                 output=names[1], in_shape=shape, conv_shape=shape, out_shape=shape, weights=None,
                  bias=np.zeros(channels, np.int32), groups=channels, exact=layer.exact,
                  table=np.roll(table, 128) if source.dtype == "uint8" else table,
                  requantisation=Requantisation(scale=np.ones(channels, np.float32), zero_point=0))

@@ -10,7 +10,7 @@ differences and zeros elsewhere, so that the same convolution adds them up.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,7 +103,7 @@ def _table_of_floats(layer: CoreLayer, network: Network, machine: Machine) -> "_
         return None
     parts = _parts_of_difference(table) if table.size > 256 else [
         _LookedUp(np.roll(table, 128) if source.dtype == "uint8" else table)]
-    made = _TableOfFloats(layer, source, target, parts)
+    made = _TableOfFloats(layer, source, target, parts, network.unused_name)
     on_core = target.images * call_cycles(call, MemoryTiming.default(machine))
     return made if made.planes and made.cycles(machine) < on_core else None
 
@@ -120,8 +120,9 @@ def _parts_of_difference(table: np.ndarray) -> list[_LookedUp]:
 class _TableOfFloats:
     """The layers and tensors that stand for one table of floats."""
 
-    def __init__(self, layer: CoreLayer, source: TensorInfo, target: TensorInfo, parts: Sequence[_LookedUp]) -> None:
-        self.layer, self.source, self.target = layer, source, target
+    def __init__(self, layer: CoreLayer, source: TensorInfo, target: TensorInfo, parts: Sequence[_LookedUp],
+                 unused_name: Callable[[str], str]) -> None:
+        self.layer, self.source, self.target, self.unused_name = layer, source, target, unused_name
         count = math.prod(source.shape)
         self.group = next(size for size in _GROUPS if count % size == 0)
         pixels = count // self.group
@@ -177,6 +178,7 @@ class _TableOfFloats:
                                        zero_point=whole.zero_point, unsigned=whole.unsigned, place=place))
 
     def _tensor(self, info: TensorInfo) -> TensorInfo:
+        info = replace(info, name=self.unused_name(info.name))
         self.tensors.append(info)
         return info
 

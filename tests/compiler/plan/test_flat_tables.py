@@ -40,6 +40,19 @@ def test_results_are_those_of_the_host_core(dims, dtype):
     np.testing.assert_array_equal(run_network(compiled.network, inputs)[output], expected)
 
 
+def test_a_tensor_of_the_model_may_have_the_name_of_one_that_is_added():
+    network = look_up((1, 16, 32))
+    (layer,) = network.layers
+    levels, tensors = f"{layer.name}:levels", dict(network.tensors)
+    tensors[levels] = replace(tensors.pop("q"), name=levels)
+    network = replace(network, tensors=tensors, inputs=(tensors[levels],),
+                      layers=(replace(layer, inputs=(levels, *layer.inputs[1:])),))
+    compiled, inputs = compile_layers(network, BASE, keep_tensors=True), inputs_of(network)
+    assert isinstance(compiled.network.layers[0], Layer)
+    output = network.outputs[0].name
+    np.testing.assert_array_equal(execute(compiled, inputs)[output], run_network(network, inputs)[output])
+
+
 def test_few_elements_raw_bytes_and_machines_without_tables_stay_on_the_core():
     for network, machine in ((look_up((1, 3, 7)), BASE), (look_up((1, 16, 32), result="uint8"), BASE),
                              (look_up((1, 16, 32)), replace(BASE, name="without tables", value_tables=False))):

@@ -60,6 +60,19 @@ def test_dequantised_bytes_of_either_type(dtype):
     np.testing.assert_array_equal(found, (inputs["q"].astype(np.float32) - 5) * np.float32(0.03))
 
 
+def test_a_tensor_of_the_model_may_have_the_name_of_one_that_is_added():
+    """QONNX's are named so, and a stranger's may be."""
+    network = look_up((1, 16, 32))
+    (layer,), levels = network.layers, f"{network.outputs[0].name}:levels"
+    tensors = dict(network.tensors)
+    tensors[levels] = replace(tensors.pop("q"), name=levels)
+    network = replace(network, tensors=tensors, inputs=(tensors[levels],),
+                      layers=(replace(layer, inputs=(levels, *layer.inputs[1:])),))
+    compiled, inputs = compile_layers(network, BASE, keep_tensors=True), inputs_of(network)
+    assert not any(isinstance(layer, CoreLayer) for layer in compiled.network.layers)
+    np.testing.assert_array_equal(execute(compiled, inputs)[network.outputs[0].name], expected_of(network, inputs))
+
+
 def test_bytes_that_are_always_zero_are_not_looked_up():
     network = look_up((1, 4, 8, 8), table=np.arange(-128, 128, dtype=np.float32))
     compiled, inputs = compile_layers(network, BASE, keep_tensors=True), inputs_of(network)
