@@ -39,5 +39,4 @@ EXCLUSIONS: dict[str, tuple[str, ...]] = {
     # Not as ONNX Runtime has it, and broken
     "ONNX Runtime aligns corners by the size of the result, the test by size times scale, 2.4 pixels: it fails too": (
         r"^test_resize_downsample_scales_(linear|cubic)_align_corners$",),
-    "the file is not valid: ONNX's own checker refuses it": (r"^test_Embedding(_sparse)?$",),
 }
