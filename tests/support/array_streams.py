@@ -212,7 +212,7 @@ def lane_energy(work: Work, lane: int, *, plain: bool) -> tuple[float, np.ndarra
 
 
 class _Memory:
-    """What a lane's memories of sums give and take: ``old``, ``totals`` (cycles, sums); ``finished``."""
+    """Sums that a lane's memories give and take: ``old``, ``totals`` (cycles, sums); ``finished``."""
 
     def __init__(self, work: Work, added: np.ndarray, cycles: int) -> None:
         sums = added.shape[2]

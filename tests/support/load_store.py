@@ -1,4 +1,4 @@
-"""What lda, ldw and sta do, read directly off docs/datapath.md; random commands of every variant.
+"""Effects of lda, ldw and sta, read directly off docs/datapath.md; random commands of every variant.
 
 One byte at a time and without any thought of words, so that it shares no idea with the hardware.
 """

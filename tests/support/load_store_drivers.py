@@ -69,7 +69,7 @@ class Semaphores:
 
 
 class Driver:
-    """What both units have in common: commands in order, random stalls, checks of signals against progress."""
+    """Common part of both units: commands in order, random stalls, checks of signals against progress."""
 
     def __init__(self, wires: Wires, prefix: str, commands: list[EncodedCommand], waits: tuple[str, ...],
                  signals: tuple[str, ...], stall: float, seed: int) -> None:

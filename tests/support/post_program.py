@@ -30,7 +30,7 @@ class Pool:
 
 @dataclass
 class Layer:
-    """What the set commands say; scales and biases by channel of the parameter buffer."""
+    """Settings by the set commands; scales and biases by channel of the parameter buffer."""
 
     width: int
     channels: int

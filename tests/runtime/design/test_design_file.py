@@ -141,7 +141,7 @@ def test_memory_may_be_dram_which_its_text_states_again(tmp_path):
 
 
 def test_json_of_a_design_makes_the_same_file(tmp_path):
-    """What a report says of its design is a design file again."""
+    """A report holds its design as a design file."""
     content = read_design(EXAMPLES[0]).to_json()
     lines = [f"name = {content['name']!r}"]
     for section in ("machine", "memory", "clock", "energy"):

@@ -1,4 +1,4 @@
-"""What nothing reads goes, and what is behind it; everything else stays."""
+"""Signals that nothing reads go, and all that only they read; everything else stays."""
 
 import pytest
 

@@ -56,7 +56,6 @@ def _indices(graph: Graph, node: Node, shape: tuple[int, ...], target: tuple[int
     attributes = {**node.operator.attributes, **({"opset": graph.opset} if graph.opset else {})}
     layer = CoreLayer(name=node.name, onnx_nodes=(), op=node.op, inputs=node.inputs, output=node.output,
                       attrs=attributes, reason="")
-    # One channel tells of all.
     shapes = {node.inputs[0]: shape, node.output: target}
     infos = {name: TensorInfo(name=name, shape=(int(np.prod(dims)), 1, 1), scale=np.float32(1), zero_point=0,
                               dtype="int32", dims=dims) for name, dims in shapes.items()}
