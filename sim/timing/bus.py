@@ -5,15 +5,21 @@ While both want words, each gets half of the rate, and what one does not want go
 costs two events.
 
 The same serves for the copies from the result buffer to the activation buffer, which have no bus to share, but a port
-with the padding that loads write: those go first (rtl/buffers/activation_port.py).
+with what loads write: padding, which is its other stream, and words, whose share of the port `Shared` takes off the
+limit of the copies. Both go first (rtl/buffers/activation_port.py).
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.sim.timing.event_queue import Event, EventQueue
 
 __all__ = ["Bus", "Stream", "Transfer"]
+
+
+def _ignored() -> None:
+    pass
 
 
 @dataclass(slots=True)
@@ -43,7 +49,10 @@ class Stream:
 
 
 class Bus:
-    """``rate`` words a cycle for reads and writes together, at most ``flow`` of each; or writes have what is left."""
+    """``rate`` words a cycle for reads and writes together, at most ``flow`` of each; or writes have what is left.
+
+    ``read_rate_changed`` is called when reads move faster or slower than before.
+    """
 
     def __init__(self, scheduler: EventQueue, rate: float, flow: float = 1.0, *, reads_first: bool = False) -> None:
         self.scheduler = scheduler
@@ -51,6 +60,7 @@ class Bus:
         self.flow = flow
         self.reads_first = reads_first
         self.read, self.write = Stream(flow), Stream(flow)
+        self.read_rate_changed: Callable[[], None] = _ignored
         self._settled = 0
         self._version = 0
 
@@ -94,7 +104,7 @@ class Bus:
         read, write, half = self.read.wanted, self.write.wanted, self.rate / 2
         if self.reads_first:
             half, write = 0.0, min(write, self.rate - read)
-        self.read.rate = min(read, max(half, self.rate - write))
+        before, self.read.rate = self.read.rate, min(read, max(half, self.rate - write))
         self.write.rate = min(write, max(half, self.rate - read))
         self._version += 1
         version = self._version
@@ -102,6 +112,8 @@ class Bus:
                 if stream.waiting and stream.rate]
         if left:
             self.scheduler.at(self.scheduler.now + max(1, -int(-min(left) // 1)), lambda: self._tick(version))
+        if self.read.rate != before:
+            self.read_rate_changed()
 
     def _tick(self, version: int) -> None:
         if version == self._version:

@@ -5,8 +5,8 @@ from tilewright.isa.counters import COUNTERS
 __all__ = [
     "BURST_TO_ROOM", "COMMAND_GAP", "DRAIN_SEEN", "FRONT_TO_BUS", "MAC_LATENCY", "OWN_UNIT_LATENCY", "POST_LATENCY",
     "QUEUE_LATENCY", "QUIET_CYCLES", "READS_MADE", "READ_TO_BUS", "READ_TO_LOCAL", "READ_TO_SIGNAL", "RECORD_MARGIN",
-    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS", "SUMS_SAVED",
-    "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
+    "RECORD_TO_WALK", "RESIDUAL_LATENCY", "RING_SUMS", "RUNS_AHEAD", "SEGMENTS", "STORE_TO_BUS", "STORE_WORDS",
+    "SUMS_SAVED", "TABLE_LATENCY", "WALK_CYCLES", "WALK_INTERVAL", "WALK_TO_BUS", "WORD_TO_SIGNAL",
 ]
 
 QUEUE_LATENCY = 2
@@ -64,6 +64,9 @@ floats, whose bytes are stored one by one, holds it in RTL (tests/end_to_end/tes
 
 STORE_WORDS = 16
 """rtl.store.store.StoreUnit.WORDS: how far its reads may be ahead of the bus."""
+
+RUNS_AHEAD = 3
+"""Runs beyond which the store takes no command: rtl.store.store.RUNS queued behind its front, and one being read."""
 
 READ_TO_BUS = 7
 """From a read of the result buffer to its word on the bus."""

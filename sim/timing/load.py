@@ -103,12 +103,14 @@ class LoadTiming:
                 if asked.request is None:
                     yield asked.time + max(move.lead, shared.timing.latency_cycles)
                 shared.load_residual(taken.variant == "residual")
+                shared.load_writes(move.cycles / move.words if target == "activation_written" else 0.0)
                 self._share = share
                 if asked.request is None:
                     yield shared.bus.move(shared.bus.read, move.words, self._least_cycles(move))
                 else:
                     yield asked.request.done
                 self._share = None
+                shared.load_writes(0.0)
             else:
                 yield asked.time
                 yield shared.copies.move(shared.copies.read, move.cycles, move.cycles)

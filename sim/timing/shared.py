@@ -95,6 +95,9 @@ class Shared:
         self.dram = None if dram is None else DramBus(scheduler, dram, self.bus, machine.bus_bytes)
         self.response_cycles = timing.latency_cycles if dram is None else dram.response_cycles
         self.copies = Bus(scheduler, 1.0, reads_first=True)   # from result buffer to activation buffer; padding
+        self.bus.read_rate_changed = self._limit_copies
+        self._writes_per_word = 0.0     # that the load makes to the activation buffer
+        self._results_share = 1.0       # of the reads of the result buffer, which copies may make
         self._residual_share = 1.0
         self._loads_residual = False
         self._idle = Event()
@@ -174,7 +177,8 @@ class Shared:
         cycles = max(1, end - self.now) if end is not None else 1
         reads, writes = (work.read_cycles / cycles, work.write_cycles / cycles) if work is not None else (0.0, 0.0)
         self.bus.limit(self.bus.write, max(_LEAST_SHARE, 1 - reads))
-        self.copies.limit(self.copies.write, max(_LEAST_SHARE, 1 - reads))
+        self._results_share = max(_LEAST_SHARE, 1 - reads)
+        self._limit_copies()
         self._residual_share = max(_LEAST_SHARE, 1 - writes)
         self.load_residual(self._loads_residual)
 
@@ -182,3 +186,15 @@ class Shared:
         """Note whether what is being loaded is a residual."""
         self._loads_residual = loads
         self.bus.limit(self.bus.read, self._residual_share if loads else 1.0)
+
+    # ---- port of the activation buffer: the load goes first (rtl/buffers/activation_port.py)
+
+    def load_writes(self, per_word: float) -> None:
+        """Note how many writes to the activation buffer the load makes for each word that it reads from now on."""
+        self._writes_per_word = per_word
+        self._limit_copies()
+
+    def _limit_copies(self) -> None:
+        """Leave the copies the cycles of the port in which the load writes nothing."""
+        left = 1 - self.bus.read.rate * self._writes_per_word
+        self.copies.limit(self.copies.write, min(self._results_share, left if left > _LEAST_SHARE else 0.0))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tilewright.isa.counters import COUNTERS, RECORD_WORDS
 from tilewright.sim.timing.bursts import OUTSTANDING, Strides, bursts_of
+from tilewright.sim.timing.bus import Bus
 from tilewright.sim.timing.command_work import Runs, TransferWork, store_rows
 from tilewright.sim.timing.dram_bus import Request
 from tilewright.sim.timing.event_queue import Event, Process
@@ -14,6 +15,7 @@ from tilewright.sim.timing.latencies import (
     READ_TO_SIGNAL,
     RECORD_MARGIN,
     RECORD_TO_WALK,
+    RUNS_AHEAD,
     STORE_TO_BUS,
     STORE_WORDS,
     WALK_CYCLES,
@@ -39,7 +41,10 @@ class StoreTiming:
         self._last = Event()            # the words of the last store are all sent
         self._last.time = 0
         self._walk = 0                  # when the counters began a walk
-        self._read, self._target = self._last, "memory"     # those of that command have left the result buffer
+        self._ahead = 0                 # runs between the front and the reader
+        self._read_on = Event()         # there are fewer of them
+        self._target = "memory"         # of those words
+        self._read = self._other_read = self._last  # they, and the last before them for elsewhere, have left the queue
         shared.scheduler.at(0, self._commands())
 
     def _commands(self) -> Process:
@@ -56,12 +61,17 @@ class StoreTiming:
                 yield from self._status(taken)
                 continue
             start, move, self._last = shared.now, self._move(taken), Event()
+            self._ahead += move.segments
             words = self._to_memory if taken.variant == "memory" else self._to_buffer
             # All words pass one queue: those for another place come behind.
             target = "memory" if taken.variant == "memory" else "buffer"
-            before, self._read, self._target = self._read if target != self._target else None, Event(), target
-            shared.scheduler.at(start, words(taken, move, start, self._last, before, self._read))
+            if target != self._target:
+                self._target, self._other_read = target, self._read
+            self._read = Event()
+            shared.scheduler.at(start, words(taken, move, start, self._last, self._other_read, self._read))
             yield start + 1 + move.segments
+            while self._ahead > RUNS_AHEAD:
+                yield self._read_on
             if "signal_mem_ready" in taken.flags:
                 yield from self._settled()
                 shared.signal(shared.now + 1, taken, "mem_ready")
@@ -74,20 +84,43 @@ class StoreTiming:
         return store_rows(runs, to_memory=taken.variant == "memory", bus_bytes=bus,
                           written_bytes=self.shared.machine.written_bytes)
 
-    def _to_memory(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
+    def _to_memory(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event,
                    gone: Event) -> Process:
         shared = self.shared
         yield start + STORE_TO_BUS
-        if before is not None:
-            yield before
-            start = max(start, shared.now - STORE_TO_BUS)
-        yield from self._cross(self._strides(taken), move.words, self._least_cycles(move))
+        yield before
+        start = max(start, shared.now - STORE_TO_BUS)
+        least = self._least_cycles(move)
+        if shared.dram is None:
+            yield from self._pass(shared.bus, move, least)
+        else:
+            yield from self._cross(self._strides(taken), move.words, least)
+            self._have_read(move.segments)
         shared.ledger.counts["result_read"] += move.words * shared.machine.bus_bytes
         # If the bus held them up, the reads were ahead of it by what the queue holds.
         read = max(start + STORE_TO_BUS - READ_TO_BUS + move.words, shared.now - STORE_WORDS)
         shared.signal(read - 1 + READ_TO_SIGNAL, taken, "out_free", "res_free")
         shared.scheduler.fire(gone, shared.now)
         self._sent(taken, move, done)
+
+    def _pass(self, port: Bus, move: TransferWork, cycles: int) -> Process:
+        """Send a command's words through ``port``, in ``cycles`` cycles at least; go on in the cycle after the last.
+
+        Its reader is ahead by the words of the queue, its front by some runs more: from then on the front is free.
+        """
+        runs = max(0, move.segments - RUNS_AHEAD) or move.segments
+        first = max(0, move.words * runs // move.segments - STORE_WORDS)
+        ahead = port.move(port.write, first, -(-cycles * first // move.words)) if first else None
+        done = port.move(port.write, move.words - first, cycles - cycles * first // move.words)
+        if ahead is not None:
+            yield ahead
+        self._have_read(move.segments)
+        yield done
+
+    def _have_read(self, runs: int) -> None:
+        self._ahead -= runs
+        event, self._read_on = self._read_on, Event()
+        self.shared.scheduler.fire(event, self.shared.now)
 
     def _least_cycles(self, move: TransferWork) -> int:
         """Return the cycles of a command's words if the bus were free.
@@ -113,13 +146,12 @@ class StoreTiming:
         yield from shared.dram.write(request)
         yield request.done
 
-    def _to_buffer(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event | None,
+    def _to_buffer(self, taken: DecodedCommand, move: TransferWork, start: int, done: Event, before: Event,
                    gone: Event) -> Process:
         shared, counts = self.shared, self.shared.ledger.counts
         yield start + STORE_TO_BUS - READ_TO_BUS
-        if before is not None:
-            yield before
-        yield shared.copies.move(shared.copies.write, move.words, move.cycles)
+        yield before
+        yield from self._pass(shared.copies, move, move.cycles)
         counts["activation_written"] += move.bytes
         counts["result_read"] += move.words * shared.machine.bus_bytes
         shared.scheduler.fire(gone, shared.now)

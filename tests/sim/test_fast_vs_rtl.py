@@ -9,7 +9,7 @@ from tests.support.firmware import compile_program
 from tests.support.machines import slow_unless_built
 from tests.support.random_layers import fitting_layers, random_layer, with_tables
 from tests.support.side_by_side import side_by_side
-from tests.support.stacks import resnet, vgg
+from tests.support.stacks import resnet, two_readers, vgg
 from tilewright.compiler.compile import compile_layers
 from tilewright.compiler.emit.c import program_text
 from tilewright.compiler.passes.pass_order import compile_network
@@ -41,6 +41,8 @@ def network(name, machine):
             return resnet(64, (16, 32), (1, 1), bottleneck=True)
         case "tables":
             return with_tables(resnet(32, (16, 32), (2, 1)), every=2)
+        case "two readers":
+            return two_readers(128, 40)
         case "vgg":
             return vgg(32, ((32, 1), (64, 2)), (10,))
     return side_by_side(fitting_layers(np.random.default_rng(5), machine, 20,
@@ -79,7 +81,7 @@ def assert_close(name, machine, folder, timing=None, network_error=NETWORK_ERROR
             assert error <= LAYER_ERROR, (index, here, there)
 
 
-@pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "tables", "layers"])
+@pytest.mark.parametrize("name", ["lenet5", "lenet5_accel", "resnet", "bottleneck", "tables", "two readers", "layers"])
 def test_base(name, tmp_path):
     assert_close(name, preset("base"), tmp_path)
 

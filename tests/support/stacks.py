@@ -115,6 +115,18 @@ def resnet(size: int, widths: Sequence[int], depths: Sequence[int], *, bottlenec
     return stack.network(f"resnet {size}")
 
 
+def two_readers(channels: int, size: int) -> Network:
+    """Return a squeeze to 16 channels that a 1x1 and a 3x3 convolution read, whose results are added.
+
+    If its result is also stored, it leaves the result buffer three times, while the next rows of its input are loaded.
+    """
+    stack = Stack((channels, size, size))
+    squeezed = stack.conv(16, 1)
+    points = stack.conv(64, 1)
+    stack.conv(64, 3, pad=1, source=squeezed, residual=points)
+    return stack.network(f"two readers {size}")
+
+
 VGG16 = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 RESNET_WIDTHS = (64, 128, 256, 512)
 

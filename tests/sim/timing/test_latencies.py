@@ -17,7 +17,7 @@ from tilewright.rtl.port.window_check import WindowCheck
 from tilewright.rtl.post.post import PostUnit
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.store.status_record import StatusRecord
-from tilewright.rtl.store.store import StoreUnit
+from tilewright.rtl.store.store import RUNS, StoreUnit
 from tilewright.rtl.stream.commands import CommandQueue
 from tilewright.sim.timing import latencies
 from tilewright.sim.timing.command_work import residual_interval
@@ -47,6 +47,7 @@ def test_latencies_are_those_of_the_components():
         "SEGMENTS": LoadUnit.SEGMENTS,
         "STORE_TO_BUS": StoreUnit.READ_LATENCY + read + StoreUnit.BUS_LATENCY,
         "STORE_WORDS": StoreUnit.WORDS,
+        "RUNS_AHEAD": RUNS + 1,
         "READ_TO_BUS": read + StoreUnit.BUS_LATENCY,
         "READ_TO_SIGNAL": read + StoreUnit.FREE_LATENCY + Semaphores.LATENCY,
         "READ_TO_LOCAL": read + StoreUnit.LOCAL_LATENCY + Semaphores.LATENCY,
