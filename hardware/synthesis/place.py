@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.hardware.synthesis.cached_steps import FinishedStep, Show, SynthesisError, Tool, ToolStep, finish, tool
+from tilewright.hardware.synthesis.ecp5.block_places import with_places
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
 from tilewright.hardware.synthesis.targets import Fpga
 from tilewright.tools.toolchain import ToolMissingError
@@ -43,12 +44,13 @@ def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, se
 
     With ``places`` it also leaves ``PLACED``, the design with the place of each cell.
     """
-    arguments = (*target.place, "--json", _NETLIST, "--out-of-context", "--timing-allow-fail", "--freq", f"{freq:g}",
-                 "--seed", str(seed), "--report", REPORT)
+    planned = with_places(netlist, target.sites)
+    arguments = (*target.place, *(target.with_sites if planned else ()), "--json", _NETLIST, "--out-of-context",
+                 "--timing-allow-fail", "--freq", f"{freq:g}", "--seed", str(seed), "--report", REPORT)
     kept = (REPORT, PLACED) if places else (REPORT,)
     if places:
         arguments += ("--write", PLACED)
-    return finish(ToolStep(title, router, arguments, {_NETLIST: netlist}, kept), show)
+    return finish(ToolStep(title, router, arguments, {_NETLIST: planned or netlist}, kept), show)
 
 
 def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:

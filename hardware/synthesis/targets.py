@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilewright.errors import nearest
+from tilewright.hardware.synthesis.ecp5.block_places import Sites
 
 __all__ = ["ECP5_SYNTHESIS", "TARGETS", "Fpga", "StandardCells", "Target", "target_named"]
 
@@ -33,6 +34,10 @@ class Fpga:
         Modules for ECP5 take the place of some of ours and of the core's: `sources.ecp5_design`.
     source : str
         Where the capacities are from.
+    sites : Sites, optional
+        By which multipliers and block RAMs get places; without, nextpnr chooses.
+    with_sites : tuple of str
+        Arguments of nextpnr beside ``place``, for a design with such places.
     """
 
     name: str
@@ -47,6 +52,8 @@ class Fpga:
     place: tuple[str, ...] = ()
     unplaced: str = ""
     ecp5_modules: bool = False
+    sites: Sites | None = None
+    with_sites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +106,20 @@ _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 # cells² / 3000 attempts for a cell, and then an error: without, nextpnr looks for hours where a device is nearly full.
 _PATIENCE = ("--placer-heap-cell-placement-timeout", "3000")
 
+# Needs a quarter less wire than HeAP for base, and ends; see docs/decisions.md, sections 86 and 88.
+_STATIC = ("--placer", "static", "--router", "router2")
+# Read from a design that nextpnr placed; nextpnr refuses a place that is none.
+_SITES_85 = Sites((4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (10, 34, 58), (22, 46, 70, 82))
 
-def _ecp5(size: str, package: str, capacity: Mapping[str, int], synthesis: str = _ECP5, place: tuple[str, ...] = ()
-          ) -> Fpga:
+
+def _ecp5(size: str, package: str, capacity: Mapping[str, int], synthesis: str = _ECP5, place: tuple[str, ...] = (),
+          sites: Sites | None = None) -> Fpga:
     return Fpga(
         f"ecp5-{size}", f"Lattice ECP5 LFE5U-{size[:-1].upper()}F, speed grade 6", synthesis, _ECP5_PRIMITIVES,
         _ECP5_UNITS,
         {f"LFE5U-{size[:-1]}F": capacity}, _ECP5_SOURCE, ("PFUMX", "L6MUX21"), _ECP5_LOGIC,
-        (f"--{size}", "--package", package, "--speed", "6", *place), ecp5_modules=True)
+        (f"--{size}", "--package", package, "--speed", "6", *place), ecp5_modules=True, sites=sites,
+        with_sites=_STATIC if sites else ())
 
 
 _XC7_PRIMITIVES: Mapping[str, tuple[str, int]] = {
@@ -127,7 +140,7 @@ _ICE40_PRIMITIVES: Mapping[str, tuple[str, int]] = {
 
 TARGETS: Mapping[str, Target] = {target.name: target for target in (
     _ecp5("25k", "CABGA381", {"LUT": 24288, "FF": 24288, "DSP": 28, "BRAM": 56}, _ECP5_SMALL, _PATIENCE),
-    _ecp5("85k", "CABGA756", {"LUT": 83640, "FF": 83640, "DSP": 156, "BRAM": 208}),
+    _ecp5("85k", "CABGA756", {"LUT": 83640, "FF": 83640, "DSP": 156, "BRAM": 208}, sites=_SITES_85),
     Fpga("ice40up5k", "Lattice iCE40 UltraPlus 5K",
          "synth_ice40 -device u -dsp -spram -top {top} -json netlist.json\n",
          _ICE40_PRIMITIVES,
