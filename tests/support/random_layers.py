@@ -22,7 +22,7 @@ RESIDUALS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a layer's axis looks like: sizes, and the window that moves over it."""
+    """A layer's axis: sizes, and the window that moves over it."""
 
     image: int
     kernel: int

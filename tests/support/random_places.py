@@ -19,7 +19,7 @@ from tilewright.compiler.network.transposed import TransposedConvolution, transp
 
 @dataclass(frozen=True)
 class Transposed:
-    """What a transposed convolution computes, by its definition."""
+    """A transposed convolution, by its definition."""
 
     input: str
     output: str

@@ -60,7 +60,7 @@ def small_block(*, gated: bool = False) -> Block:
 
 @dataclass(frozen=True)
 class Signals:
-    """What drives the block, shape (cycles,) or (cycles, multipliers)."""
+    """Values that drive the block, shape (cycles,) or (cycles, multipliers)."""
 
     valid: np.ndarray
     load: np.ndarray

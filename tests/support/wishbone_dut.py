@@ -1,4 +1,4 @@
-"""What the bench of the Wishbone bridge runs on: an AXI master with the bridge behind it."""
+"""Design under the bench of the Wishbone bridge: an AXI master with the bridge behind it."""
 
 from amaranth import Module
 from amaranth.lib import wiring

@@ -1,4 +1,4 @@
-"""What docs/machines.md says of processors, locales, homes and folders holds."""
+"""Claims of docs/machines.md about processors, locales, homes and folders hold."""
 
 import os
 import subprocess

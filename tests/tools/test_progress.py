@@ -1,4 +1,4 @@
-"""What is shown while a simulation runs, on a terminal and elsewhere."""
+"""Progress of a simulation, as shown on a terminal and elsewhere."""
 
 import io
 

@@ -2,7 +2,7 @@
 
 nextpnr puts such a block at the nearest place that is free, one after the other. So the 16 multipliers of a lane lay in
 up to three rows, across the whole device, with 23 bits of each to be summed up, and `base` did not route
-(docs/decisions.md, section 88). Only arrays that have a lane of xi get places: the others route without.
+(docs/decisions.md, section 88). Only arrays of tiles that have a lane of xi get places: the others route without.
 """
 
 import json
@@ -20,7 +20,8 @@ _LANE = re.compile(r"(.*\bmac\.(?:.*\.)?(?:xi|lane_(\d+)))\..*?(\d+)(?:\]\.place
 _UNIT = re.compile(r"\bpost\..*?(requantize|add)_(\d+)\.")
 """A unit behind the array, and its number."""
 
-_XI = re.compile(r"\bmac\.xi\.")
+_XI, _TILES = re.compile(r"\bmac\.xi\."), re.compile(r"\.tile_factors\.")
+"""The lane of xi, and the multipliers of lanes that take two channels' tiles: array `winograd_inner`."""
 
 _TILE = 4
 """Values across a tile of F(2x2, 3x3); a column of products is summed up first, so its four lie together."""
@@ -79,7 +80,7 @@ def with_places(netlist: Path, sites: Sites | None) -> str | None:
 
 def _places(cells: Mapping[str, Mapping[str, object]], sites: Sites) -> dict[str, str]:
     multipliers = [name for name, cell in cells.items() if cell["type"] == "MULT18X18D"]
-    if not any(_XI.search(name) for name in multipliers):
+    if not all(any(part.search(name) for name in multipliers) for part in (_XI, _TILES)):
         return {}
     lanes = lane_places(multipliers, sites)
     memories = memory_places((name for name, cell in cells.items() if cell["type"] == "DP16KD"), sites)

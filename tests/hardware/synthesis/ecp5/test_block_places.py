@@ -91,6 +91,7 @@ def test_a_unit_behind_the_array_has_a_block_of_its_own_beside_the_lanes():
     lanes = lane_places(names(4, others=0), SITES)
     places = unit_places([*lanes, *units], lanes.values(), SITES)
     assert places.keys() == set(units)
+    assert len(set(places.values())) == len(units)
     assert not set(places.values()) & set(lanes.values())
     for unit in units[::4]:
         blocks = {where(place)[0] - where(place)[2] for name, place in places.items()
@@ -116,5 +117,7 @@ def test_the_netlist_carries_the_places(tmp_path):
 
 def test_other_arrays_and_other_devices_get_no_places(tmp_path):
     assert with_places(netlist(tmp_path, dict.fromkeys(names(4, xi=False), "MULT18X18D")), SITES) is None
+    inner = [name.replace("tile_factors", "factors") for name in names(4)]
+    assert with_places(netlist(tmp_path, dict.fromkeys(inner, "MULT18X18D")), SITES) is None
     assert with_places(netlist(tmp_path, dict.fromkeys(names(4), "MULT18X18D")),
                        target_named("ecp5-25k").sites) is None
