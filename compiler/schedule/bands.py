@@ -24,12 +24,10 @@ from tilewright.compiler.schedule.chaining import (
     ChainPlanner,
     can_store_twice,
     chain,
-    chains,
     moved_less,
     with_chains,
 )
 from tilewright.compiler.schedule.channel_blocks import groups_by_blocks
-from tilewright.compiler.schedule.kept_inputs import branches
 from tilewright.compiler.schedule.tensor_flow import Flow
 from tilewright.isa.machine import TABLE_SLOTS, Machine
 
@@ -44,21 +42,15 @@ _LONGEST_BRANCHED = 6
 _HEIGHTS = (1, 2, 3, 4, 6, 10)
 """Rows of a band that are tried."""
 
-_PATIENCE = 200
-"""A group may be predicted to take a 200th longer than its layers apart: it moves less, which saves energy.
-
-Chosen by trial on the cycle engine, of 200 and none, for MobileNetV2 at 224x224 on base with outputs alone: 3,388,348
-cycles and 8.6 MB with it; 3,387,418 cycles and 9.8 MB with none.
-"""
-
-_PRICES = (16, 32, 64, 128)
-"""Bytes that are worth as much as a cycle where tensors have several readers: the fewest with which no more cycles are
-predicted than for chains without branches. So what branches save of cycles is spent on bytes."""
+_PRICES = (32, 64, 128)
+"""Bytes that are worth as much as a cycle: the fewest with which about as many cycles are predicted as for chains
+without branches. So what groups and branches save of cycles is spent on bytes."""
 
 _TOO_MUCH = 400
 """Part of the cycles that groups may be predicted to take more than chains without branches, for fewer bytes: a 400th.
 
-With it the detector of two scales takes 0.4 % more cycles in RTL and moves a quarter less.
+With it the detector of two scales takes 0.4 % more cycles in RTL and moves a quarter less, and MobileNetV2 on base
+takes no more cycles and moves 6.9 MB instead of 8.6 (docs/decisions.md, section 89).
 """
 
 _LEAST = 20_000
@@ -87,29 +79,13 @@ def in_bands(plans: Sequence[AnyPlan], network: Network, machine: Machine, optio
               for first in range(len(plans))]
     chain_planner = ChainPlanner(flow, machine, options, keep=False)
     planned = [[*chain_planner.chains_from(first, plans)] for first in range(len(plans))]
-    if any(branches(each.plans) for several in (planned, groups) for here in several for each in here):
-        most = _cycles(with_chains(plans, chain_planner.one_behind_the_other(plans))) * (1 + 1 / _TOO_MUCH)
-        offers = (_with_branches(plans, planned, groups, machine, price) for price in _PRICES)
-        return next((each for each in offers if _cycles(each) <= most), chained)
-    best: list[tuple[float, Group | None]] = [(0.0, None)] * (len(plans) + 1)
-    for first in reversed(range(len(plans))):
-        best[first] = (best[first + 1][0], None)
-        for group in groups[first]:
-            stop = first + len(group.plans)
-            gain = _gain(group, range(first, stop), plans, chained, machine) + best[stop][0]
-            if gain > best[first][0]:
-                best[first] = gain, group
-    found, first = list(plans), 0
-    while first < len(plans):
-        group_here = best[first][1]
-        if group_here is not None:
-            found[first:first + len(group_here.plans)] = group_here.plans
-        first += len(group_here.plans) if group_here is not None else 1
-    return chain(found, network, machine, options) if found != list(plans) else chained
+    most = _cycles(with_chains(plans, chain_planner.one_behind_the_other(plans))) * (1 + 1 / _TOO_MUCH)
+    offers = (_together(plans, planned, groups, machine, price) for price in _PRICES)
+    return next((each for each in offers if _cycles(each) <= most), chained)
 
 
-def _with_branches(plans: Sequence[AnyPlan], planned: Sequence[Sequence[Chain]], groups: Sequence[Sequence[Group]],
-                   machine: Machine, price: int) -> tuple[AnyPlan, ...]:
+def _together(plans: Sequence[AnyPlan], planned: Sequence[Sequence[Chain]], groups: Sequence[Sequence[Group]],
+              machine: Machine, price: int) -> tuple[AnyPlan, ...]:
     """Return ``plans`` with the groups and chains that are worth most together.
 
     Each is compared with its layers apart: by the cycles that it saves, and the bytes, ``price`` of them for a cycle.
@@ -141,29 +117,6 @@ def _saved(group: Group, first: int, plans: Sequence[AnyPlan], machine: Machine)
     layers = range(first, first + len(group.plans))
     early = sum(_early(plans[index - 1], plans[index], machine) for index in layers if index)
     return sum(plans[index].cost.cycles for index in layers) - early - group.cycles
-
-
-def _gain(group: Group, layers: range, plans: Sequence[AnyPlan], chained: Sequence[AnyPlan],
-          machine: Machine) -> float:
-    """Return the cycles that a group is worth, with a little for every byte that it saves; 0 if too slow or too small.
-
-    Chains that it cuts are taken to be lost.
-    """
-    if group.cycles < _LEAST:
-        return 0.0
-    cut = [each for each in chains(chained) if each.start < layers.stop and layers.start < each.stop]
-    first = min([layers.start, *(each.start for each in cut)])
-    stop = max([layers.stop, *(each.stop for each in cut)])
-    apart = [plans[index] for index in range(first, stop) if index not in layers]
-    before = chained[first:stop]
-    cycles = sum(each.cost.cycles for each in before) - sum(each.cost.cycles for each in apart) - group.cycles
-    cycles -= sum(_early(chained[index - 1], chained[index], machine) for index in layers if index)
-    moved = sum(each.cost.bytes for each in before if isinstance(each, LayerPlan)) \
-        - sum(each.cost.bytes for each in apart if isinstance(each, LayerPlan)) - group.bytes
-    patience = group.cycles / _PATIENCE
-    if cycles < 0 and (moved <= 0 or cycles < -patience):
-        return 0.0
-    return cycles + patience + moved / 1e6
 
 
 def _early(before: AnyPlan, plan: AnyPlan, machine: Machine) -> int:

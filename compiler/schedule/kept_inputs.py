@@ -72,12 +72,10 @@ class _Room:
 def lay_out(plans: Sequence[LayerPlan], machine: Machine) -> KeptInputs:
     """Return the places of the inputs of a chain's layers.
 
-    Layers that take turns need all of them at once. So do chains without branches here: places that are free again
-    would let VGG16 and ResNet18 at 32x32 move up to 5 % less and take 0.1 % less time on base, but that waits until all
-    of their figures are measured anew.
+    Layers that take turns need all of them at once.
     """
     head = _Room([0], head_bytes(plans[0], machine), 0, 0, None)
-    aside = any(plan.bands is not None or plan.channels_at_once for plan in plans) or not branches(plans)
+    aside = any(plan.bands is not None or plan.channels_at_once for plan in plans)
     places = _aside(plans, machine) if aside else _by_lives(plans, machine)
     # What has padding comes first, then the largest.
     order = places if aside else sorted(places, key=lambda place: (place.padding is None, -place.size))

@@ -63,7 +63,8 @@ def count(plans: list[LayerPlan], seen: dict[str, int]) -> None:
 
 def test_random_networks_equal_the_reference(monkeypatch):
     """Groups are taken here at any price, so that they occur in small networks."""
-    monkeypatch.setattr(bands, "_PATIENCE", 1 / 20)
+    monkeypatch.setattr(bands, "_PRICES", (1,))
+    monkeypatch.setattr(bands, "_TOO_MUCH", 1 / 20)
     monkeypatch.setattr(bands, "_LEAST", 0)
     seen = dict.fromkeys(("conv23", "conv", "wraps", "padded late", "deep", "residual", "pooled", "several blocks",
                           "stored too"), 0)
@@ -121,7 +122,8 @@ def test_layers_of_a_group_share_what_was_counted():
 
 def test_input_and_output_of_a_group_are_there_at_once(monkeypatch):
     """The first layer still reads its input when the last one writes; the group is taken at any price."""
-    monkeypatch.setattr(bands, "_PATIENCE", 1 / 20)
+    monkeypatch.setattr(bands, "_PRICES", (1,))
+    monkeypatch.setattr(bands, "_TOO_MUCH", 1 / 20)
     stack = Stack((8, 32, 32))
     for outputs, kernel in ((8, 1), (8, 1), (8, 1), (32, 1), (32, 3), (8, 1)):
         stack.conv(outputs, kernel, pad=kernel // 2)

@@ -173,7 +173,7 @@ def test_padding_of_a_chain_is_spread_over_the_loads_of_its_first_layer():
         "lda.fill_linear", "lda.fill_blocked", "lda.linear", "lda.blocked"))
     together = [len(each) for each in loads.split("l") if each]
     assert sum(together) > 20
-    assert max(together) <= 4      # those of a layer
+    assert max(together) <= 6      # those of a layer, and of one with little
 
 
 def test_padding_written_late_is_found():

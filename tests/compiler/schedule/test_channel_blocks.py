@@ -35,7 +35,8 @@ def pairs_of(compiled: Compiled) -> list[tuple[LayerPlan, LayerPlan]]:
 @pytest.fixture
 def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take blocks of channels at any price, and no bands of rows, so that they occur in small networks."""
-    monkeypatch.setattr(bands, "_PATIENCE", 1 / 20)
+    monkeypatch.setattr(bands, "_PRICES", (1,))
+    monkeypatch.setattr(bands, "_TOO_MUCH", 1 / 20)
     monkeypatch.setattr(bands, "_LEAST", 0)
     monkeypatch.setattr(bands, "_groups", lambda *_: ())
 
