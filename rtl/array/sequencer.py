@@ -68,7 +68,7 @@ class Sequencer(Component):
     -------
     commands : ``In(stream.Signature(Command))``
     act_ready_available, act_ready_take, wgt_ready_available, wgt_ready_take
-        Semaphores waited for; taken in the cycle in which the command begins.
+        Semaphores waited for; taken in the cycle behind the one in which the command begins.
     act_free_signal, wgt_free_signal : ``Out(1)``
         All reads of the command's last slot have been made.
     sums_done : ``In(1)``
@@ -182,8 +182,11 @@ class Sequencer(Component):
         waits_weights = pending.flags[flag("conv", "run", "wait_wgt_ready")]
         m.d.comb += [
             pending.has_activations.eq(~waits_activations | self.act_ready_available),
-            self.act_ready_take.eq(begin & waits_activations),
             pending.has_weights.eq(~waits_weights | self.wgt_ready_available),
+        ]
+        # In registers, for begin comes late; the next command looks at the semaphores two cycles later at the earliest.
+        m.d.sync += [
+            self.act_ready_take.eq(begin & waits_activations),
             self.wgt_ready_take.eq(begin & waits_weights),
         ]
         return pending.has_activations & pending.has_weights
@@ -225,17 +228,20 @@ class Sequencer(Component):
         """
         loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
         group = walker.group
-        there, last_slot, ends_command = walker.group_valid, group.last_slot, step.ends_group & group.ends_command
+        there, ends_command = walker.group_valid, step.ends_group & group.ends_command
+        on_last = step.slot == group.last_slot
         if pairs is not None:
             there = there | pairs.flushing
-            last_slot, ends_command = self._walk_pairs(m, group, run, step, begin, pairs)
+            on_last, ends_command = self._walk_pairs(m, group, run, step, begin, pairs)
         full = self._full(m, step, run) & ~drained
+        # Of several slots the first alone may wait, so that the end of a step, which comes late, need not know of it.
+        ends = step.go if self.machine.fetch_slots == 1 else active & there
         m.d.comb += [
             step.last.eq(loops.runs.last & loops.columns.last & loops.rows.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
             step.blocked.eq(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold),
             step.go.eq(active & there & ~step.blocked),
-            step.ends.eq(step.go & (step.slot == last_slot)),
+            step.ends.eq(ends & on_last),
             step.ends_group.eq(step.ends & step.last),
             step.ends_lanes.eq(step.ends_group & group.ends_lanes),
             step.ends_command.eq(ends_command),
@@ -254,7 +260,7 @@ class Sequencer(Component):
 
     def _walk_pairs(self, m: Module, group: TileGroup, run: ArrayRun, step: KernelStep, begin: Value,
                     pairs: PairStep) -> tuple[Value, Value]:
-        """Keep what a step leaves to the one behind it; return the last slot of a step, and that a command ends."""
+        """Keep what a step leaves to the one behind it; return that the slot is its last, and that a command ends."""
         left = pairs.left
         longer = left.due & (pairs.flushing | (left.last_slot > group.last_slot))
         follows = step.ends_group & group.ends_command
@@ -272,14 +278,17 @@ class Sequencer(Component):
                     left.ends_group.eq(step.last),
                     left.ends_lanes.eq(step.last & group.ends_lanes),
                 ]
-        return Mux(longer, left.last_slot, group.last_slot), Mux(run.winograd, step.ends & pairs.flushing, follows)
+        on_last = Mux(longer, step.slot == left.last_slot, step.slot == group.last_slot)
+        return on_last, Mux(run.winograd, step.ends & pairs.flushing, follows)
 
     def _full(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
         groups = DEPTH // self.machine.tiles
         taken = Signal(range(groups + (self.MOST_UNDER_WAY if self.machine.takes_whole_tiles else 0) + 1))
         take = step.go & step.last & (step.slot == 0) & ~run.hold
-        m.d.sync += taken.eq(taken + take - self.sums_done)
+        rest = Signal.like(taken, name="taken_rest")
+        m.d.comb += rest.eq(taken - self.sums_done)
+        m.d.sync += taken.eq(Mux(take, rest + 1, rest))  # what comes late only selects
         return taken[exact_log2(groups):].any() if self.machine.takes_whole_tiles else taken == groups
 
     def _drained(self, m: Module, begins: Value) -> Value:
@@ -291,11 +300,14 @@ class Sequencer(Component):
         if not self.machine.takes_whole_tiles:
             return Const(0)
         ahead = Signal(range(-1, DEPTH // self.machine.tiles + 2))  # commands begun here, less those begun there
-        steady = Signal()
-        m.d.sync += ahead.eq(ahead + begins - self.drain_begins)
+        rest = Signal.like(ahead, name="ahead_rest")
+        steady, level = Signal(), Signal(init=1)  # level: as many have begun
+        m.d.comb += rest.eq(ahead - self.drain_begins)
+        # What comes late only selects.
+        m.d.sync += [ahead.eq(Mux(begins, rest + 1, rest)), level.eq(Mux(begins, rest == -1, rest == 0))]
         with m.If(self.drain_begins):
             m.d.sync += steady.eq(self.drain_steady)
-        return steady & (ahead == 0)
+        return steady & level
 
     def _offsets(self, m: Module, run: ArrayRun, loops: KernelLoops, step: KernelStep, begin: Value) -> Signal:
         """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
