@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tilewright.hardware.synthesis.cached_steps import Show, SynthesisError, Tool, ToolStep, finish
 from tilewright.hardware.synthesis.cell_counts import CellCounts, count_cells
+from tilewright.hardware.synthesis.ecp5.block_places import places_of
 from tilewright.hardware.synthesis.floorplan import placed_cells
 from tilewright.hardware.synthesis.place import PLACED, REPORT, nextpnr, place_and_route, timing_of, used
 from tilewright.hardware.synthesis.sources import VERILOG, ecp5_design
@@ -32,12 +33,20 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
     if router is None or not report.fits:
         return report
     title = f"Placing and routing {design.name} on {target.name}"
-    routed = place_and_route(target, router, mapped.folder / _NETLIST, title, seed=request.seed, freq=request.freq,
-                             show=show, places=request.floorplan)
+    given = places_of(mapped.folder / _NETLIST, target.sites)
+    routed = place_and_route(target, router, mapped.folder / _NETLIST, title, request, given, show)
     packed = ", ".join(f"{number:,} {kind}" for kind, number in used(routed.folder / REPORT).items())
     return replace(report.with_step(routed), timing=timing_of(routed.folder / REPORT, request.freq, netlist.block),
-                   seed=request.seed, notes=(f"after packing: {packed}",),
+                   seed=request.seed, notes=(*_given(len(given), report, target), f"after packing: {packed}"),
                    cells=placed_cells(routed.folder / PLACED, netlist.block) if request.floorplan else ())
+
+
+def _given(places: int, report: SynthesisReport, target: Fpga) -> tuple[str, ...]:
+    """Return the note on places that were given to multipliers and block RAMs, of a device whose sites are known."""
+    if target.sites is None:
+        return ()
+    blocks = sum(report.total(name) for name in ("DSP", "BRAM"))
+    return (f"places given to {places:,} of {blocks:,.0f} multipliers and block RAMs; nextpnr chose the others",)
 
 
 def _is_logic(kind: str, target: Fpga) -> bool:

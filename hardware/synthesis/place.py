@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tilewright.hardware.synthesis.cached_steps import FinishedStep, Show, SynthesisError, Tool, ToolStep, finish, tool
 from tilewright.hardware.synthesis.ecp5.block_places import with_places
-from tilewright.hardware.synthesis.synthesis_report import CriticalPath, Timing
+from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisRequest, Timing
 from tilewright.hardware.synthesis.targets import Fpga
 from tilewright.tools.toolchain import ToolMissingError
 
@@ -38,19 +38,19 @@ def nextpnr() -> Tool:
     return tool("nextpnr-ecp5", found, "--version")
 
 
-def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, *, seed: int, freq: float, show: Show,
-                    places: bool = False) -> FinishedStep:
+def place_and_route(target: Fpga, router: Tool, netlist: Path, title: str, request: SynthesisRequest,
+                    given: Mapping[str, str], show: Show) -> FinishedStep:
     """Return the finished step; raises SynthesisError, also if the design turns out not to fit.
 
-    With ``places`` it also leaves ``PLACED``, the design with the place of each cell.
+    ``given`` are places of cells, by name. For a floorplan it also leaves ``PLACED``, the design with that of each.
     """
-    planned = with_places(netlist, target.sites)
-    arguments = (*target.place, *(target.with_sites if planned else ()), "--json", _NETLIST, "--out-of-context",
-                 "--timing-allow-fail", "--freq", f"{freq:g}", "--seed", str(seed), "--report", REPORT)
-    kept = (REPORT, PLACED) if places else (REPORT,)
-    if places:
+    arguments = (*target.place, *(target.with_sites if given else ()), "--json", _NETLIST, "--out-of-context",
+                 "--timing-allow-fail", "--freq", f"{request.freq:g}", "--seed", str(request.seed), "--report", REPORT)
+    kept = (REPORT, PLACED) if request.floorplan else (REPORT,)
+    if request.floorplan:
         arguments += ("--write", PLACED)
-    return finish(ToolStep(title, router, arguments, {_NETLIST: planned or netlist}, kept), show)
+    design = with_places(netlist, given) if given else netlist
+    return finish(ToolStep(title, router, arguments, {_NETLIST: design}, kept), show)
 
 
 def timing_of(report: Path, goal_mhz: float, block: Callable[[str], str]) -> Timing:

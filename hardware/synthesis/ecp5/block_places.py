@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Sites", "lane_places", "memory_places", "unit_places", "with_places"]
+__all__ = ["Sites", "lane_places", "memory_places", "places_of", "unit_places", "with_places"]
 
 _LANE = re.compile(r"(.*\bmac\.(?:.*\.)?(?:xi|lane_(\d+)))\..*?(\d+)(?:\]\.place\b|_MULT18X18D)")
 """A lane or the lane of xi, its number, and which of its products a multiplier makes, by the name of the cell."""
@@ -64,18 +64,24 @@ class Sites:
                 for column in self.columns for index, tile in enumerate(_MEMORIES)]
 
 
-def with_places(netlist: Path, sites: Sites | None) -> str | None:
-    """Return the text of a netlist with places for what a lane of xi goes with; None if it has none, or no room."""
+def places_of(netlist: Path, sites: Sites | None) -> dict[str, str]:
+    """Return places for blocks of a netlist, by name of the cell; none without lane of xi, ``sites`` or room."""
     if sites is None:
-        return None
+        return {}
+    found: dict[str, str] = {}
+    for module in json.loads(netlist.read_text(encoding="utf-8"))["modules"].values():
+        found.update(_places(module["cells"], sites))
+    return found
+
+
+def with_places(netlist: Path, places: Mapping[str, str]) -> str:
+    """Return the text of a netlist in which the cells have ``places``."""
     data = json.loads(netlist.read_text(encoding="utf-8"))
-    found = False
     for module in data["modules"].values():
-        cells = module["cells"]
-        for name, place in _places(cells, sites).items():
-            cells[name]["attributes"]["BEL"] = place
-            found = True
-    return json.dumps(data) if found else None
+        for name, cell in module["cells"].items():
+            if name in places:
+                cell["attributes"]["BEL"] = places[name]
+    return json.dumps(data)
 
 
 def _places(cells: Mapping[str, Mapping[str, object]], sites: Sites) -> dict[str, str]:

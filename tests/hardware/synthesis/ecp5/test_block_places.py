@@ -5,7 +5,13 @@ import re
 
 import pytest
 
-from tilewright.hardware.synthesis.ecp5.block_places import lane_places, memory_places, unit_places, with_places
+from tilewright.hardware.synthesis.ecp5.block_places import (
+    lane_places,
+    memory_places,
+    places_of,
+    unit_places,
+    with_places,
+)
 from tilewright.hardware.synthesis.targets import target_named
 
 SITES = target_named("ecp5-85k").sites
@@ -110,14 +116,14 @@ def test_the_netlist_carries_the_places(tmp_path):
     multipliers = names(1, others=0)
     path = netlist(tmp_path, dict.fromkeys(multipliers, "MULT18X18D") | dict.fromkeys(memories(), "DP16KD")
                    | {"sum": "LUT4"})
-    written = json.loads(with_places(path, SITES))["modules"]["top"]["cells"]
+    written = json.loads(with_places(path, places_of(path, SITES)))["modules"]["top"]["cells"]
     assert {name: cell["attributes"]["BEL"] for name, cell in written.items() if cell["attributes"]} == {
         **lane_places(multipliers, SITES), **memory_places(memories(), SITES)}
 
 
 def test_other_arrays_and_other_devices_get_no_places(tmp_path):
-    assert with_places(netlist(tmp_path, dict.fromkeys(names(4, xi=False), "MULT18X18D")), SITES) is None
+    assert places_of(netlist(tmp_path, dict.fromkeys(names(4, xi=False), "MULT18X18D")), SITES) == {}
     inner = [name.replace("tile_factors", "factors") for name in names(4)]
-    assert with_places(netlist(tmp_path, dict.fromkeys(inner, "MULT18X18D")), SITES) is None
-    assert with_places(netlist(tmp_path, dict.fromkeys(names(4), "MULT18X18D")),
-                       target_named("ecp5-25k").sites) is None
+    assert places_of(netlist(tmp_path, dict.fromkeys(inner, "MULT18X18D")), SITES) == {}
+    assert places_of(netlist(tmp_path, dict.fromkeys(names(4), "MULT18X18D")),
+                     target_named("ecp5-25k").sites) == {}
