@@ -13,6 +13,7 @@ from tilewright.hardware.synthesis import area_page as synth_page
 from tilewright.hardware.synthesis import fpga
 from tilewright.hardware.synthesis import picture as synth_picture
 from tilewright.hardware.synthesis.cached_steps import Tool
+from tilewright.hardware.synthesis.ecp5.block_places import places_of
 from tilewright.hardware.synthesis.sources import verilog_design
 from tilewright.hardware.synthesis.synthesis_report import (
     CriticalPath,
@@ -22,7 +23,7 @@ from tilewright.hardware.synthesis.synthesis_report import (
     Timing,
 )
 from tilewright.hardware.synthesis.synthesis_tables import shortened, summary
-from tilewright.hardware.synthesis.targets import TARGETS
+from tilewright.hardware.synthesis.targets import TARGETS, target_named
 
 COUNTER = "module coprocessor(input clk, output reg [7:0] q);\n  always @(posedge clk) q <= q + 1;\nendmodule\n"
 
@@ -53,6 +54,18 @@ def test_no_place_asks_for_no_place_and_route(counter, monkeypatch):
     done = invoke("synth", "--target", "ecp5-25k", "--no-place")
     assert done.exit_code == 0, done.output
     assert "Fmax" not in done.stdout
+
+
+@pytest.mark.slow
+def test_blocks_of_a_real_netlist_are_known_by_name(tmp_path):
+    """Yosys makes these names; if it makes others, nothing gets a place, and base does not route."""
+    done = invoke("synth", "--target", "ecp5-85k", "--machine", "base,lanes=2", "--no-place", "-o", tmp_path)
+    assert done.exit_code == 0, done.output
+    netlist = next(tmp_path.glob("*/netlist.json"))
+    cells = [cell["type"] for module in json.loads(netlist.read_text())["modules"].values()
+             for cell in module["cells"].values()]
+    places = places_of(netlist, target_named("ecp5-85k").sites)
+    assert len(places) == cells.count("MULT18X18D") + cells.count("DP16KD") > 100
 
 
 def test_without_nextpnr_it_is_told_how_to_get_it(counter, monkeypatch):
