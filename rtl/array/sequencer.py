@@ -262,7 +262,9 @@ class Sequencer(Component):
                     pairs: PairStep) -> tuple[Value, Value]:
         """Keep what a step leaves to the one behind it; return that the slot is its last, and that a command ends."""
         left = pairs.left
-        longer = left.due & (pairs.flushing | (left.last_slot > group.last_slot))
+        # Slots count up, so the longer of the two is at its end where both are, or would be.
+        on_last = (left.due & pairs.flushing | (step.slot >= group.last_slot)) & (
+            ~left.due | (step.slot >= left.last_slot))
         follows = step.ends_group & group.ends_command
         with m.If(begin):
             m.d.sync += [pairs.odd.eq(0), pairs.first.eq(1), pairs.flushing.eq(0), left.due.eq(0)]
@@ -278,7 +280,6 @@ class Sequencer(Component):
                     left.ends_group.eq(step.last),
                     left.ends_lanes.eq(step.last & group.ends_lanes),
                 ]
-        on_last = Mux(longer, step.slot == left.last_slot, step.slot == group.last_slot)
         return on_last, Mux(run.winograd, step.ends & pairs.flushing, follows)
 
     def _full(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
