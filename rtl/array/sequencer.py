@@ -237,7 +237,7 @@ class Sequencer(Component):
         # Of several slots the first alone may wait, so that the end of a step, which comes late, need not know of it.
         ends = step.go if self.machine.fetch_slots == 1 else active & there
         m.d.comb += [
-            step.last.eq(loops.runs.last & loops.columns.last & loops.rows.last),
+            step.last.eq(loops.last),
             # The sums leave in a group's last step; the array cannot wait in the middle of it.
             step.blocked.eq(walker.group_valid & step.last & (step.slot == 0) & full & ~run.hold),
             step.go.eq(active & there & ~step.blocked),

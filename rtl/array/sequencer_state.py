@@ -1,6 +1,6 @@
 """The state of the sequencer: settings, the pending run command, the run in progress, and its loops."""
 
-from amaranth import Module, Signal, Value, unsigned
+from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View
 
 from tilewright.isa.counts import COUNTS
@@ -137,21 +137,33 @@ class PairStep:
 
 
 class KernelLoops:
-    """The loops inside a tile group: kernel rows, in them kernel columns, in them runs of 16 bytes."""
+    """The loops inside a tile group: kernel rows, in them kernel columns, in them runs of 16 bytes.
+
+    ``last``: the turn is the last of all, in a register, for what a command's end needs comes late.
+    """
 
     def __init__(self) -> None:
         self.runs = LoopCounter("runs", 14)
         self.columns = LoopCounter("kernel_x", 6)
         self.rows = LoopCounter("kernel_y", 6)
+        self.last = Signal(name="loops_last", reset_less=True)
 
     def load(self, m: Module, settings: MacSettings, pairs: Value | None) -> None:
         """Begin all three; with ``pairs`` the runs, which are channels, are an even number."""
         self.runs.load(m, settings.runs, even=pairs)
         self.columns.load(m, settings.kernel_x)
         self.rows.load(m, settings.kernel_y)
+        runs = settings.runs == 1 if pairs is None else (settings.runs == 1) & ~pairs
+        m.d.sync += self.last.eq(runs & (settings.kernel_x == 1) & (settings.kernel_y == 1))
 
     def step(self, m: Module) -> None:
         """Go on to the next turn; the loops inside one that turns begin again."""
+        runs, columns, rows = self.runs, self.columns, self.rows
+        again = runs.again_last & columns.again_last
+        m.d.sync += self.last.eq(Mux(
+            ~runs.last, runs.next_last & columns.last & rows.last, Mux(
+                ~columns.last, runs.again_last & columns.next_last & rows.last,
+                again & Mux(rows.last, rows.again_last, rows.next_last))))
         self.runs.step(m)
         with m.If(self.runs.last):
             self.runs.restart(m)

@@ -66,6 +66,8 @@ class LoopCounter:
         self._left = Signal(width, name=f"{name}_left", reset_less=True)
         self._once = Signal(name=f"{name}_once", reset_less=True)
         self.last = Signal(name=f"{name}_last", reset_less=True)
+        self.again_last = self._once
+        """The first turn is the last, too."""
 
     def load(self, m: Module, turns: Value, *, even: Value | None = None) -> None:
         """Begin a loop of ``turns`` turns, at least one; with ``even`` one more if they are odd."""
@@ -78,9 +80,14 @@ class LoopCounter:
         """Begin the same loop again."""
         m.d.sync += [self._left.eq(self._again), self.last.eq(self._once)]
 
+    @property
+    def next_last(self) -> Value:
+        """Whether the turn behind this one is the last."""
+        return self._left == 1
+
     def step(self, m: Module) -> None:
         """Go on to the next turn."""
-        m.d.sync += [self._left.eq(self._left - 1), self.last.eq(self._left == 1)]
+        m.d.sync += [self._left.eq(self._left - 1), self.last.eq(self.next_last)]
 
 
 class TileWalker(Component):
