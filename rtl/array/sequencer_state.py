@@ -1,6 +1,6 @@
 """The state of the sequencer: settings, the pending run command, the run in progress, and its loops."""
 
-from amaranth import Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib.data import Layout, Struct, View
 
 from tilewright.isa.counts import COUNTS
@@ -139,7 +139,7 @@ class PairStep:
 class KernelLoops:
     """The loops inside a tile group: kernel rows, in them kernel columns, in them runs of 16 bytes.
 
-    ``last``: the turn is the last of all, in a register, for what a command's end needs comes late.
+    ``last``: the turn is the last of all three. It is a register, since long paths begin with the end of a command.
     """
 
     def __init__(self) -> None:
@@ -150,20 +150,17 @@ class KernelLoops:
 
     def load(self, m: Module, settings: MacSettings, pairs: Value | None) -> None:
         """Begin all three; with ``pairs`` the runs, which are channels, are an even number."""
-        self.runs.load(m, settings.runs, even=pairs)
-        self.columns.load(m, settings.kernel_x)
-        self.rows.load(m, settings.kernel_y)
-        runs = settings.runs == 1 if pairs is None else (settings.runs == 1) & ~pairs
-        m.d.sync += self.last.eq(runs & (settings.kernel_x == 1) & (settings.kernel_y == 1))
+        once = (self.runs.load(m, settings.runs, even=pairs), self.columns.load(m, settings.kernel_x),
+                self.rows.load(m, settings.kernel_y))
+        m.d.sync += self.last.eq(Cat(once).all())
 
     def step(self, m: Module) -> None:
         """Go on to the next turn; the loops inside one that turns begin again."""
         runs, columns, rows = self.runs, self.columns, self.rows
-        again = runs.again_last & columns.again_last
         m.d.sync += self.last.eq(Mux(
             ~runs.last, runs.next_last & columns.last & rows.last, Mux(
-                ~columns.last, runs.again_last & columns.next_last & rows.last,
-                again & Mux(rows.last, rows.again_last, rows.next_last))))
+                ~columns.last, runs.once & columns.next_last & rows.last,
+                runs.once & columns.once & Mux(rows.last, rows.once, rows.next_last))))
         self.runs.step(m)
         with m.If(self.runs.last):
             self.runs.restart(m)

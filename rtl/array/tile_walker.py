@@ -58,27 +58,30 @@ class TileGroup(Struct):
 class LoopCounter:
     """A loop that counts its turns down; that a turn is the last is known from a register.
 
-    So a nest of loops costs one gate per level and no comparison.
+    So a nest of loops costs one gate per level and no comparison. ``once`` tells that it has one turn alone, so that it
+    is in its last when it begins again.
     """
 
     def __init__(self, name: str, width: int) -> None:
         self._again = Signal(width, name=f"{name}_again", reset_less=True)
         self._left = Signal(width, name=f"{name}_left", reset_less=True)
-        self._once = Signal(name=f"{name}_once", reset_less=True)
+        self.once = Signal(name=f"{name}_once", reset_less=True)
         self.last = Signal(name=f"{name}_last", reset_less=True)
-        self.again_last = self._once
-        """The first turn is the last, too."""
 
-    def load(self, m: Module, turns: Value, *, even: Value | None = None) -> None:
-        """Begin a loop of ``turns`` turns, at least one; with ``even`` one more if they are odd."""
+    def load(self, m: Module, turns: Value, *, even: Value | None = None) -> Value:
+        """Begin a loop of ``turns`` turns, at least one; with ``even`` one more if they are odd.
+
+        Return whether it has one turn alone.
+        """
         again, once = turns - 1, turns == 1
         if even is not None:
             again, once = again | even, once & ~even
-        m.d.sync += [self._again.eq(again), self._left.eq(again), self._once.eq(once), self.last.eq(once)]
+        m.d.sync += [self._again.eq(again), self._left.eq(again), self.once.eq(once), self.last.eq(once)]
+        return once
 
     def restart(self, m: Module) -> None:
         """Begin the same loop again."""
-        m.d.sync += [self._left.eq(self._again), self.last.eq(self._once)]
+        m.d.sync += [self._left.eq(self._again), self.last.eq(self.once)]
 
     @property
     def next_last(self) -> Value:
