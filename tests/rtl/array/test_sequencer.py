@@ -11,6 +11,7 @@ from tilewright.isa.encoding import BY_MNEMONIC
 from tilewright.isa.machine import Machine
 from tilewright.rtl.array.lane import DEPTH
 from tilewright.rtl.array.sequencer import MacState, Sequencer
+from tilewright.rtl.stream.commands import flag
 
 SMALL = {"activation_bytes": 1 << 20, "weight_bytes": 1 << 16}
 MACHINES = [
@@ -199,3 +200,84 @@ def test_waits_for_post_processing_before_a_last_step_only():
     groups = DEPTH // machine.tiles
     assert states.count(MacState.ISSUE) == (groups * 3 + 2) * machine.tiles
     assert states[-1] == MacState.WAIT_POST
+
+
+def test_the_command_behind_a_drained_one_waits_for_room():
+    """Sums of a command whose drain has begun need no room; those of the next do, from its first step on."""
+    machine = Machine(array="winograd_inner", lanes=8, post_lanes=8, tiles=4, **SMALL)
+    dut = Sequencer(machine)
+    states = []
+
+    async def program(ctx):
+        for runs in (8, 1):
+            for command in commands(*plain(machine, runs=runs, tiles_y=1)):
+                await put(ctx, dut.commands, command)
+
+    async def post(ctx):
+        await ctx.tick().until(dut.tile_slots)
+        ctx.set(dut.drain_begins, 1)
+        ctx.set(dut.drain_steady, 1)
+        await ctx.tick()
+        ctx.set(dut.drain_begins, 0)
+        for _ in range(400):
+            await ctx.tick()
+            states.append(ctx.get(dut.state))
+
+    issued = []
+
+    async def watch(ctx):
+        while len(states) < 400:
+            issued.append(ctx.get(dut.request.valid))
+            await ctx.tick()
+
+    simulate(dut, program, post, watch)
+    assert sum(issued) == 8 * (2 * 4) * machine.tiles > 8 * DEPTH
+    assert states[-1] == MacState.WAIT_POST
+
+
+def test_a_command_takes_each_semaphore_that_it_waits_for_once():
+    """Both are there all the time; the second command waits for weights alone, the third for none."""
+    machine = MACHINES[-1]
+    dut = Sequencer(machine)
+    both = 1 << flag("conv", "run", "wait_act_ready") | 1 << flag("conv", "run", "wait_wgt_ready")
+    taken = []
+
+    async def program(ctx):
+        ctx.set(dut.sums_done, 0)
+        ctx.set(dut.act_ready_available, 1)
+        ctx.set(dut.wgt_ready_available, 1)
+        for flags in (both, 1 << flag("conv", "run", "wait_wgt_ready"), 0):
+            *settings, last = commands(*plain(machine, tiles_x=machine.tiles, tiles_y=1, groups=1, runs=16))
+            for command in (*settings, {**last, "flags": flags}):
+                await put(ctx, dut.commands, command)
+
+    async def watch(ctx):
+        for _ in range(400):
+            await ctx.tick()
+            taken.append((ctx.get(dut.act_ready_take), ctx.get(dut.wgt_ready_take)))
+
+    simulate(dut, program, watch)
+    assert [sum(each) for each in zip(*taken, strict=True)] == [1, 2]
+
+
+def test_the_last_step_of_pairs_is_as_long_as_its_own_tiles():
+    """The next command's first tile group, which is there already, has more of them."""
+    machine = Machine(array="winograd_inner", lanes=2, post_lanes=1, tiles=4, **SMALL)
+    assert machine.fetch_slots == 1
+    runs = 32
+    dut = Sequencer(machine)
+    slots = []
+
+    async def program(ctx):
+        for tiles in (1, machine.tiles):
+            _, _, fields = plain(machine, runs=runs, tiles_x=tiles, tiles_y=1, groups=1)
+            for command in commands("conv23", "run", fields):
+                await put(ctx, dut.commands, command)
+
+    async def watch(ctx):
+        for _ in range(400):
+            await ctx.tick()
+            slots.append(ctx.get(dut.request.valid))
+
+    simulate(dut, program, watch)
+    assert sum(slots) == (runs + 1) * (1 + machine.tiles)
