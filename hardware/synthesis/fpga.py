@@ -43,9 +43,9 @@ def synthesise_fpga(request: SynthesisRequest, target: Fpga, yosys: Tool, show: 
 
 def _given(places: int, report: SynthesisReport, target: Fpga) -> tuple[str, ...]:
     """Return the note on places that were given to multipliers and block RAMs, of a device whose sites are known."""
-    if target.sites is None:
-        return ()
     blocks = sum(report.total(name) for name in ("DSP", "BRAM"))
+    if target.sites is None or not blocks:
+        return ()
     return (f"places given to {places:,} of {blocks:,.0f} multipliers and block RAMs; nextpnr chose the others",)
 
 

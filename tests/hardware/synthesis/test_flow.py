@@ -94,6 +94,13 @@ def test_place_and_route_gives_a_path_from_block_to_block(cache):
     assert path.logic_ns + path.wire_ns == pytest.approx(1000 / report.timing.fmax_mhz, rel=1e-3)
     assert 80 < report.timing.fmax_mhz < 1000
     assert report.seed == 1
+    assert not any("places given" in note for note in report.notes), "the sites of this device are not known"
+
+
+def test_the_report_says_how_many_blocks_were_given_places(cache):
+    """Of a multiplier and a block RAM none, for there is no lane of xi."""
+    report = tiny("ecp5-85k", place=True)
+    assert any("places given to 0 of 2 multipliers and block RAMs" in note for note in report.notes)
 
 
 def test_standard_cells_have_the_library_s_areas(cache):
