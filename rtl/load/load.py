@@ -71,7 +71,8 @@ class LoadUnit(wiring.Component):
     NAME_signal : ``Out(1)``
         For act_ready, res_ready, wgt_ready: the cycle after a command's last byte was written.
     halt : ``In(1)``
-        Stop for good: nothing is requested or written, commands and words are taken and dropped.
+        Stop for good, from the next cycle on: nothing is requested or written, commands and words are taken and
+        dropped.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signal.
     activation_written_bytes, weight_written_bytes : ``Out``
@@ -108,14 +109,16 @@ class LoadUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
-        until_halt = ResetInserter(self.halt)
+        halt = Signal()  # a register here: it goes everywhere
+        m.d.sync += halt.eq(self.halt)
+        until_halt = ResetInserter(halt)
         m.submodules.front = front = until_halt(LoadFront(self.machine))
         m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
         segment = segment_layout(bus, TAG, blocked=self.machine.winograd)
         m.submodules.segments = segments = until_halt(SyncFIFO(width=segment.size, depth=self.SEGMENTS))
         m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG, blocked=self.machine.winograd))
 
-        pass_until(m, self.halt, self.commands, front.commands)
+        pass_until(m, halt, self.commands, front.commands)
         enqueue(m, front.requests, requests)
         dequeue(m, requests, self.read_request)
         enqueue(m, front.segments, segments)
@@ -125,10 +128,10 @@ class LoadUnit(wiring.Component):
             *[getattr(self, f"{name}_take").eq(getattr(front, f"{name}_take")) for name in WAITS],
             writer.words.payload.eq(self.read_data.payload.data),
             writer.words.valid.eq(self.read_data.valid),
-            self.read_data.ready.eq(writer.words.ready | self.halt),
+            self.read_data.ready.eq(writer.words.ready | halt),
         ]
-        residuals_wait = self._residuals(m, until_halt) if self.machine.residual_adder else Const(0)
-        signalled = self._deliver(m, writer.o)
+        residuals_wait = self._residuals(m, halt, until_halt) if self.machine.residual_adder else Const(0)
+        signalled = self._deliver(m, halt, writer.o)
         self.observed = {
             "segment_queued": front.segments.valid & front.segments.ready,
             "segment_ends_command": front.is_end,
@@ -137,7 +140,7 @@ class LoadUnit(wiring.Component):
         m.d.comb += self.busy.eq(front.busy | segments.r_rdy | writer.busy | residuals_wait | signalled)
         return m
 
-    def _residuals(self, m: Module, until_halt: ResetInserter) -> Value:
+    def _residuals(self, m: Module, halt: Signal, until_halt: ResetInserter) -> Value:
         """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
         kept = StructLayout({**residual_write(self.machine).members, "signals": 1})
         m.submodules.residuals = queue = until_halt(SyncFIFO(width=kept.size, depth=RESIDUALS))
@@ -150,10 +153,10 @@ class LoadUnit(wiring.Component):
             queue.r_en.eq(self.residual_write.ready),
         ]
         m.d.sync += self.res_ready_signal.eq(
-            queue.r_rdy & self.residual_write.ready & head.signals & ~self.halt)
+            queue.r_rdy & self.residual_write.ready & head.signals & ~halt)
         return queue.r_rdy
 
-    def _deliver(self, m: Module, writes: wiring.PureInterface) -> Value:
+    def _deliver(self, m: Module, halt: Signal, writes: wiring.PureInterface) -> Value:
         """Pass each write to its target; return whether a signal leaves in this cycle."""
         write = writes.payload
         target = write.tag.target
@@ -199,7 +202,7 @@ class LoadUnit(wiring.Component):
             self.table_write.payload.data.eq(write.data),
 
             writes.ready.eq(~to_residuals | self._residual_queue.w_rdy if machine.residual_adder else 1),
-            moves.eq(writes.valid & writes.ready & ~self.halt),
+            moves.eq(writes.valid & writes.ready & ~halt),
             self.activation_written_bytes.eq(Mux(to_activations, write.count, 0)),
             self.weight_written_bytes.eq(Mux(to_weights | to_parameters | to_tables, write.count, 0)),
         ]

@@ -155,10 +155,11 @@ class PostUnit(Component):
         clamp = self._commands(m, walker, windows, residual, walking, in_flight)
         issue = self._issue(m, walker, windows)
         m.d.sync += in_flight.eq(in_flight + issue - finished)
+        kind = self._kind_on_its_way(m, walker)
 
-        count = self._slot(m, issue, walker, windows, parameters, pool)
+        count = self._slot(m, issue, walker, windows, kind, pool)
         value, comes = self._requantise(m, parameters, clamp, count)
-        tables, added = self._map(m, walker, value, comes, None if residual is None else residual.o)
+        tables, added = self._map(m, kind, value, comes, None if residual is None else residual.o)
         mapped = None if tables is None else Cat(tables.o)
         if mapped is not None and self._stage is not None:
             m.submodules.extension = self._stage
@@ -166,13 +167,13 @@ class PostUnit(Component):
             m.d.comb += [
                 self._stage.write.valid.eq(self.table_write.valid),
                 self._stage.write.payload.eq(self.table_write.payload),
-                self._stage.slot.eq(walker.table_slot),
-                self._stage.i.valid.eq(comes & walker.table & ~walker.residual & on),
+                self._stage.slot.eq(kind.table_slot),
+                self._stage.i.valid.eq(comes & kind.table & ~kind.residual & on),
                 Cat(self._stage.i.payload).eq(value),
             ]
             mapped = Mux(on, Cat(self._stage.o), mapped)
         m.d.comb += [
-            Cat(pool.value).eq(value if mapped is None else Mux(walker.table, mapped, value)),
+            Cat(pool.value).eq(value if mapped is None else Mux(kind.table, mapped, value)),
             Cat(pool.old).eq(Cat(buffer.post_data)),
         ]
         if residual is not None:
@@ -180,14 +181,14 @@ class PostUnit(Component):
                 residual.i.valid.eq(pool.due.valid & pool.due.payload.residual),
                 residual.i.payload.slot.eq(pool.due.payload),
                 Cat(residual.i.payload.own).eq(
-                    value if tables is None else Mux(walker.table_first, Cat(tables.o), value)),
+                    value if tables is None else Mux(kind.table_first, Cat(tables.o), value)),
                 Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
             ]
         m.d.comb += [
             buffer.post_read.valid.eq(pool.read.valid),
             buffer.post_read.payload.eq(pool.read.payload),
         ]
-        self._write(m, walker, pool, added, finished)
+        self._write(m, kind, pool, added, finished)
         self.observed = {"step_issued": issue, "step_ends_command": windows.o.payload.ends_run,
                          "step_written": finished}
         m.d.comb += self.busy.eq(walking | in_flight.any() | self.out_ready_signal | self.par_free_signal)
@@ -206,24 +207,32 @@ class PostUnit(Component):
         ]
         return walking
 
-    def _write(self, m: Module, walker: OutputWalker, pool: MaxPoolUnit, added: PureInterface | None,
+    def _kind_on_its_way(self, m: Module, walker: OutputWalker) -> View:
+        """Return what all that is on its way has in common: the walker's, in registers near those who ask.
+
+        A run of another kind begins when nothing is on its way, and its first step comes later than these.
+        """
+        names = ("residual", "table", "table_slot", "table_first")
+        kind = Signal(StructLayout({name: len(getattr(walker, name)) for name in names}))
+        m.d.sync += [kind[name].eq(getattr(walker, name)) for name in names]
+        return kind
+
+    def _write(self, m: Module, kind: View, pool: MaxPoolUnit, added: PureInterface | None,
                finished: Signal) -> None:
         """Write what comes out of the pool or the residual add to the result buffer, count and signal it."""
         buffer = self._buffer
-        # Never both at once: nothing is on its way when a run is of the other kind than the one before it.
-        pooled = pool.o.valid if added is None else pool.o.valid & ~pool.o.payload.slot.residual
         written = Signal.like(pool.o.payload)
         from_pool = pool.o.payload.as_value()
-        mapped = self.requantized if added is None else Mux(walker.residual, self.residual_added, self.requantized)
+        mapped = self.requantized if added is None else Mux(kind.residual, self.residual_added, self.requantized)
         m.d.comb += [
-            finished.eq(pooled if added is None else pooled | added.valid),
-            written.eq(from_pool if added is None else Mux(added.valid, added.payload.as_value(), from_pool)),
+            finished.eq(pool.o.valid if added is None else Mux(kind.residual, added.valid, pool.o.valid)),
+            written.eq(from_pool if added is None else Mux(kind.residual, added.payload.as_value(), from_pool)),
             buffer.post_write.valid.eq(finished & written.slot.write if self.machine.max_pooling else finished),
             buffer.post_write.payload.address.eq(written.slot.address),
             buffer.post_write.payload.count.eq(written.slot.count),
             buffer.post_write.payload.data.eq(written.data),
             self.residual_added.eq(0 if added is None else Mux(added.valid, written.slot.count, 0)),
-            self.table_read.eq(Mux(walker.table, mapped, 0) if self.machine.value_tables else 0),
+            self.table_read.eq(Mux(kind.table, mapped, 0) if self.machine.value_tables else 0),
             self.result_read_bytes.eq(buffer.bytes_read),
             self.result_written_bytes.eq(buffer.bytes_written),
         ]
@@ -321,7 +330,7 @@ class PostUnit(Component):
         ]
         return issue
 
-    def _slot(self, m: Module, issue: Value, walker: OutputWalker, windows: WindowSteps, parameters: ParameterBuffer,
+    def _slot(self, m: Module, issue: Value, walker: OutputWalker, windows: WindowSteps, kind: View,
               pool: MaxPoolUnit) -> Value:
         """Send the slot of each step on its way to the pool, behind the table if that maps the values before it.
 
@@ -330,6 +339,7 @@ class PostUnit(Component):
         Returns the pipeline as it was when the sums arrive, for the count of values.
         """
         machine, step = self.machine, windows.o.payload
+        parameters = self._parameters
         pipe = Pipeline(
             m, issue, prefix="slot_", fresh=step.fresh, count=step.count, y=step.y, x=step.x,
             index=Cat(step.slice, self._parameter_group(step, walker)), slice=step.slice,
@@ -358,8 +368,7 @@ class PostUnit(Component):
         slot, waits = Signal.like(pool.i.payload), Signal()
         has_tables, has_residual = machine.value_tables, machine.residual_adder
         if has_tables:
-            m.d.comb += waits.eq(walker.table & (~walker.residual | walker.table_first) if has_residual
-                                 else walker.table)
+            m.d.comb += waits.eq(kind.table & (~kind.residual | kind.table_first) if has_residual else kind.table)
         if machine.max_pooling:
             m.d.comb += slot.read.eq(pipe.merge | pipe.residual if has_residual else pipe.merge)
         elif has_residual:
@@ -417,7 +426,7 @@ class PostUnit(Component):
         m.d.sync += comes.eq(m.submodules.requantize_0.o.valid)  # there is always a first
         return Cat(value), comes
 
-    def _map(self, m: Module, walker: OutputWalker, value: Value, comes: Value,
+    def _map(self, m: Module, kind: View, value: Value, comes: Value,
              sums: PureInterface | None) -> tuple[ValueTables | None, PureInterface | None]:
         """Map values, or sums of the residual add, by the table; return the tables, and the sums that go on."""
         tables = self._tables
@@ -425,16 +434,16 @@ class PostUnit(Component):
             return None, sums
         m.submodules.tables = tables
         connect(m, flipped(self.table_write), tables.write)
-        behind = walker.residual & ~walker.table_first
+        behind = kind.residual & ~kind.table_first
         m.d.comb += [
-            tables.slot.eq(walker.table_slot),
-            tables.i.valid.eq(walker.table & (comes if sums is None else Mux(behind, sums.valid, comes))),
+            tables.slot.eq(kind.table_slot),
+            tables.i.valid.eq(kind.table & (comes if sums is None else Mux(behind, sums.valid, comes))),
             Cat(tables.i.payload).eq(
                 value if sums is None else Mux(behind, Cat(sums.payload.data), value)),
         ]
         if sums is None:
             return tables, None
-        mapped = walker.table & ~walker.table_first
+        mapped = kind.table & ~kind.table_first
         late = Pipeline(m, sums.valid & mapped, prefix="mapping_", slot=sums.payload.slot)
         for _ in range(tables.LATENCY):
             late.step()

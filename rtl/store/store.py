@@ -233,8 +233,8 @@ class StoreUnit(wiring.Component):
     counters, fault, fault_address
         As of `StatusRecord`.
     halt : ``In(1)``
-        Stop for good: commands are taken and dropped. Bursts that the bus has begun get the words they lack, with
-        no byte of them enabled.
+        Stop for good, from the next cycle on: commands are taken and dropped. Bursts that the bus has begun get the
+        words they lack, with no byte of them enabled.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signals; acknowledgements may be outstanding.
     activation_written_bytes, memory_written_bytes : ``Out``
@@ -283,7 +283,9 @@ class StoreUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
-        until_halt = ResetInserter(self.halt)
+        halt = Signal()  # a register here: it goes everywhere
+        m.d.sync += halt.eq(self.halt)
+        until_halt = ResetInserter(halt)
         word = _word_layout(self.machine)
         m.submodules.front = self._front = front = until_halt(StoreFront(self.machine))
         m.submodules.record = record = until_halt(StatusRecord(bus))
@@ -294,16 +296,13 @@ class StoreUnit(wiring.Component):
         if self.machine.chaining:
             m.submodules.writer = writer = self._writer = until_halt(_LocalWriter(self.machine, self.SEGMENTS))
 
-        pass_until(m, self.halt, self.commands, front.commands)
+        pass_until(m, halt, self.commands, front.commands)
         m.d.comb += [
             front.out_ready_available.eq(self.out_ready_available),
             self.out_ready_take.eq(front.out_ready_take),
             self.mem_ready_signal.eq(front.mem_ready_signal),
-            record.fault.eq(self.fault),
-            record.fault_address.eq(self.fault_address),
-            record.start.eq(front.record),
         ]
-        connect(m, record.counters, wiring.flipped(self.counters))
+        self._connect_record(m, record, front)
         runs = until_halt(SyncFIFO(width=run_layout(self.machine).size, depth=RUNS))
         m.submodules.runs = runs
         self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
@@ -311,7 +310,7 @@ class StoreUnit(wiring.Component):
         connect(m, reader.read, wiring.flipped(self.store_read))
         connect(m, wiring.flipped(self.store_data), reader.data)
         head = word(words.r_data)
-        bus_takes = self._send(m, head, words.r_rdy, record)
+        bus_takes = self._send(m, head, words.r_rdy, record, halt=halt)
         m.d.comb += [
             words.w_data.eq(reader.o.payload),
             words.w_en.eq(reader.o.valid),
@@ -355,6 +354,15 @@ class StoreUnit(wiring.Component):
             **({} if writer is None else writer.observed),
         }
 
+    def _connect_record(self, m: Module, record: StatusRecord, front: StoreFront) -> None:
+        """Let the front start the record, and give it what it tells of."""
+        m.d.comb += [
+            record.start.eq(front.record),
+            record.fault.eq(self.fault),
+            record.fault_address.eq(self.fault_address),
+        ]
+        connect(m, record.counters, wiring.flipped(self.counters))
+
     def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: _ResultReader, requests: SyncFIFO,
                writer: _LocalWriter | None, *, record_beats: int) -> None:
         """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
@@ -381,7 +389,7 @@ class StoreUnit(wiring.Component):
         ]
         dequeue(m, requests, self.write_request)
 
-    def _send(self, m: Module, head: View, valid: Value, record: StatusRecord) -> Signal:
+    def _send(self, m: Module, head: View, valid: Value, record: StatusRecord, *, halt: Signal) -> Signal:
         """Register words for the bus; return whether it takes the head of the queue.
 
         The register outlives a halt: a word offered must stay. Then come words without any byte, without end; the
@@ -398,9 +406,9 @@ class StoreUnit(wiring.Component):
             self.memory_written_bytes.eq(Mux(self.write_data.valid & self.write_data.ready, count, 0)),
         ]
         with m.If(free):
-            strobe = Mux(self.halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
+            strobe = Mux(halt, 0, Mux(record.busy, (1 << bus) - 1, head.strobe))
             m.d.sync += [
-                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & to_memory) | self.halt),
+                self.write_data.valid.eq(Mux(record.busy, record.o.valid, valid & to_memory) | halt),
                 self.write_data.payload.data.eq(Mux(record.busy, record.o.payload, head.data)),
                 self.write_data.payload.strobe.eq(strobe),
                 count.eq(sum(strobe[k] for k in range(bus))),
