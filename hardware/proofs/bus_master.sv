@@ -11,7 +11,9 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire [2:0] arsize, awsize;
   wire [1:0] arburst, awburst, reads_kept, lengths_kept, writes_kept;
   wire [63:0] wdata;
-  wire lengths_place, lengths_end;
+  wire lengths_place, lengths_end, read_busy, read_last, write_busy, write_last;
+  wire [28:0] read_word, write_word;
+  wire [15:0] read_left, write_left;
   dut master(.clk(clk), .rst(first), .read__payload(read), .read__valid(read_valid), .write__payload(write),
     .write__valid(write_valid), .read_data__ready(read_ready), .read_data__valid(read_data_valid),
     .write_data__payload(word), .write_data__valid(word_valid), .write_data__ready(word_ready), .stray(stray),
@@ -23,7 +25,10 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     .m_axi__wlast(wlast), .m_axi__wvalid(wvalid), .m_axi__bid(1'b0), .m_axi__bresp(bresp), .m_axi__bvalid(bvalid),
     .\reader.pending.level (reads_kept), .\writer.pending.level (writes_kept), .\writer.lengths.level (lengths_kept),
     .\writer.lengths.storage[0] (length0), .\writer.lengths.storage[1] (length1), .\writer.sent (sent),
-    .\writer.lengths.r_port__addr (lengths_place), .\writer.lengths.w_port__addr (lengths_end));
+    .\writer.lengths.r_port__addr (lengths_place), .\writer.lengths.w_port__addr (lengths_end),
+    .\reader.splitter.word (read_word), .\reader.splitter.left (read_left), .\reader.splitter.last (read_last),
+    .\reader.splitter.busy (read_busy), .\writer.splitter.word (write_word), .\writer.splitter.left (write_left),
+    .\writer.splitter.last (write_last), .\writer.splitter.busy (write_busy));
 
   // The store unit offers a word until it is taken.
   reg word_waits = 0;
@@ -96,6 +101,8 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     assert (beat == sent & lengths_end == lengths_place + lengths_kept[0]);
     if (on & !gone) assert (ahead_now < open_now & length_now == ((lengths_place ^ ahead_now[0]) ? length1 : length0));
     assert (open <= 2 & writes <= 2);
+    if (read_busy) assert (read_last == (read_left <= {10'b0, ~read_word[5:0]}));
+    if (write_busy) assert (write_last == (write_left <= {10'b0, ~write_word[5:0]}));
     if (open == 0) assert (beat == 0);
     if (open_now != 0) assert (beat <= (lengths_place ? length1 : length0));
     cover (gone & length == 3);

@@ -12,7 +12,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire [7:0] arlen, awlen;
   wire [28:0] read_word, write_word;
   wire [15:0] read_left, write_left;
-  wire read_busy, write_busy, read_sound, write_sound;
+  wire read_busy, write_busy, read_last, write_last, read_sound, write_sound;
   wire [47:0] read_held, write_held;
   wire [32:0] read_end, write_end;
   dut master(.clk(clk), .rst(first), .windows__0(window0), .windows__1(window1), .halt(halt),
@@ -23,8 +23,9 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     .m_axi__awready(awready), .m_axi__awvalid(awvalid), .m_axi__awaddr(awaddr), .m_axi__awlen(awlen),
     .m_axi__wready(wready), .m_axi__bid(1'b0), .m_axi__bresp(bresp), .m_axi__bvalid(bvalid),
     .\axi.reader.splitter.word (read_word), .\axi.reader.splitter.left (read_left),
-    .\axi.reader.splitter.busy (read_busy), .\axi.writer.splitter.word (write_word),
-    .\axi.writer.splitter.left (write_left), .\axi.writer.splitter.busy (write_busy),
+    .\axi.reader.splitter.busy (read_busy), .\axi.reader.splitter.last (read_last),
+    .\axi.writer.splitter.word (write_word), .\axi.writer.splitter.left (write_left),
+    .\axi.writer.splitter.busy (write_busy), .\axi.writer.splitter.last (write_last),
     .\read_check.request (read_held), .\read_check.end (read_end), .\read_check.sound (read_sound),
     .\write_check.request (write_held), .\write_check.end (write_end), .\write_check.sound (write_sound));
 
@@ -48,6 +49,8 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     // Invariants: what is still to be cut lies inside too, and the end that is compared is the request's.
     if (read_busy) assert (inside(0, {read_word, 3'b0}, after({read_word, 3'b0}, read_left)));
     if (write_busy) assert (inside(1, {write_word, 3'b0}, after({write_word, 3'b0}, write_left)));
+    if (read_busy) assert (read_last == (read_left <= {10'b0, ~read_word[5:0]}));
+    if (write_busy) assert (write_last == (write_left <= {10'b0, ~write_word[5:0]}));
     if (read_sound) assert (sound(read_held, read_end));
     if (write_sound) assert (sound(write_held, write_end));
     cover (arvalid & arlen == 63 & araddr != 0);

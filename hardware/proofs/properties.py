@@ -52,6 +52,8 @@ class Property:
 
 _FIFO = "amaranth.lib.fifo"
 _CHECK = "tilewright.rtl.port.window_check"
+_SPLITTERS = tuple(f"{unit}.splitter.{name}"
+                   for unit in ("reader", "writer") for name in ("word", "left", "busy", "last"))
 _AXI = "tilewright.rtl.bus.axi"
 _REGISTERS = "tilewright.rtl.port.command_registers"
 _REQUANTISE = "tilewright.rtl.arithmetic.requantise"
@@ -130,9 +132,7 @@ PROPERTIES = (
         source="memory_windows.sv",
         design=ProvedDesign("tilewright.hardware.proofs.guarded_master", "GuardedMaster", (8,),
                             (("outstanding", 2), ("windows", 2))),
-        exposed=("axi.reader.splitter.word", "axi.reader.splitter.left", "axi.reader.splitter.busy",
-                 "axi.writer.splitter.word", "axi.writer.splitter.left", "axi.writer.splitter.busy",
-                 "read_check.request", "read_check.end", "read_check.sound",
+        exposed=(*(f"axi.{name}" for name in _SPLITTERS), "read_check.request", "read_check.end", "read_check.sound",
                  "write_check.request", "write_check.end", "write_check.sound"),
         mutants=(
             Mutant("the end wraps at 2**32", _CHECK, "end = Signal(33)", "end = Signal(32)"),
@@ -149,7 +149,8 @@ PROPERTIES = (
               "This holds for all requests and memories, provided that no B precedes the last W of its burst.",
         source="bus_master.sv",
         design=ProvedDesign(_AXI, "AxiMaster", (8,), (("outstanding", 2),)),
-        exposed=("reader.pending.level", "writer.pending.level", "writer.lengths.level", "writer.lengths.storage*",
+        exposed=(*_SPLITTERS, "reader.pending.level", "writer.pending.level", "writer.lengths.level",
+                 "writer.lengths.storage*",
                  "writer.sent", "writer.lengths.r_port__addr", "writer.lengths.w_port__addr"),
         mutants=(
             Mutant("WLAST a word early", _AXI, "sent == lengths.r_data", "sent + 1 == lengths.r_data"),
@@ -157,6 +158,8 @@ PROPERTIES = (
             Mutant("words of forgotten bursts", _AXI, "self.o.valid.eq(axi.rvalid & pending.r_rdy)",
                    "self.o.valid.eq(axi.rvalid)"),
             Mutant("a burst over 4 KiB", _AXI, "room.eq(~word[:self.burst_bits])", "room.eq(~0)"),
+            Mutant("a short request's only burst over 4 KiB", _AXI, "last.eq(beats <= ~first[:self.burst_bits])",
+                   "last.eq(beats[self.burst_bits:] == 0)"),
         ),
         bound=10,
     ),

@@ -82,24 +82,29 @@ class BurstSplitter(wiring.Component):
         word = Signal(32 - self.offset_bits)  # address of the next burst in bus words
         left = Signal(16)                     # beats of this request still to be asked for, less one
         busy = Signal()
+        last = Signal()                       # they fit in this block: in a register, for whoever asks may wait for it
         room = Signal(self.burst_bits)        # beats from here to the end of the block, less one
         block = word[self.burst_bits:]
         m.d.comb += [
             room.eq(~word[:self.burst_bits]),
             self.o.valid.eq(busy),
             self.o.payload.address.eq(Cat(Const(0, self.offset_bits), word)),
-            self.o.payload.last.eq(left <= room),
-            self.o.payload.length.eq(Mux(self.o.payload.last, left[:self.burst_bits], room)),
-            self.i.ready.eq(~busy | (self.o.ready & self.o.payload.last)),
+            self.o.payload.last.eq(last),
+            self.o.payload.length.eq(Mux(last, left[:self.burst_bits], room)),
+            self.i.ready.eq(~busy | (self.o.ready & last)),
+        ]
+        first, beats, rest = (Signal.like(each) for each in (word, left, left))
+        m.d.comb += [
+            first.eq(self.i.payload.address[self.offset_bits:]),
+            beats.eq(self.i.payload.beats - 1),
+            rest.eq(left - room - 1),
         ]
         with m.If(self.i.ready):
-            m.d.sync += [
-                busy.eq(self.i.valid),
-                word.eq(self.i.payload.address[self.offset_bits:]),
-                left.eq(self.i.payload.beats - 1),
-            ]
+            m.d.sync += [busy.eq(self.i.valid), word.eq(first), left.eq(beats),
+                         last.eq(beats <= ~first[:self.burst_bits])]
         with m.Elif(self.o.ready):
-            m.d.sync += [word.eq(Cat(Const(0, self.burst_bits), block + 1)), left.eq(left - room - 1)]
+            m.d.sync += [word.eq(Cat(Const(0, self.burst_bits), block + 1)), left.eq(rest),
+                         last.eq(rest[self.burst_bits:] == 0)]
         return m
 
 

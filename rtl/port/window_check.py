@@ -26,8 +26,9 @@ class WindowCheck(wiring.Component):
     """Pass on requests that lie wholly inside one window; stop at the first that does not.
 
     A request is a breach if no single window with the permission holds all its bytes, if it runs past the end
-    of the address space, if its address is not a multiple of the bus width, or if it has no beats. It is not
-    passed on, and nothing after it is taken until reset. Requests taken before it still leave.
+    of the address space, if its address is not a multiple of the bus width, or if it has no beats. Neither it nor
+    any request after it is passed on until reset: one that comes while it is found is taken and dropped, the next
+    is not taken. Requests taken before it still leave.
 
     One request per cycle; each leaves ``LATENCY`` cycles later unless ``o`` stalls. The end of a request is
     summed before the register and compared after it.
@@ -97,7 +98,7 @@ class WindowCheck(wiring.Component):
             self.o.valid.eq(held & inside),
             self.o.payload.eq(request),
             self.busy.eq(held),
-            self.i.ready.eq(~self.halt & ~self.fault & ~breach & (~held | self.o.ready)),
+            self.i.ready.eq(~self.halt & ~self.fault & (~held | self.o.ready)),
         ]
         taken = self.i.valid & self.i.ready
         with m.If(taken):
@@ -108,7 +109,7 @@ class WindowCheck(wiring.Component):
                 sound.eq((asked.beats != 0) & (asked.address[:offset_bits] == 0)),
             ]
         with m.If(taken | breach | self.o.ready):
-            m.d.sync += held.eq(taken)
+            m.d.sync += held.eq(taken & ~breach)
         with m.If(breach):
             m.d.sync += [self.fault.eq(1), self.fault_address.eq(request.address)]
         return m
