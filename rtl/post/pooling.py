@@ -94,10 +94,12 @@ class WindowSteps(Component):
         back = Signal.like(vector.x)  # x of the first window
         fresh = Signal()
         y, x, o = vector.y, vector.x, self.o.payload
-        covered = (y.inside < axis_y.kernel) & (x.inside < axis_x.kernel)
-        more_x = covered & (x.inside < axis_x.reach) & (x.window != 0)
-        more_y = covered & (y.inside < axis_y.reach) & (y.window != 0)
+        # In registers: whether another vector is taken depends on them. All windows of a covered pixel cover it.
+        covered = Signal()
+        more_x, more_y, more_back = Signal(), Signal(), Signal()
         more = more_x | more_y
+        incoming = self.i.payload
+        covers = (incoming.y.inside < axis_y.kernel) & (incoming.x.inside < axis_x.kernel)
         m.d.comb += [
             *(o[name].eq(vector[name]) for name in ("tile", "pixel", "slice", "group", "count", "ends_tiles")),
             o.ends_run.eq(vector.ends_run & ~more),
@@ -112,13 +114,19 @@ class WindowSteps(Component):
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
             with m.If(self.i.valid):
-                m.d.sync += [vector.eq(self.i.payload), back.eq(self.i.payload.x), fresh.eq(1)]
+                m.d.sync += [
+                    vector.eq(incoming), back.eq(incoming.x), fresh.eq(1), covered.eq(covers),
+                    *(each.eq(covers & self._has_before(incoming.x, axis_x)) for each in (more_x, more_back)),
+                    more_y.eq(covers & self._has_before(incoming.y, axis_y)),
+                ]
         with m.Elif(self.o.ready):
             m.d.sync += fresh.eq(0)
             with m.If(more_x):
-                m.d.sync += self._before(x, axis_x, self.output.pixel_step)
+                m.d.sync += [*self._before(x, axis_x, self.output.pixel_step),
+                             more_x.eq(self._has_second_before(x, axis_x))]
             with m.Else():
-                m.d.sync += [x.eq(back), *self._before(y, axis_y, self.output.row_step)]
+                m.d.sync += [x.eq(back), *self._before(y, axis_y, self.output.row_step),
+                             more_x.eq(more_back), more_y.eq(self._has_second_before(y, axis_y))]
         return m
 
     def _pass(self, m: Module) -> None:
@@ -139,6 +147,16 @@ class WindowSteps(Component):
             m.d.sync += self.busy.eq(self.i.valid)
             with m.If(self.i.valid):
                 m.d.sync += vector.eq(self.i.payload)
+
+    @staticmethod
+    def _has_before(place: View, axis: PoolingAxis) -> Value:
+        """Return whether the window before the place's covers it too."""
+        return (place.inside < axis.reach) & (place.window != 0)
+
+    @staticmethod
+    def _has_second_before(place: View, axis: PoolingAxis) -> Value:
+        """Return whether the window before that one does."""
+        return (place.inside + axis.stride < axis.reach) & (place.window > 1)
 
     @staticmethod
     def _before(place: View, axis: PoolingAxis, step: Value) -> list[object]:
