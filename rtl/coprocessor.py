@@ -38,6 +38,9 @@ __all__ = ["WINDOWS", "Coprocessor", "Status"]
 
 WINDOWS = 4
 
+_HALTED = ("load", "store")
+"""Units with a halt, whose end leaves them as after reset."""
+
 
 class Status(data.Struct):
     """The state of every unit: for a debugger, or a simulator that must say why nothing moves."""
@@ -118,7 +121,8 @@ class Coprocessor(wiring.Component):
         self._cleared = cleared = ResetInserter(control.clear)
         m.submodules.dispatcher = self._dispatcher = cleared(Dispatcher(machine))
         m.submodules.semaphores = self._semaphores = cleared(Semaphores())
-        self._units: dict[str, wiring.Component] = {name: cleared(kind(machine)) for name, kind in self.UNITS.items()}
+        self._units: dict[str, wiring.Component] = {
+            name: kind(machine) if name in _HALTED else cleared(kind(machine)) for name, kind in self.UNITS.items()}
         for name, unit in self._units.items():
             m.submodules[name] = unit
         m.submodules.axi = self._axi = cleared(AxiMaster(machine.bus_bytes, prot=machine.axi_prot))
@@ -213,7 +217,8 @@ class Coprocessor(wiring.Component):
         connect(m, store.write_data, axi.write_data)
         connect(m, axi.m_axi, flipped(self.m_axi))
         m.d.comb += self._write_idle.eq(axi.write_idle & ~write_check.busy)
-        m.d.comb += [load.halt.eq(control.halt), store.halt.eq(control.halt), store.writer_idle.eq(self._write_idle)]
+        m.d.comb += [*(self._units[name].halt.eq(control.halt & ~control.clear) for name in _HALTED),
+                     store.writer_idle.eq(self._write_idle)]
         m.d.comb += control.quiet.eq(axi.read_idle & ~read_check.busy & self._write_idle)
 
         faults = (  # the first in this list wins if two come in one cycle

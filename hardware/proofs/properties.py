@@ -114,7 +114,8 @@ PROPERTIES = (
         design=ProvedDesign(_XIF, "XifAdapter"),
         exposed=("newer", "newer_valid", "older", "older_valid",
                  *(f"{queue}.{name}" for queue, place in (("committed", "consume"), ("answers", "r_port__addr"))
-                   for name in ("level", "storage*", "w_port__addr", place))),
+                   for name in ("level", "storage*", "w_port__addr", place)),
+                 "committed.has_room", "committed.has_entry"),
         mutants=(
             Mutant("a killed instruction is carried out", _XIF, " & ~self.commit_kill", ""),
             Mutant("a result for what was not accepted", _XIF, "commits_newer & newer.ours |", "commits_newer |"),

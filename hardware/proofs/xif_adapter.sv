@@ -8,6 +8,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
 
   wire issue_ready, accept, writeback, result_valid, result_we, valid, waits, newer_valid, older_valid;
   wire [3:0] result_id, committed_level, answers_level;
+  wire committed_room, committed_some;
   wire [4:0] result_rd;
   wire [31:0] result_data;
   wire [73:0] head, word0, word1, word2, word3, word4, word5, word6, word7;
@@ -50,6 +51,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     .result_we(result_we), .result_data(result_data), .commands__payload(head), .commands__valid(valid),
     .commands__ready(wanted), .idle(idle), .fault_code(fault_code), .waits(waits),
     .newer(newer), .newer_valid(newer_valid), .older(older), .older_valid(older_valid),
+    .\committed.has_room (committed_room), .\committed.has_entry (committed_some),
     .\committed.level (committed_level), .\committed.w_port__addr (write_place), .\committed.consume (read_place),
     .\committed.storage[0] (word0), .\committed.storage[1] (word1), .\committed.storage[2] (word2),
     .\committed.storage[3] (word3), .\committed.storage[4] (word4), .\committed.storage[5] (word5),
@@ -131,6 +133,7 @@ module top(input clk, input offer, input [31:0] instr, input [31:0] rs1, input [
     if (was_blocked) assert (rest <= rest_before & (!had_moved | rest < rest_before));
     if (issue_valid & rest == 0 & rs_valid == 3 & (idle | !waits_for_all)) assert (issue_ready);
     // Invariants.
+    assert (committed_room == (committed_level != 8) & committed_some == (committed_level != 0));
     assert (held == committed_level & next_place == write_place);
     if (valid) assert (head == first_kept);
     assert (owed == answers_level & next_answer == answers_end);

@@ -8,7 +8,6 @@ into writes. Semaphores are waited for in the front and signalled by the back.
 from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -17,10 +16,10 @@ from tilewright.rtl.buffers.activation_buffer import activation_write_signature
 from tilewright.rtl.buffers.result_buffer import residual_write
 from tilewright.rtl.buffers.weight_buffer import weight_write_signature
 from tilewright.rtl.bus.axi import BusRequest, read_beat
-from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront, LoadTarget
+from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.stream.commands import Command
-from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["REQUESTS", "RESIDUALS", "SIGNALS", "LoadUnit"]
@@ -71,8 +70,8 @@ class LoadUnit(wiring.Component):
     NAME_signal : ``Out(1)``
         For act_ready, res_ready, wgt_ready: the cycle after a command's last byte was written.
     halt : ``In(1)``
-        Stop for good, from the next cycle on: nothing is requested or written, commands and words are taken and
-        dropped.
+        Stop, from the next cycle on: nothing is requested or written, commands and words are taken and dropped. The
+        second cycle behind its last one finds everything as after reset.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signal.
     activation_written_bytes, weight_written_bytes : ``Out``
@@ -109,13 +108,13 @@ class LoadUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
-        halt = Signal()  # a register here: it goes everywhere
+        halt = Signal()  # a register here, which goes everywhere
         m.d.sync += halt.eq(self.halt)
         until_halt = ResetInserter(halt)
         m.submodules.front = front = until_halt(LoadFront(self.machine))
-        m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
+        m.submodules.requests = requests = until_halt(FlaggedFIFO(width=48, depth=REQUESTS))
         segment = segment_layout(bus, TAG, blocked=self.machine.winograd)
-        m.submodules.segments = segments = until_halt(SyncFIFO(width=segment.size, depth=self.SEGMENTS))
+        m.submodules.segments = segments = until_halt(FlaggedFIFO(width=segment.size, depth=self.SEGMENTS))
         m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG, blocked=self.machine.winograd))
 
         pass_until(m, halt, self.commands, front.commands)
@@ -143,7 +142,7 @@ class LoadUnit(wiring.Component):
     def _residuals(self, m: Module, halt: Signal, until_halt: ResetInserter) -> Value:
         """Queue writes for the result buffer, whose last gives the signal; return whether there is one."""
         kept = StructLayout({**residual_write(self.machine).members, "signals": 1})
-        m.submodules.residuals = queue = until_halt(SyncFIFO(width=kept.size, depth=RESIDUALS))
+        m.submodules.residuals = queue = until_halt(FlaggedFIFO(width=kept.size, depth=RESIDUALS))
         self._residual_queue, self._residual = queue, Signal(kept)
         head = kept(queue.r_data)
         m.d.comb += [
@@ -159,20 +158,17 @@ class LoadUnit(wiring.Component):
     def _deliver(self, m: Module, halt: Signal, writes: wiring.PureInterface) -> Value:
         """Pass each write to its target; return whether a signal leaves in this cycle."""
         write = writes.payload
-        target = write.tag.target
+        to = write.tag.to
         index = write.address >> exact_log2(self.machine.bus_bytes)
         machine = self.machine
         to_activations, to_residuals = Signal(), Signal()
         to_weights, to_parameters, to_tables, moves = Signal(), Signal(), Signal(), Signal()
-        is_weights = target == LoadTarget.WEIGHTS
-        if machine.winograd:
-            is_weights = (target == LoadTarget.WEIGHTS) | (target == LoadTarget.NINTHS)
         m.d.comb += [
-            to_activations.eq(writes.valid & (target == LoadTarget.ACTIVATIONS)),
-            to_residuals.eq(writes.valid & (target == LoadTarget.RESIDUALS) if machine.residual_adder else 0),
-            to_weights.eq(writes.valid & is_weights),
-            to_parameters.eq(writes.valid & (target == LoadTarget.PARAMETERS)),
-            to_tables.eq(writes.valid & (target == LoadTarget.TABLES) if machine.value_tables else 0),
+            to_activations.eq(writes.valid & to.activations),
+            to_residuals.eq(writes.valid & to.residuals if machine.residual_adder else 0),
+            to_weights.eq(writes.valid & (to.weights | to.ninths)),
+            to_parameters.eq(writes.valid & to.parameters),
+            to_tables.eq(writes.valid & to.tables if machine.value_tables else 0),
 
             self.activation_write.valid.eq(to_activations),
             *([self.activation_write.blocked.eq(write.layout == BLOCKED)] if machine.winograd else []),
@@ -189,7 +185,7 @@ class LoadUnit(wiring.Component):
             ]
         m.d.comb += [
             self.weight_write.valid.eq(to_weights),
-            *([self.weight_write.ninth.eq(target == LoadTarget.NINTHS)] if machine.winograd else []),
+            *([self.weight_write.ninth.eq(to.ninths)] if machine.winograd else []),
             self.weight_write.index.eq(index),
             self.weight_write.data.eq(write.data),
 

@@ -14,32 +14,22 @@ from tilewright.rtl.load.row_writer import BLOCKED, LINEAR, address_bits, segmen
 from tilewright.rtl.stream.commands import Command, flag, is_command, views
 from tilewright.rtl.stream.turn_counter import TurnCounter
 
-__all__ = ["LDW_TARGETS", "SIGNALS", "TAG", "WAITS", "LoadFront", "LoadTarget", "RowPhase"]
+__all__ = ["SIGNALS", "TAG", "WAITS", "LoadFront", "RowPhase"]
 
 WAITS = ("act_free", "res_free", "wgt_free", "par_free", "mem_ready")
 
 
-class LoadTarget(Enum, shape=3):  # type: ignore[call-arg]  # Amaranth's keyword
-    """Target of the bytes of a segment."""
+_TARGETS = ("activations", "residuals", "weights", "ninths", "parameters", "tables")
 
-    ACTIVATIONS = 0
-    RESIDUALS = 1
-    WEIGHTS = 2
-    NINTHS = 3
-    PARAMETERS = 4
-    TABLES = 5
-
-
-LDW_TARGETS = {"main": LoadTarget.WEIGHTS, "ninths": LoadTarget.NINTHS, "parameters": LoadTarget.PARAMETERS,
-               "table": LoadTarget.TABLES}
+_LDW_TARGETS = {"main": "weights", "ninths": "ninths", "parameters": "parameters", "table": "tables"}
 
 SIGNALS = flag("lda", "linear", "signal_act_ready")
 """Index of the flag with which any of the commands signals."""
 
 assert SIGNALS == flag("lda", "residual", "signal_res_ready") == flag("ldw", "main", "signal_wgt_ready")
 
-TAG = StructLayout({"target": LoadTarget, "signals": 1})
-"""Travels with a segment: its target, and whether its end is the end of a command that signals."""
+TAG = StructLayout({"to": StructLayout(dict.fromkeys(_TARGETS, 1)), "signals": 1})
+"""Travels with a segment: its target, one bit for each, and whether its end is the end of a command that signals."""
 
 
 class RowPhase(Enum, shape=2):  # type: ignore[call-arg]
@@ -154,9 +144,9 @@ class LoadFront(wiring.Component):
             segment.fill.eq(self.is_fill),
             segment.fresh.eq(self.is_fresh),
             *([segment.pixel.eq(self.pixel)] if self.blocked else []),
-            *([segment.narrow.eq(self.tag.target == LoadTarget.ACTIVATIONS)] if self.bus_bytes > TILE_BYTES else []),
+            *([segment.narrow.eq(self.tag.to.activations)] if self.bus_bytes > TILE_BYTES else []),
             segment.value.eq(self.value),
-            segment.tag.target.eq(self.tag.target),
+            segment.tag.to.eq(self.tag.to),
             segment.tag.signals.eq(self.tag.signals & self.is_end),
             self.requests.valid.eq(leaves & ~self.is_fill),
             request.address.eq(Cat(Const(0, bits), self.word)),
@@ -252,9 +242,10 @@ class LoadFront(wiring.Component):
         moves, starts = Signal(name="runs"), Signal()
         m.d.comb += [
             moves.eq(is_weights | is_residual | is_tile),
-            starts.eq(self.commands.valid & moves & free & Cat(~waiting | there for there, _, waiting in waits).all()),
+            # What moves nothing waits for nothing.
+            self.commands.ready.eq(free & ~Cat(waiting & ~there for there, _, waiting in waits).any()),
+            starts.eq(self.commands.valid & moves & self.commands.ready),
             *[take.eq(starts & waiting) for _, take, waiting in waits],
-            self.commands.ready.eq(Mux(moves, starts, free)),
         ]
         with m.If(starts):
             m.d.sync += [
@@ -269,17 +260,19 @@ class LoadFront(wiring.Component):
             with m.If(is_weights):
                 self._start_weights(m)
             with m.Else():
-                m.d.sync += self.tag.target.eq(Mux(is_residual, LoadTarget.RESIDUALS, LoadTarget.ACTIVATIONS))
+                self._go_to(m, activations=~is_residual, residuals=is_residual)
                 self._start_rows(m)
+
+    def _go_to(self, m: Module, **targets: Value) -> None:
+        """Set the target of a command: the one that is high."""
+        m.d.sync += [self.tag.to[name].eq(targets.get(name, 0)) for name in _TARGETS]
 
     def _start_weights(self, m: Module) -> None:
         """Go to the only run of `ldw`: whole bus words."""
         command, bits = self.commands.payload, exact_log2(self.bus_bytes)
         source, target = views(command, "ldw", "main")
-        there = (name for name in LDW_TARGETS if lacks(self.machine, "ldw", name) is None)
-        for variant, each in ((name, LDW_TARGETS[name]) for name in there):
-            with m.If(is_command(command, "ldw", variant)):
-                m.d.sync += self.tag.target.eq(each)
+        there = [name for name in _LDW_TARGETS if lacks(self.machine, "ldw", name) is None]
+        self._go_to(m, **{_LDW_TARGETS[name]: is_command(command, "ldw", name) for name in there})
         m.d.sync += [
             self.run_bytes.eq(target.words << bits),
             self.run_memory.eq(Cat(Const(0, bits), source.address[bits:])),

@@ -12,7 +12,6 @@ beside it.  A value table takes values before the pool, or sums behind the resid
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import stream
 from amaranth.lib.data import ArrayLayout, StructLayout, View
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out, PureInterface, connect, flipped
 from amaranth.utils import exact_log2
 
@@ -31,7 +30,7 @@ from tilewright.rtl.post.post_settings import CLAMP, OFFSET, SCALE, assign, resi
 from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command
-from tilewright.rtl.stream.queues import dequeue, enqueue
+from tilewright.rtl.stream.queues import FlaggedFIFO, dequeue, enqueue
 from tilewright.rtl.stream.stages import Pipeline, flow
 
 __all__ = ["PostUnit"]
@@ -197,7 +196,7 @@ class PostUnit(Component):
     def _connect_walk(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Signal:
         """Pass the walker's vectors to the window steps; return whether any are yet to be issued."""
         # Two vectors, so that whether there are sums is no part of a path through the walker.
-        m.submodules.vectors = vectors = SyncFIFO(width=vector_layout(self.machine).size, depth=2)
+        m.submodules.vectors = vectors = FlaggedFIFO(width=vector_layout(self.machine).size, depth=2)
         walking = Signal()
         enqueue(m, walker.o, vectors)
         dequeue(m, vectors, windows.i)

@@ -8,7 +8,6 @@ to a `RowWriter`. The reader asks only for what the queue has room for.
 from amaranth import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import StructLayout, View
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect
 from amaranth.utils import exact_log2
 
@@ -21,7 +20,7 @@ from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store_front import StoreFront, run_layout
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.counter_walk import walk_signature
-from tilewright.rtl.stream.queues import QUEUE_LATENCY, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["REQUESTS", "RUNS", "StoreUnit"]
@@ -106,7 +105,7 @@ class _ResultReader(wiring.Component):
         chained = {"to_memory": 1} if self.machine.chaining else {}
         note = StructLayout({"strobe": self.bus_bytes, **chained, "out_free": 1, "res_free": 1})
         noted, arrived = Signal(note), Signal(note)
-        m.submodules.notes = notes = SyncFIFO(width=note.size, depth=self.room)
+        m.submodules.notes = notes = FlaggedFIFO(width=note.size, depth=self.room)
         ones = (1 << self.bus_bytes) - 1
         from_first = Mux(on_first, (ones << run.first_lane)[:self.bus_bytes], ones)
         up_to_last = Mux(on_last, Cat(lane <= run.last_lane for lane in range(self.bus_bytes)), ones)
@@ -160,7 +159,7 @@ class _LocalWriter(wiring.Component):
         layout = {"layout": 1} if self.blocked else {}
         kept = StructLayout({
             "target": 20, "words": 16, "last_lane": range(self.bus_bytes), **layout, "act_ready": 1})
-        m.submodules.queue = queue = SyncFIFO(width=kept.size, depth=self.depth)
+        m.submodules.queue = queue = FlaggedFIFO(width=kept.size, depth=self.depth)
         m.submodules.writer = writer = RowWriter(self.bus_bytes, tag=1, splits=False, blocked=self.blocked)
         pushed, segment = Signal(kept), Signal(segment_layout(self.bus_bytes, 1, blocked=self.blocked))
         head, write = kept(queue.r_data), writer.o.payload
@@ -233,8 +232,8 @@ class StoreUnit(wiring.Component):
     counters, fault, fault_address
         As of `StatusRecord`.
     halt : ``In(1)``
-        Stop for good, from the next cycle on: commands are taken and dropped. Bursts that the bus has begun get the
-        words they lack, with no byte of them enabled.
+        Stop, from the next cycle on: commands are taken and dropped. Bursts that the bus has begun get the words they
+        lack, with no byte of them enabled. The second cycle behind its last one finds everything as after reset.
     busy : ``Out(1)``
         A command is under way, up to the cycle of its signals; acknowledgements may be outstanding.
     activation_written_bytes, memory_written_bytes : ``Out``
@@ -283,15 +282,15 @@ class StoreUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         bus = self.machine.bus_bytes
-        halt = Signal()  # a register here: it goes everywhere
+        halt = Signal()  # a register here, which goes everywhere
         m.d.sync += halt.eq(self.halt)
         until_halt = ResetInserter(halt)
         word = _word_layout(self.machine)
         m.submodules.front = self._front = front = until_halt(StoreFront(self.machine))
         m.submodules.record = record = until_halt(StatusRecord(bus))
         m.submodules.reader = reader = until_halt(_ResultReader(self.machine, self.WORDS))
-        m.submodules.requests = requests = until_halt(SyncFIFO(width=48, depth=REQUESTS))
-        m.submodules.words = words = until_halt(SyncFIFO(width=word.size, depth=self.WORDS))
+        m.submodules.requests = requests = until_halt(FlaggedFIFO(width=48, depth=REQUESTS))
+        m.submodules.words = words = until_halt(FlaggedFIFO(width=word.size, depth=self.WORDS))
         writer = self._writer = None
         if self.machine.chaining:
             m.submodules.writer = writer = self._writer = until_halt(_LocalWriter(self.machine, self.SEGMENTS))
@@ -303,7 +302,7 @@ class StoreUnit(wiring.Component):
             self.mem_ready_signal.eq(front.mem_ready_signal),
         ]
         self._connect_record(m, record, front)
-        runs = until_halt(SyncFIFO(width=run_layout(self.machine).size, depth=RUNS))
+        runs = until_halt(FlaggedFIFO(width=run_layout(self.machine).size, depth=RUNS))
         m.submodules.runs = runs
         self._begin(m, front, runs, reader, requests, writer, record_beats=record.words)
 
@@ -333,7 +332,7 @@ class StoreUnit(wiring.Component):
             self.res_free_signal.eq(reader.res_free_signal),
             *([] if writer is None else [self.act_ready_signal.eq(writer.act_ready_signal)]),
             signals.eq(self.out_free_signal | self.res_free_signal | self.act_ready_signal),
-            self.busy.eq((front.busy | ~empty | signals) & ~self.halt),
+            self.busy.eq((front.busy | ~empty | signals) & ~(self.halt | halt)),
             self.activation_written_bytes.eq(
                 0 if writer is None else
                 Mux(self.activation_write.valid & self.activation_write.ready, writer.o.payload.count, 0)),
@@ -363,7 +362,7 @@ class StoreUnit(wiring.Component):
         ]
         connect(m, record.counters, wiring.flipped(self.counters))
 
-    def _begin(self, m: Module, front: StoreFront, runs: SyncFIFO, reader: _ResultReader, requests: SyncFIFO,
+    def _begin(self, m: Module, front: StoreFront, runs: FlaggedFIFO, reader: _ResultReader, requests: FlaggedFIFO,
                writer: _LocalWriter | None, *, record_beats: int) -> None:
         """Queue each run; then give it to the reader, and at once to the bus or to the activation buffer's writer."""
         bits = exact_log2(self.machine.bus_bytes)
@@ -392,8 +391,8 @@ class StoreUnit(wiring.Component):
     def _send(self, m: Module, head: View, valid: Value, record: StatusRecord, *, halt: Signal) -> Signal:
         """Register words for the bus; return whether it takes the head of the queue.
 
-        The register outlives a halt: a word offered must stay. Then come words without any byte, without end; the
-        bus takes those that its bursts lack.
+        The register outlives the begin of a halt: a word offered must stay. Then come words without any byte, as long
+        as the halt lasts; the bus takes those that its bursts lack.
         """
         bus = self.machine.bus_bytes
         to_memory = head.to_memory if self.machine.chaining else Const(1)
@@ -413,4 +412,6 @@ class StoreUnit(wiring.Component):
                 self.write_data.payload.strobe.eq(strobe),
                 count.eq(sum(strobe[k] for k in range(bus))),
             ]
+        with m.If(halt & ~self.halt):
+            m.d.sync += self.write_data.valid.eq(0)
         return takes

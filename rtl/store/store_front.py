@@ -201,9 +201,10 @@ class StoreFront(wiring.Component):
         m.d.comb += [
             moves.eq(is_command(command, "sta", *(MOVES if self.chaining else MOVES[:1]))),
             waits.eq(moves & command.flags[WAITS]),
-            starts.eq(self.commands.valid & free & moves & (~waits | self.out_ready_available)),
+            # What moves nothing waits for nothing.
+            self.commands.ready.eq(free & (~waits | self.out_ready_available)),
+            starts.eq(self.commands.valid & moves & self.commands.ready),
             self.out_ready_take.eq(starts & waits),
-            self.commands.ready.eq(Mux(moves, starts, free)),
         ]
         memory, source = views(command, "sta", "memory")
         local, _ = views(command, "sta", "blocked")

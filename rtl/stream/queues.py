@@ -5,10 +5,10 @@ from amaranth.lib.fifo import FIFOInterface
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import PureInterface
 
-__all__ = ["QUEUE_LATENCY", "HeadedFIFO", "dequeue", "enqueue", "pass_until"]
+__all__ = ["QUEUE_LATENCY", "FlaggedFIFO", "HeadedFIFO", "dequeue", "enqueue", "pass_until"]
 
 QUEUE_LATENCY = 1
-"""Cycles through an empty `amaranth.lib.fifo.SyncFIFO`."""
+"""Cycles through an empty `FlaggedFIFO`."""
 
 
 def enqueue(m: Module, source: PureInterface, queue: FIFOInterface) -> None:
@@ -38,8 +38,69 @@ def pass_until(m: Module, halt: Value, source: PureInterface, target: PureInterf
     ]
 
 
-class HeadedFIFO(Elaboratable, FIFOInterface):
-    """A queue as `amaranth.lib.fifo.SyncFIFO`, in the same cycles, whose head comes from registers, not from memory.
+class _CountedFIFO(Elaboratable, FIFOInterface):
+    """The counters of a queue, and whether it has room or an entry, which registers tell.
+
+    Both flags lead to whoever asks within the cycle, so nothing is compared there.
+    """
+
+    def __init__(self, *, width: int, depth: int) -> None:
+        if depth < 2 or depth & (depth - 1):
+            raise ValueError(f"Depth of a queue must be a power of two from 2 on, not {depth!r}")
+        super().__init__(width=width, depth=depth)
+        self.level = Signal(range(depth + 1))
+
+    def _count(self, m: Module) -> tuple[Value, Value, Signal, Signal]:
+        """Return whether an entry comes and whether one leaves; where the next is put, and where the head is."""
+        produce, consume = Signal(range(self.depth)), Signal(range(self.depth))
+        has_room = Signal(init=1)
+        has_entry = Signal()
+        writes, reads = self.w_en & has_room, self.r_en & has_entry
+        m.d.comb += [
+            self.w_rdy.eq(has_room),
+            self.r_rdy.eq(has_entry),
+            self.w_level.eq(self.level),
+            self.r_level.eq(self.level),
+        ]
+        m.d.sync += [produce.eq(produce + writes), consume.eq(consume + reads)]
+        with m.If(writes ^ reads):  # both come late, and the sums before them
+            m.d.sync += [
+                self.level.eq(Mux(reads, self.level - 1, self.level + 1)),
+                has_room.eq(reads | (self.level != self.depth - 1)),
+                has_entry.eq(~reads | (self.level != 1)),
+            ]
+        return writes, reads, produce, consume
+
+
+class FlaggedFIFO(_CountedFIFO):
+    """A queue as `amaranth.lib.fifo.SyncFIFO`, in the same cycles, whose flags come from registers.
+
+    Parameters
+    ----------
+    width
+        Bits of an entry.
+    depth
+        Entries; a power of two, at least 2.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
+        w_port = storage.write_port()
+        r_port = storage.read_port(domain="comb")
+        writes, _, produce, consume = self._count(m)
+        m.d.comb += [
+            self.r_data.eq(r_port.data),
+            w_port.addr.eq(produce),
+            w_port.data.eq(self.w_data),
+            w_port.en.eq(writes),
+            r_port.addr.eq(consume),
+        ]
+        return m
+
+
+class HeadedFIFO(_CountedFIFO):
+    """A queue as `FlaggedFIFO`, in the same cycles, whose head comes from registers, not from memory.
 
     The head is read, or taken from what is written, in the cycle before it is due: no path leads through the memory.
 
@@ -51,35 +112,21 @@ class HeadedFIFO(Elaboratable, FIFOInterface):
         Entries; a power of two, at least 2.
     """
 
-    def __init__(self, *, width: int, depth: int) -> None:
-        super().__init__(width=width, depth=depth)
-        self.level = Signal(range(depth + 1))
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
         w_port = storage.write_port()
         r_port = storage.read_port(domain="comb")
-        produce, consume = Signal(range(self.depth)), Signal(range(self.depth))
+        writes, reads, produce, consume = self._count(m)
         head = Signal(self.width)
-        writes, reads = self.w_en & self.w_rdy, self.r_en & self.r_rdy
         m.d.comb += [
-            self.w_rdy.eq(self.level != self.depth),
-            self.r_rdy.eq(self.level != 0),
-            self.w_level.eq(self.level),
-            self.r_level.eq(self.level),
             self.r_data.eq(head),
             w_port.addr.eq(produce),
             w_port.data.eq(self.w_data),
             w_port.en.eq(writes),
             r_port.addr.eq(consume + 1),
         ]
-        m.d.sync += [
-            produce.eq(produce + writes),
-            consume.eq(consume + reads),
-            self.level.eq(self.level + writes - reads),
-        ]
         # With one entry or none the next head is what is written, if anything is.
-        with m.If(reads | (self.level == 0)):
+        with m.If(reads | ~self.r_rdy):
             m.d.sync += head.eq(Mux(self.level <= 1, self.w_data, r_port.data))
         return m

@@ -9,7 +9,7 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import Component, In, Out
 
 from tests.support.streams import get_all, put_all, simulate
-from tilewright.rtl.stream.queues import QUEUE_LATENCY, HeadedFIFO, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, HeadedFIFO, dequeue, enqueue, pass_until
 
 
 class Queued(Component):
@@ -20,22 +20,22 @@ class Queued(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = SyncFIFO(width=8, depth=4)
+        m.submodules.queue = queue = FlaggedFIFO(width=8, depth=4)
         enqueue(m, self.i, queue)
         dequeue(m, queue, self.o)
         return m
 
 
 class Beside(Component):
-    """A `HeadedFIFO` and a `SyncFIFO` of the same depth, with the same inputs."""
+    """A queue of ours and a `SyncFIFO` of the same depth, with the same inputs."""
 
     w_data: In(8)
     w_en: In(1)
     r_en: In(1)
 
-    def __init__(self, depth):
+    def __init__(self, ours, depth):
         super().__init__()
-        self.fifos = [kind(width=8, depth=depth) for kind in (HeadedFIFO, SyncFIFO)]
+        self.fifos = [kind(width=8, depth=depth) for kind in (ours, SyncFIFO)]
 
     def elaborate(self, platform):
         m = Module()
@@ -102,8 +102,9 @@ def test_a_halt_takes_everything_and_offers_nothing():
 
 
 @pytest.mark.parametrize("depth", [2, 4, 8])
-def test_a_head_in_registers_is_that_of_the_memory_in_every_cycle(depth):
-    dut, rng, levels = Beside(depth), random.Random(depth), set()
+@pytest.mark.parametrize("ours", [FlaggedFIFO, HeadedFIFO])
+def test_queues_are_those_of_amaranth_in_every_cycle(ours, depth):
+    dut, rng, levels = Beside(ours, depth), random.Random(depth), set()
 
     async def drive(ctx):
         for cycle in range(3000):
@@ -122,3 +123,9 @@ def test_a_head_in_registers_is_that_of_the_memory_in_every_cycle(depth):
 
     simulate(dut, drive)
     assert levels == set(range(depth + 1))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_a_depth_is_a_power_of_two(depth):
+    with pytest.raises(ValueError, match=rf"Depth of a queue must be a power of two from 2 on, not {depth}"):
+        FlaggedFIFO(width=8, depth=depth)
