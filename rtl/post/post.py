@@ -150,10 +150,12 @@ class PostUnit(Component):
         connect(m, flipped(self.parameter_write), parameters.write)
 
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
+        drained = Signal(init=1)  # nothing is
         finished = Signal()
-        clamp = self._commands(m, walker, windows, residual, walking, in_flight)
+        clamp = self._commands(m, walker, windows, residual, walking, drained)
         issue = self._issue(m, walker, windows)
-        m.d.sync += in_flight.eq(in_flight + issue - finished)
+        with m.If(issue ^ finished):
+            m.d.sync += [in_flight.eq(Mux(issue, in_flight + 1, in_flight - 1)), drained.eq(~issue & (in_flight == 1))]
         kind = self._kind_on_its_way(m, walker)
 
         count = self._slot(m, issue, walker, windows, kind, pool)
@@ -162,7 +164,7 @@ class PostUnit(Component):
         mapped = None if tables is None else Cat(tables.o)
         if mapped is not None and self._stage is not None:
             m.submodules.extension = self._stage
-            on = take_settings(m, self._stage, self.commands, ~walking & (in_flight == 0))
+            on = take_settings(m, self._stage, self.commands, ~walking & drained)
             m.d.comb += [
                 self._stage.write.valid.eq(self.table_write.valid),
                 self._stage.write.payload.eq(self.table_write.payload),
@@ -190,7 +192,7 @@ class PostUnit(Component):
         self._write(m, kind, pool, added, finished)
         self.observed = {"step_issued": issue, "step_ends_command": windows.o.payload.ends_run,
                          "step_written": finished}
-        m.d.comb += self.busy.eq(walking | in_flight.any() | self.out_ready_signal | self.par_free_signal)
+        m.d.comb += self.busy.eq(walking | ~drained | self.out_ready_signal | self.par_free_signal)
         return m
 
     def _connect_walk(self, m: Module, walker: OutputWalker, windows: WindowSteps) -> Signal:
@@ -210,10 +212,17 @@ class PostUnit(Component):
         """Return what all that is on its way has in common: the walker's, in registers near those who ask.
 
         A run of another kind begins when nothing is on its way, and its first step comes later than these.
+        ``maps_values``: the table takes values, which wait for it before the pool; ``maps_sums``: it takes sums.
         """
         names = ("residual", "table", "table_slot", "table_first")
-        kind = Signal(StructLayout({name: len(getattr(walker, name)) for name in names}))
-        m.d.sync += [kind[name].eq(getattr(walker, name)) for name in names]
+        kind = Signal(StructLayout({name: len(getattr(walker, name)) for name in names}
+                                   | {"maps_values": 1, "maps_sums": 1}))
+        sums = walker.residual & ~walker.table_first
+        m.d.sync += [
+            *(kind[name].eq(getattr(walker, name)) for name in names),
+            kind.maps_values.eq(walker.table & ~sums),
+            kind.maps_sums.eq(walker.table & sums),
+        ]
         return kind
 
     def _write(self, m: Module, kind: View, pool: MaxPoolUnit, added: PureInterface | None,
@@ -240,10 +249,9 @@ class PostUnit(Component):
         m.d.sync += signals.eq(Mux(finished, written.slot.signals, 0))
 
     def _commands(self, m: Module, walker: OutputWalker, windows: WindowSteps, residual: ResidualStage | None,
-                  walking: Value, in_flight: Value) -> Signal:
+                  walking: Value, drained: Value) -> Signal:
         """Take commands, keep the configuration, start runs; return the clamp of the requantisation."""
         head = self.commands.payload
-        drained = in_flight == 0
         clamp, scale, offset = Signal(CLAMP), Signal(SCALE), Signal(OFFSET)
         # Counts are 1 after reset: a command before its settings ends soon.
         output = Signal(OutputSteps, init={"width": 1})
@@ -367,7 +375,7 @@ class PostUnit(Component):
         slot, waits = Signal.like(pool.i.payload), Signal()
         has_tables, has_residual = machine.value_tables, machine.residual_adder
         if has_tables:
-            m.d.comb += waits.eq(kind.table & (~kind.residual | kind.table_first) if has_residual else kind.table)
+            m.d.comb += waits.eq(kind.maps_values)
         if machine.max_pooling:
             m.d.comb += slot.read.eq(pipe.merge | pipe.residual if has_residual else pipe.merge)
         elif has_residual:
@@ -433,16 +441,16 @@ class PostUnit(Component):
             return None, sums
         m.submodules.tables = tables
         connect(m, flipped(self.table_write), tables.write)
-        behind = kind.residual & ~kind.table_first
         m.d.comb += [
             tables.slot.eq(kind.table_slot),
-            tables.i.valid.eq(kind.table & (comes if sums is None else Mux(behind, sums.valid, comes))),
+            tables.i.valid.eq(comes & kind.maps_values if sums is None
+                              else (comes & kind.maps_values) | (sums.valid & kind.maps_sums)),
             Cat(tables.i.payload).eq(
-                value if sums is None else Mux(behind, Cat(sums.payload.data), value)),
+                value if sums is None else Mux(kind.maps_sums, Cat(sums.payload.data), value)),
         ]
         if sums is None:
             return tables, None
-        mapped = kind.table & ~kind.table_first
+        mapped = kind.maps_sums
         late = Pipeline(m, sums.valid & mapped, prefix="mapping_", slot=sums.payload.slot)
         for _ in range(tables.LATENCY):
             late.step()
