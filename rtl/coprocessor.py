@@ -38,6 +38,9 @@ __all__ = ["WINDOWS", "Coprocessor", "Status"]
 
 WINDOWS = 4
 
+_LATE_EVENTS = ("activation_written", "result_read", "result_written")
+"""Events that are known late in a cycle: they count in the next."""
+
 _HALTED = ("load", "store")
 """Units with a halt, whose end leaves them as after reset."""
 
@@ -274,7 +277,12 @@ class Coprocessor(wiring.Component):
             "commands": self._dispatcher.taken,
         }
         for name, event in events.items():
-            m.d.comb += getattr(counters, name).eq(event)
+            counted = Signal.like(getattr(counters, name), name=f"{name}_counted")
+            m.d.comb += getattr(counters, name).eq(counted)
+            if name in _LATE_EVENTS:
+                m.d.sync += counted.eq(event)
+            else:
+                m.d.comb += counted.eq(event)
         m.d.sync += self.progress.eq(Cat(
             mac.tile_slots, post.requantized.any(), load.activation_written_bytes.any(),
             load.weight_written_bytes.any(), self._dispatcher.taken).any())

@@ -12,6 +12,7 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
   wire [1:0] arburst, awburst, reads_kept, lengths_kept, writes_kept;
   wire [63:0] wdata;
   wire lengths_place, lengths_end, read_busy, read_last, write_busy, write_last;
+  wire reads_room, reads_some, writes_room, writes_some, lengths_room, lengths_some;
   wire [28:0] read_word, write_word;
   wire [15:0] read_left, write_left;
   dut master(.clk(clk), .rst(first), .read__payload(read), .read__valid(read_valid), .write__payload(write),
@@ -26,6 +27,9 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     .\reader.pending.level (reads_kept), .\writer.pending.level (writes_kept), .\writer.lengths.level (lengths_kept),
     .\writer.lengths.storage[0] (length0), .\writer.lengths.storage[1] (length1), .\writer.sent (sent),
     .\writer.lengths.r_port__addr (lengths_place), .\writer.lengths.w_port__addr (lengths_end),
+    .\reader.pending.has_room (reads_room), .\reader.pending.has_entry (reads_some),
+    .\writer.pending.has_room (writes_room), .\writer.pending.has_entry (writes_some),
+    .\writer.lengths.has_room (lengths_room), .\writer.lengths.has_entry (lengths_some),
     .\reader.splitter.word (read_word), .\reader.splitter.left (read_left), .\reader.splitter.last (read_last),
     .\reader.splitter.busy (read_busy), .\writer.splitter.word (write_word), .\writer.splitter.left (write_left),
     .\writer.splitter.last (write_last), .\writer.splitter.busy (write_busy));
@@ -98,6 +102,9 @@ module top(input clk, input [47:0] read, input read_valid, input [47:0] write, i
     if (on & !gone & ahead_now == 0 & wvalid) assert (wlast == (beat == length_now) & beat <= length_now);
     // Invariants.
     assert (reads_kept == reads & writes_kept == writes_now & lengths_kept == open_now & open_now <= writes_now);
+    assert (reads_room == (reads_kept != 2) & reads_some == (reads_kept != 0));
+    assert (writes_room == (writes_kept != 2) & writes_some == (writes_kept != 0));
+    assert (lengths_room == (lengths_kept != 2) & lengths_some == (lengths_kept != 0));
     assert (beat == sent & lengths_end == lengths_place + lengths_kept[0]);
     if (on & !gone) assert (ahead_now < open_now & length_now == ((lengths_place ^ ahead_now[0]) ? length1 : length0));
     assert (open <= 2 & writes <= 2);

@@ -150,7 +150,8 @@ PROPERTIES = (
               "This holds for all requests and memories, provided that no B precedes the last W of its burst.",
         source="bus_master.sv",
         design=ProvedDesign(_AXI, "AxiMaster", (8,), (("outstanding", 2),)),
-        exposed=(*_SPLITTERS, "reader.pending.level", "writer.pending.level", "writer.lengths.level",
+        exposed=(*_SPLITTERS, *(f"{queue}.{name}" for queue in ("reader.pending", "writer.pending", "writer.lengths")
+                                for name in ("level", "has_room", "has_entry")),
                  "writer.lengths.storage*",
                  "writer.sent", "writer.lengths.r_port__addr", "writer.lengths.w_port__addr"),
         mutants=(
@@ -189,7 +190,7 @@ PROPERTIES = (
               "abort, which forgets it; `fault` and a code other than 0 are the same. Nothing passes to a unit while "
               "units stop; after a fault only `sta.status` does, to the store. A fence is taken when queues are empty, "
               "units were quiet for four cycles and memory has acknowledged all writes, or the machine is dead. Where "
-              "the host waits and nothing moves for 256 cycles units stop, and in 256 more they are reset or the "
+              "the host waits and nothing moves for 257 cycles units stop, and in 256 more they are reset or the "
               "machine is dead, and then takes every command. Provided that no B precedes its address and the last W "
               "of its burst.",
         source="recovery.sv.j2",

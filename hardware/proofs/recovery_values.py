@@ -24,11 +24,13 @@ def recovery_values() -> Mapping[str, object]:
 
 def recovery_exposed() -> tuple[str, ...]:
     """Return the signals of the coprocessor that the template names."""
-    control = ("phase", "aborting", "still", "hold", "clear", "dead", "raised", "code", "address", "moves", "waits")
+    control = ("phase", "aborting", "still", "hold", "clear", "dead", "raised", "code", "address", "moves", "waits",
+               "moved", "waited")
     dispatcher = ("quiet", "busy", "abort_taken", "fence_taken", "zero_count", "store.o__payload",
                   "store.fifo.storage*", "store.fifo.w_port__addr")
     queues = ("fifo.inner_level", "fifo.r_rdy", "fifo.r_port__addr", "i__valid")
-    bus = ("read_data__valid", "reader.pending.level", "writer.pending.level", "writer.lengths.level",
+    kept = ("reader.pending", "writer.pending", "writer.lengths")
+    bus = ("read_data__valid", *(f"{queue}.{name}" for queue in kept for name in ("level", "has_room", "has_entry")),
            "reader.splitter.o__valid", "writer.splitter.o__valid", "reader.error", "writer.error", "reader.stray",
            "writer.stray")
     return (*(f"control.{name}" for name in control),

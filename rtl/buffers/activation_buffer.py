@@ -68,7 +68,8 @@ class ActivationBuffer(Component):
     """One read and one write per cycle, in both layouts.
 
     A request is answered exactly ``latency`` cycles later (``LATENCY`` with patches, one less without), and sees what
-    was written in the same cycle or before. After ``READ_LATENCY`` cycles the banks have been read and may be written.
+    was written in the cycle before or earlier; of ``spare``, in the same cycle or before. After ``READ_LATENCY`` cycles
+    the banks have been read and may be written.
     With ``reuse`` the eight banks of the old columns stay asleep.
 
     Parameters
@@ -81,7 +82,8 @@ class ActivationBuffer(Component):
     -------
     write : ``In(activation_write_signature(machine))``
     spare : ``In(stream.Signature(spare_write(machine)))``
-        Of machines with the unit of an extension: linear writes, to banks that ``write`` leaves alone in the cycle.
+        Of machines with the unit of an extension: linear writes, to banks that the write of the cycle before leaves
+        alone.
     i : ``In(flow(read_request(machine, meta_shape)))``
     o : ``Out(flow(...))``
         ``patch`` (the run, or 4 rows of 4), ``present``, ``meta``.
@@ -232,8 +234,13 @@ class ActivationBuffer(Component):
                         Mux(reuse, patch[4 * y + x + 2], here) if x < 2 else here)
 
     def _write(self, m: Module, banks: Sequence[Memory]) -> None:
-        """Register each bank's byte, and write it a cycle later."""
-        write = self.write
+        """Register the write, which comes late, then each bank's byte; write it a cycle later."""
+        write = Signal(StructLayout({name: member.shape for name, member in self.write.signature.members.items()
+                                     if name != "valid"}), name="write_held", reset_less=True)
+        valid = Signal(name="write_valid")
+        m.d.sync += valid.eq(self.write.valid)
+        with m.If(self.write.valid):
+            m.d.sync += [write[name].eq(getattr(self.write, name)) for name in write.shape().members]
         data = [write.data.word_select(i, 8) for i in range(self.machine.written_bytes)]
         clashes = []
         for b, bank in enumerate(banks):
@@ -251,7 +258,7 @@ class ActivationBuffer(Component):
                 port.data.eq(value),
             ]
             wanted = Signal(name=f"write_wanted_{b}")
-            m.d.comb += wanted.eq(write.valid & (place < write.count))
+            m.d.comb += wanted.eq(valid & (place < write.count))
             m.d.sync += enable.eq(wanted)
             if self._has_spare:
                 clashes.append(wanted & self._write_spare(m, b, (enable, address, value)))

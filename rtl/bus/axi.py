@@ -15,7 +15,6 @@ from collections.abc import Mapping
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.rtl.bus.axi_channels import (
@@ -25,6 +24,7 @@ from tilewright.rtl.bus.axi_channels import (
     check_data_bytes,
     drive_address,
 )
+from tilewright.rtl.stream.queues import FlaggedFIFO
 
 __all__ = [
     "MAX_BURST", "OUTSTANDING", "AxiMaster", "AxiReader", "AxiWriter", "BurstSplitter", "BusRequest", "read_beat",
@@ -161,7 +161,7 @@ class AxiReader(_BurstMaster):
     max_burst
         Longest burst in beats, a power of two; ``max_burst * data_bytes`` is at most 4096.
     outstanding
-        Bursts asked for and not yet wholly received, at most.
+        Bursts asked for and not yet wholly received, at most: a power of two from 2 on.
 
     Members
     -------
@@ -192,7 +192,7 @@ class AxiReader(_BurstMaster):
         m = Module()
         axi = self.m_axi
         splitter = self._split(m)
-        m.submodules.pending = pending = SyncFIFO(width=33, depth=self.outstanding)
+        m.submodules.pending = pending = FlaggedFIFO(width=33, depth=self.outstanding)
 
         burst = splitter.o.payload
         m.d.comb += [
@@ -230,7 +230,7 @@ class AxiWriter(_BurstMaster):
     data_bytes, max_burst
         As for `AxiReader`.
     outstanding
-        Bursts begun and not yet responded to, at most.
+        Bursts begun and not yet responded to, at most: a power of two from 2 on.
 
     Members
     -------
@@ -261,8 +261,8 @@ class AxiWriter(_BurstMaster):
         m = Module()
         axi = self.m_axi
         splitter = self._split(m)
-        m.submodules.lengths = lengths = SyncFIFO(width=8, depth=self.outstanding)
-        m.submodules.pending = pending = SyncFIFO(width=32, depth=self.outstanding)
+        m.submodules.lengths = lengths = FlaggedFIFO(width=8, depth=self.outstanding)
+        m.submodules.pending = pending = FlaggedFIFO(width=32, depth=self.outstanding)
 
         # A burst enters the AW register, the queue for W and the queue for B at once. It leaves the queue for
         # B last: while that has room, the other has.

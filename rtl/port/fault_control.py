@@ -29,8 +29,8 @@ class FaultControl(wiring.Component):
     abort or reset. A further fault does the same again, and the first one stays on record. An abort goes the
     same way, resets the counters too, and forgets the fault.
 
-    The watchdog counts cycles in which the host waits and nothing moves; ``watchdog_cycles`` of them are a fault. If
-    the bus does not come to rest in that time, the machine is dead: only reset helps.
+    The watchdog counts cycles in which the host waits and nothing moves, each a cycle later; ``watchdog_cycles`` of
+    them are a fault. If the bus does not come to rest in that time, the machine is dead: only reset helps.
 
     Parameters
     ----------
@@ -113,10 +113,12 @@ class FaultControl(wiring.Component):
         expired = Signal()
         if self.watchdog_cycles:
             still = Signal(range(self.watchdog_cycles + 1))
+            moved, waited = Signal(name="moved"), Signal(name="waited")  # both come late
             m.d.comb += expired.eq(still[-1])
+            m.d.sync += [moved.eq(self.moves), waited.eq(self.waits)]
             # Not from zero again where the host leaves for an interrupt: it would never end under a fast timer.
-            with m.If(self.moves | self.clear | expired):
+            with m.If(moved | self.clear | expired):
                 m.d.sync += still.eq(0)
-            with m.Elif(self.waits | self.hold):
+            with m.Elif(waited | self.hold):
                 m.d.sync += still.eq(still + 1)
         return expired

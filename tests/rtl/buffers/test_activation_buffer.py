@@ -142,7 +142,7 @@ def test_reuse_leaves_the_old_columns_alone():
     simulate(dut, bench)
 
 
-def test_byte_written_can_be_read_in_the_same_cycle():
+def test_byte_written_can_be_read_in_the_next_cycle():
     dut = ActivationBuffer(MACHINES[8], 8)
 
     async def bench(ctx):
@@ -150,6 +150,8 @@ def test_byte_written_can_be_read_in_the_same_cycle():
         ctx.set(dut.write.address, 21)
         ctx.set(dut.write.count, 8)
         ctx.set(dut.write.data, int.from_bytes(bytes(range(1, 9)), "little"))
+        await ctx.tick()
+        ctx.set(dut.write.valid, 0)
         assert (await read(ctx, dut, [run_request(21)]))[0][:8] == list(range(1, 9))
 
     simulate(dut, bench)
