@@ -300,15 +300,21 @@ class Sequencer(Component):
         """
         if not self.machine.takes_whole_tiles:
             return Const(0)
-        ahead = Signal(range(-1, DEPTH // self.machine.tiles + 2))  # commands begun here, less those begun there
+        # Commands begun here, less those begun there, but for one that began in the cycle before: that is known late.
+        ahead = Signal(range(-2, DEPTH // self.machine.tiles + 2))
         rest = Signal.like(ahead, name="ahead_rest")
-        steady, level = Signal(), Signal(init=1)  # level: as many have begun
+        began, level, one_behind = Signal(), Signal(init=1), Signal()  # level: ``ahead`` is 0; one_behind: it is -1
+        steady = Signal()
         m.d.comb += rest.eq(ahead - self.drain_begins)
-        # What comes late only selects.
-        m.d.sync += [ahead.eq(Mux(begins, rest + 1, rest)), level.eq(Mux(begins, rest == -1, rest == 0))]
+        m.d.sync += [
+            began.eq(begins),
+            ahead.eq(Mux(began, rest + 1, rest)),
+            level.eq(Mux(began, rest == -1, rest == 0)),
+            one_behind.eq(Mux(began, rest == -2, rest == -1)),
+        ]
         with m.If(self.drain_begins):
             m.d.sync += steady.eq(self.drain_steady)
-        return steady & level
+        return steady & Mux(began, one_behind, level)
 
     def _offsets(self, m: Module, run: ArrayRun, loops: KernelLoops, step: KernelStep, begin: Value) -> Signal:
         """Return the byte offset of the step from a tile's address: lane group, kernel row, column and run."""
