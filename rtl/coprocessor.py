@@ -242,7 +242,8 @@ class Coprocessor(wiring.Component):
         m.d.comb += [
             control.abort_request.eq(self._dispatcher.abort_taken),
             control.moves.eq(self.progress | (Cat(channels) & Cat(asked)).any()),
-            control.waits.eq(self.waits | (self.commands.valid & ~self.commands.ready) | (self._armed & ~self.passes)),
+            # A command that is offered waits, or is taken, which is progress.
+            control.waits.eq(self.waits | self.commands.valid | (self._armed & ~self.passes)),
             control.state.eq(self.status.as_value()),
             self.fault.eq(control.fault),
             self.fault_code.eq(control.fault_code),

@@ -228,11 +228,12 @@ class Sequencer(Component):
         """
         loops, step = KernelLoops(), KernelStep(self.machine.lane_runs)
         group = walker.group
-        there, ends_command = walker.group_valid, step.ends_group & group.ends_command
+        # Whether the end of this step would end the command is known before whether it ends.
+        there, in_last = walker.group_valid, step.last & group.ends_command
         on_last = step.slot == group.last_slot
         if pairs is not None:
             there = there | pairs.flushing
-            on_last, ends_command = self._walk_pairs(m, group, run, step, begin, pairs)
+            on_last, in_last = self._walk_pairs(m, group, run, step, begin, pairs)
         full = self._full(m, step, run) & ~drained
         # Of several slots the first alone may wait, so that the end of a step, which comes late, need not know of it.
         ends = step.go if self.machine.fetch_slots == 1 else active & there
@@ -244,7 +245,7 @@ class Sequencer(Component):
             step.ends.eq(ends & on_last),
             step.ends_group.eq(step.ends & step.last),
             step.ends_lanes.eq(step.ends_group & group.ends_lanes),
-            step.ends_command.eq(ends_command),
+            step.ends_command.eq(step.ends & in_last),
             walker.slot.eq(step.slot),
             walker.group_done.eq(step.ends_group),
         ]
@@ -260,12 +261,12 @@ class Sequencer(Component):
 
     def _walk_pairs(self, m: Module, group: TileGroup, run: ArrayRun, step: KernelStep, begin: Value,
                     pairs: PairStep) -> tuple[Value, Value]:
-        """Keep what a step leaves to the one behind it; return that the slot is its last, and that a command ends."""
+        """Keep what a step leaves to the next; return that the slot is its last, and that it is a command's last."""
         left = pairs.left
         # Slots count up, so the longer of the two is at its end where both are, or would be.
         on_last = (left.due & pairs.flushing | (step.slot >= group.last_slot)) & (
             ~left.due | (step.slot >= left.last_slot))
-        follows = step.ends_group & group.ends_command
+        follows = step.last & group.ends_command
         with m.If(begin):
             m.d.sync += [pairs.odd.eq(0), pairs.first.eq(1), pairs.flushing.eq(0), left.due.eq(0)]
         with m.Elif(step.ends & run.winograd):
@@ -280,7 +281,7 @@ class Sequencer(Component):
                     left.ends_group.eq(step.last),
                     left.ends_lanes.eq(step.last & group.ends_lanes),
                 ]
-        return on_last, Mux(run.winograd, step.ends & pairs.flushing, follows)
+        return on_last, Mux(run.winograd, pairs.flushing, follows)
 
     def _full(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""

@@ -18,8 +18,8 @@ class ByteBanks(Component):
     ``READ_LATENCY`` after ``read``.  A read sees the writes that were offered in earlier cycles, not the one
     offered in the same cycle.
 
-    Both sides go the same way: the two words that may be meant are registered, then each bank registers which of
-    them it uses.  The banks' outputs go straight into registers, and the bytes are rotated behind those.
+    Both sides go the same way: the word is registered, then each bank registers whether it uses that or the next. The
+    banks' outputs go straight into registers, and the bytes are rotated behind those.
 
     Parameters
     ----------
@@ -88,16 +88,17 @@ class ByteBanks(Component):
         width = exact_log2(self.banks)
         request = {name: port.payload[name] for name in port.payload.shape().members}
         pipe = Pipeline(m, port.valid, prefix=prefix, **request)
-        word = pipe.address[width:]
-        pipe.step(word=word, following=(word + 1)[:len(word)], offset=pipe.address[:width])
+        pipe.step(word=pipe.address[width:], offset=pipe.address[:width])
+        word = pipe.word
+        following = (word + 1)[:len(word)]
         chosen = []
         for bank in range(self.banks):
             distance = (bank - pipe.offset)[:width]
             use = Signal(name=f"{prefix}use_{bank}")
-            choice = Signal(len(word), name=f"{prefix}word_{bank}", reset_less=True)
+            choice = Signal(len(word), name=f"{prefix}word_of_{bank}", reset_less=True)
             m.d.sync += use.eq(pipe.valid & (distance < pipe.count))
             with m.If(pipe.valid):
-                m.d.sync += choice.eq(Mux(bank < pipe.offset, pipe.following, pipe.word))
+                m.d.sync += choice.eq(Mux(bank < pipe.offset, following, word))
             chosen.append(Cat(use, choice))
         return pipe, chosen
 
