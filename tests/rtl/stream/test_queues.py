@@ -127,5 +127,5 @@ def test_queues_are_those_of_amaranth_in_every_cycle(ours, depth):
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_a_depth_is_a_power_of_two(depth):
-    with pytest.raises(ValueError, match=rf"Depth of a queue must be a power of two from 2 on, not {depth}"):
+    with pytest.raises(ValueError, match=rf"queue.*not {depth}"):
         FlaggedFIFO(width=8, depth=depth)
