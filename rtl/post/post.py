@@ -150,8 +150,7 @@ class PostUnit(Component):
         connect(m, flipped(self.parameter_write), parameters.write)
 
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
-        drained = Signal(init=1)  # nothing is
-        finished = Signal()
+        drained, finished = Signal(init=1), Signal()  # drained: nothing is in flight
         clamp = self._commands(m, walker, windows, residual, walking, drained)
         issue = self._issue(m, walker, windows)
         with m.If(issue ^ finished):
