@@ -3,7 +3,6 @@
 from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import enum, stream
 from amaranth.lib.wiring import Component, In, Out
-from amaranth.utils import exact_log2
 
 from tilewright.isa.machine import TILE_BYTES, Machine
 from tilewright.rtl.array.lane import DEPTH, slot_of
@@ -286,12 +285,22 @@ class Sequencer(Component):
     def _full(self, m: Module, step: KernelStep, run: ArrayRun) -> Value:
         """Count the tile groups that have, or will have, finished sums; return whether there is no room for one."""
         groups = DEPTH // self.machine.tiles
+        # But for one that is taken in the cycle before: that is known late.
         taken = Signal(range(groups + (self.MOST_UNDER_WAY if self.machine.takes_whole_tiles else 0) + 1))
-        take = step.go & step.last & (step.slot == 0) & ~run.hold
-        rest = Signal.like(taken, name="taken_rest")
-        m.d.comb += rest.eq(taken - self.sums_done)
-        m.d.sync += taken.eq(Mux(take, rest + 1, rest))  # what comes late only selects
-        return taken[exact_log2(groups):].any() if self.machine.takes_whole_tiles else taken == groups
+        took, done = Signal(name="took"), self.sums_done
+        full = Signal(name="full")                                      # ``taken`` are as many as there may be
+        nearly = Signal(name="nearly_full", init=int(groups == 1))      # or one less
+        m.d.sync += [
+            took.eq(step.go & step.last & (step.slot == 0) & ~run.hold),
+            # What comes late only selects.
+            full.eq(Mux(done, Mux(took, taken >= groups, taken > groups),
+                        Mux(took, taken >= groups - 1, taken >= groups))),
+            nearly.eq(Mux(done, Mux(took, taken >= groups - 1, taken >= groups),
+                          Mux(took, taken >= groups - 2, taken >= groups - 1))),
+        ]
+        with m.If(took ^ done):
+            m.d.sync += taken.eq(Mux(took, taken + 1, taken - 1))
+        return full | (took & nearly)
 
     def _drained(self, m: Module, begins: Value) -> Value:
         """Return whether post-processing takes the sums of the command that is issued, a tile's in every cycle.
@@ -304,8 +313,8 @@ class Sequencer(Component):
         # Commands begun here, less those begun there, but for one that began in the cycle before: that is known late.
         ahead = Signal(range(-2, DEPTH // self.machine.tiles + 2))
         rest = Signal.like(ahead, name="ahead_rest")
-        began, level, one_behind = Signal(), Signal(init=1), Signal()  # level: ``ahead`` is 0; one_behind: it is -1
-        steady = Signal()
+        began, steady = Signal(name="began"), Signal(name="steady")
+        level, one_behind = Signal(name="level", init=1), Signal(name="one_behind")  # ``ahead`` is 0, -1
         m.d.comb += rest.eq(ahead - self.drain_begins)
         m.d.sync += [
             began.eq(begins),
