@@ -49,7 +49,7 @@ def features(block: str, machine: Machine) -> dict[str, float]:
         "array": {"lanes": lanes, "clusters": clusters, "lane_tiles": lanes * width["tiles"], "tiles": width["tiles"]},
         "sequencer": {"post_lanes": post, "tiles": width["tiles"], "lanes": width["lanes"],
                       "result": width["result_bytes"], "activation": width["activation_bytes"]},
-        "activation_buffer": {"activation": width["activation_bytes"]},
+        "activation_buffer": {"activation": width["activation_bytes"], "written": float(machine.written_bytes)},
         "weight_buffer": {"clusters": clusters, "clusters_words": clusters * log2(machine.weight_words)},
         "post_processing": {"post_lanes": post, "post_width": width["post_lanes"], "result": width["result_bytes"],
                             "parameters": width["parameter_channels"], "bus": bus, "bus_width": width["bus_bytes"],
