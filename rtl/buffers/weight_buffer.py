@@ -47,7 +47,7 @@ class WeightBuffer(Component):
     Nine weights cost nine bytes of reading: eight are one half of a main word, which is a memory of its own, and
     a word of ninth weights is read once for sixteen kernels. Layouts are those of docs/datapath.md.
 
-    A fetch is answered ``LATENCY`` cycles later, and sees what was written in the same cycle or before.
+    A fetch is answered ``LATENCY`` cycles later, and sees what was written in the cycle before or earlier.
 
     Parameters
     ----------
@@ -69,6 +69,7 @@ class WeightBuffer(Component):
     def __init__(self, machine: Machine, cluster: int) -> None:
         self.machine = machine
         self.cluster = cluster
+        self._parts = max(1, TILE_BYTES // machine.bus_bytes)  # bus words of one word
         run = ArrayLayout(VALUE, TILE_BYTES)
         super().__init__({
             "write": In(weight_write_signature(machine)),
@@ -80,6 +81,7 @@ class WeightBuffer(Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         words = self.machine.weight_words
+        self._kept = self._keep(m)
         if self.machine.inner:
             self._fetch_pairs(m)
             return m
@@ -185,28 +187,33 @@ class WeightBuffer(Component):
     def _ninths(self, m: Module) -> Memory:
         """Return the memory of ninth weights, whose words are written."""
         m.submodules.ninths = ninths = Memory(shape=128, depth=self.machine.weight_words // 8, init=[])
-        meant, word, parts, data = self._arriving()
-        mine = self.write.valid & self.write.ninth & meant
-        port = ninths.write_port(granularity=128 // parts)
+        kept = self._kept
+        port = ninths.write_port(granularity=128 // self._parts)
         m.d.comb += [
-            port.addr.eq(word),
-            port.data.eq(data),
-            port.en.eq(mine << self.write.index[:exact_log2(parts)]),
+            port.addr.eq(kept.word),
+            port.data.eq(kept.data.replicate(self._parts)),
+            port.en.eq((kept.valid & kept.ninth) << kept.part),
         ]
         return ninths
 
-    def _arriving(self) -> tuple[Value, Value, int, Value]:
-        """Return whether a bus word is this cluster's, the number of its own word, in how many parts, and the data.
+    def _keep(self, m: Module) -> Pipeline:
+        """Register a bus word that is this cluster's, as it comes from far; return it and the place where it goes.
 
         A bus word of 16 bytes or less is part of a word of one cluster, the clusters in turn; a wider one is a word of
-        each of neighbouring clusters. ``data`` are 128 bits: every part is the bus word.
+        each of neighbouring clusters.
         """
         write, bus_bytes, clusters = self.write, self.machine.bus_bytes, self.machine.clusters
-        parts, words = max(1, TILE_BYTES // bus_bytes), max(1, bus_bytes // TILE_BYTES)
-        part_bits, turn_bits = exact_log2(parts), exact_log2(clusters // words)
+        words = max(1, bus_bytes // TILE_BYTES)
+        part_bits, turn_bits = exact_log2(self._parts), exact_log2(clusters // words)
         turn, word = write.index[part_bits:part_bits + turn_bits], write.index[part_bits + turn_bits:]
-        data = write.data.replicate(parts) if parts > 1 else write.data.word_select(self.cluster % words, 128)
-        return turn == self.cluster // words, word, parts, data
+        pipe = Pipeline(m, write.valid & (turn == self.cluster // words), prefix="write_")
+        pipe.step(
+            part=write.index[:part_bits],
+            word=word,
+            data=write.data if words == 1 else write.data.word_select(self.cluster % words, 8 * TILE_BYTES),
+            **({"ninth": write.ninth} if self.machine.winograd else {}),
+        )
+        return pipe
 
     def _ones(self, pipe: Pipeline, inner: Value | None = None) -> Value:
         """Return the weights of a sum: a one for the byte that lane ``inner`` of the cluster takes."""
@@ -219,15 +226,14 @@ class WeightBuffer(Component):
     def _connect_write(self, m: Module, low: Memory, high: Memory, ninths: Memory | None, *,
                        odd: int | None = None) -> None:
         """Keep the bus words of this cluster, or those of words of even or ``odd`` number."""
-        write = self.write
-        meant, word, parts, data = self._arriving()
-        mine = write.valid & meant
+        kept, parts = self._kept, self._parts
+        mine, word, data = kept.valid, kept.word, kept.data.replicate(parts)
         if odd is not None:
             mine, word = mine & (word[0] == odd), word[1:]
             if self.machine.winograd:
-                mine = mine & ~write.ninth
+                mine = mine & ~kept.ninth
         selected = Signal(parts)
-        m.d.comb += selected.eq(mine << write.index[:exact_log2(parts)])
+        m.d.comb += selected.eq(mine << kept.part)
         per_half = max(1, parts // 2)
         for memory, half in ((low, 0), (high, 1)):
             port = memory.write_port(granularity=min(64, 128 // parts))
@@ -235,12 +241,12 @@ class WeightBuffer(Component):
             m.d.comb += [
                 port.addr.eq(word),
                 port.data.eq(data[64 * half:64 * (half + 1)]),
-                port.en.eq(enables if ninths is None else Mux(write.ninth, 0, enables)),
+                port.en.eq(enables if ninths is None else Mux(kept.ninth, 0, enables)),
             ]
         if ninths is None:
             return
         port = ninths.write_port(granularity=128 // parts)
-        m.d.comb += [port.addr.eq(word), port.data.eq(data), port.en.eq(Mux(write.ninth, selected, 0))]
+        m.d.comb += [port.addr.eq(word), port.data.eq(data), port.en.eq(Mux(kept.ninth, selected, 0))]
 
     @staticmethod
     def _read(m: Module, memory: Memory, address: Value, enable: Value) -> ReadPort:

@@ -55,7 +55,7 @@ class WindowCheck(wiring.Component):
     fault : ``Out(1)``
         There has been a breach; stays high until reset.
     fault_address : ``Out(32)``
-        Address of the request that was one.
+        Address of the request that was one; before there is one, of any request.
     """
 
     LATENCY = 1
@@ -111,5 +111,7 @@ class WindowCheck(wiring.Component):
         with m.If(taken | breach | self.o.ready):
             m.d.sync += held.eq(taken & ~breach)
         with m.If(breach):
-            m.d.sync += [self.fault.eq(1), self.fault_address.eq(request.address)]
+            m.d.sync += self.fault.eq(1)
+        with m.If(~self.fault):  # not of a breach alone, which the comparison tells late
+            m.d.sync += self.fault_address.eq(request.address)
         return m

@@ -12,7 +12,7 @@ from tilewright.isa.machine import Machine
 from tilewright.rtl.buffers.result_buffer import ResultBuffer
 from tilewright.rtl.post.axis_cursor import PoolingAxis
 from tilewright.rtl.post.output_walker import OutputSteps, vector_layout
-from tilewright.rtl.stream.stages import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, announced_flow, flow
 
 __all__ = ["MaxPoolUnit", "WindowSteps", "slot_layout", "step_layout"]
 
@@ -191,8 +191,10 @@ class MaxPoolUnit(Component):
         ``address``, ``count``.
     old, value : In
         Lists of ``post_lanes`` signed bytes.
-    o : flow
+    o : announced flow
         ``slot``, ``data``.
+    next_writes : Out
+        In the next cycle there will be a slot with ``write`` at ``o``.
     """
 
     VALUE = 1 + ResultBuffer.READ_LATENCY
@@ -210,7 +212,8 @@ class MaxPoolUnit(Component):
             "due": Out(flow(slot)),
             "old": In(values),
             "value": In(values),
-            "o": Out(flow(StructLayout({"slot": slot, "data": values}))),
+            "o": Out(announced_flow(StructLayout({"slot": slot, "data": values}))),
+            "next_writes": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -229,6 +232,8 @@ class MaxPoolUnit(Component):
             self.read.payload.count.eq(stages[1][1].count),
             self.due.valid.eq(stages[self.VALUE][0]),
             self.due.payload.eq(stages[self.VALUE][1]),
+            self.o.next.eq(stages[-2][0]),
+            self.next_writes.eq(stages[-2][0] & (stages[-2][1].write if self.machine.max_pooling else 1)),
             self.o.valid.eq(stages[-1][0]),
             self.o.payload.slot.eq(stages[-1][1]),
             self.o.payload.data.eq(outcome),

@@ -31,7 +31,7 @@ from tilewright.rtl.post.residual_stage import ResidualStage
 from tilewright.rtl.post.value_table import ValueTables
 from tilewright.rtl.stream.commands import Command, flag, is_command
 from tilewright.rtl.stream.queues import FlaggedFIFO, dequeue, enqueue
-from tilewright.rtl.stream.stages import Pipeline, flow
+from tilewright.rtl.stream.stages import Pipeline, announced_flow, flow
 
 __all__ = ["PostUnit"]
 
@@ -147,7 +147,7 @@ class PostUnit(Component):
         walking = self._connect_walk(m, walker, windows)
         for name in ("residual_write", "store_read", "store_data"):
             connect(m, flipped(getattr(self, name)), getattr(buffer, name))
-        connect(m, flipped(self.parameter_write), parameters.write)
+        table_write = self._keep_writes(m)
 
         in_flight = Signal(range(self.residual_latency + self.TABLE_LATENCY + 2))
         drained, finished = Signal(init=1), Signal()  # drained: nothing is in flight
@@ -160,13 +160,15 @@ class PostUnit(Component):
         count = self._slot(m, issue, walker, windows, kind, pool)
         value, comes = self._requantise(m, parameters, clamp, count)
         tables, added = self._map(m, kind, value, comes, None if residual is None else residual.o)
+        if tables is not None:
+            m.d.comb += [tables.write.valid.eq(table_write.valid), tables.write.payload.eq(table_write.payload)]
         mapped = None if tables is None else Cat(tables.o)
         if mapped is not None and self._stage is not None:
             m.submodules.extension = self._stage
             on = take_settings(m, self._stage, self.commands, ~walking & drained)
             m.d.comb += [
-                self._stage.write.valid.eq(self.table_write.valid),
-                self._stage.write.payload.eq(self.table_write.payload),
+                self._stage.write.valid.eq(table_write.valid),
+                self._stage.write.payload.eq(table_write.payload),
                 self._stage.slot.eq(kind.table_slot),
                 self._stage.i.valid.eq(comes & kind.table & ~kind.residual & on),
                 Cat(self._stage.i.payload).eq(value),
@@ -207,6 +209,17 @@ class PostUnit(Component):
         ]
         return walking
 
+    def _keep_writes(self, m: Module) -> Pipeline:
+        """Register what the load writes, as it comes from far: to the parameters, and to tables, which are returned."""
+        kept = [Pipeline(m, port.valid, prefix=f"{name}_", payload=port.payload)
+                for name, port in (("parameter_write", self.parameter_write), ("table_write", self.table_write))]
+        for pipe in kept:
+            pipe.step()
+        parameter_write, table_write = kept
+        target = self._parameters.write
+        m.d.comb += [target.valid.eq(parameter_write.valid), target.payload.eq(parameter_write.payload)]
+        return table_write
+
     def _kind_on_its_way(self, m: Module, walker: OutputWalker) -> View:
         """Return what all that is on its way has in common: the walker's, in registers near those who ask.
 
@@ -226,15 +239,17 @@ class PostUnit(Component):
 
     def _write(self, m: Module, kind: View, pool: MaxPoolUnit, added: PureInterface | None,
                finished: Signal) -> None:
-        """Write what comes out of the pool or the residual add to the result buffer, count and signal it."""
-        buffer = self._buffer
+        """Write what comes out of the pool or the residual add to the result buffer, count and signal it.
+
+        Registers here say a cycle ahead which of both it is, and that it comes: the residuals of the load wait for it.
+        """
+        buffer, adds, writes = self._buffer, Signal(), Signal()
         written = Signal.like(pool.o.payload)
         from_pool = pool.o.payload.as_value()
         mapped = self.requantized if added is None else Mux(kind.residual, self.residual_added, self.requantized)
         m.d.comb += [
-            finished.eq(pool.o.valid if added is None else Mux(kind.residual, added.valid, pool.o.valid)),
-            written.eq(from_pool if added is None else Mux(kind.residual, added.payload.as_value(), from_pool)),
-            buffer.post_write.valid.eq(finished & written.slot.write if self.machine.max_pooling else finished),
+            written.eq(from_pool if added is None else Mux(adds, added.payload.as_value(), from_pool)),
+            buffer.post_write.valid.eq(writes),
             buffer.post_write.payload.address.eq(written.slot.address),
             buffer.post_write.payload.count.eq(written.slot.count),
             buffer.post_write.payload.data.eq(written.data),
@@ -242,6 +257,12 @@ class PostUnit(Component):
             self.table_read.eq(Mux(kind.table, mapped, 0) if self.machine.value_tables else 0),
             self.result_read_bytes.eq(buffer.bytes_read),
             self.result_written_bytes.eq(buffer.bytes_written),
+        ]
+        m.d.sync += [
+            adds.eq(0 if added is None else kind.residual),
+            finished.eq(pool.o.next if added is None else Mux(kind.residual, added.next, pool.o.next)),
+            # What is added is not pooled: every sum is written.
+            writes.eq(pool.next_writes if added is None else Mux(kind.residual, added.next, pool.next_writes)),
         ]
         # One cycle after the write was handed over, so that any read is behind it.
         signals = Cat(self.out_ready_signal, self.par_free_signal)
@@ -439,7 +460,6 @@ class PostUnit(Component):
         if tables is None:
             return None, sums
         m.submodules.tables = tables
-        connect(m, flipped(self.table_write), tables.write)
         m.d.comb += [
             tables.slot.eq(kind.table_slot),
             tables.i.valid.eq(comes & kind.maps_values if sums is None
@@ -449,11 +469,14 @@ class PostUnit(Component):
         ]
         if sums is None:
             return tables, None
-        mapped = kind.maps_sums
+        mapped = Signal(name="sums_mapped")  # a copy near the sums
+        m.d.sync += mapped.eq(kind.maps_sums)
         late = Pipeline(m, sums.valid & mapped, prefix="mapping_", slot=sums.payload.slot)
-        for _ in range(tables.LATENCY):
+        for _ in range(tables.LATENCY - 1):
             late.step()
-        added = flow(sums.payload.shape()).create(path=("added",))
+        added = announced_flow(sums.payload.shape()).create(path=("added",))
+        m.d.comb += added.next.eq(Mux(mapped, late.valid, sums.next))
+        late.step()
         m.d.comb += [added.valid.eq(Mux(mapped, late.valid, sums.valid)), added.payload.eq(sums.payload)]
         with m.If(mapped):
             m.d.comb += [added.payload.slot.eq(late.slot), added.payload.data.eq(tables.o)]

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import Component, In, Out
 from tilewright.isa.machine import Machine
 from tilewright.rtl.arithmetic.residual_add import SETTINGS, ResidualAdd
 from tilewright.rtl.post.pooling import slot_layout
-from tilewright.rtl.stream.stages import flow
+from tilewright.rtl.stream.stages import announced_flow, flow
 
 __all__ = ["ResidualStage"]
 
@@ -30,7 +30,7 @@ class ResidualStage(Component):
         The values are the second operand of the add, the residuals the first.
     i : flow
         ``slot``, the bytes ``own`` and ``residual``.
-    o : flow
+    o : announced flow
         ``slot``, ``data``: the sums; those beyond the slot's count mean nothing.
     """
 
@@ -53,7 +53,7 @@ class ResidualStage(Component):
             "settings": In(SETTINGS),
             "own_second": In(1),
             "i": In(flow(StructLayout({"slot": self.slot, "own": values, "residual": values}))),
-            "o": Out(flow(StructLayout({"slot": self.slot, "data": values}))),
+            "o": Out(announced_flow(StructLayout({"slot": self.slot, "data": values}))),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -87,7 +87,8 @@ class ResidualStage(Component):
         data = Signal(8 * self.lanes, reset_less=True)
         with m.If(adder.o.valid):
             m.d.sync += data.eq(Cat(data, *sums)[bits:])
-        m.d.sync += self.o.valid.eq(adder.o.valid & adder.o.payload.meta)
+        m.d.comb += self.o.next.eq(adder.o.valid & adder.o.payload.meta)
+        m.d.sync += self.o.valid.eq(self.o.next)
 
         # Slots wait in a queue: there are fewer of them on their way than stages.
         m.submodules.slots = slots = SyncFIFOBuffered(width=self.slot.size, depth=self.latency // self.interval + 1)

@@ -2,7 +2,7 @@
 
 from amaranth import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.fifo import FIFOInterface
-from amaranth.lib.memory import Memory
+from amaranth.lib.memory import Memory, ReadPort
 from amaranth.lib.wiring import PureInterface
 
 __all__ = ["QUEUE_LATENCY", "FlaggedFIFO", "HeadedFIFO", "dequeue", "enqueue", "pass_until"]
@@ -39,9 +39,10 @@ def pass_until(m: Module, halt: Value, source: PureInterface, target: PureInterf
 
 
 class _CountedFIFO(Elaboratable, FIFOInterface):
-    """The counters of a queue, and whether it has room or an entry, which registers tell.
+    """A queue in a memory, and whether it has room or an entry, which registers tell.
 
-    Both flags lead to whoever asks within the cycle, so nothing is compared there.
+    Both flags lead to whoever asks within the cycle, so nothing is compared there. How the head is read is left to
+    ``_read``.
     """
 
     def __init__(self, *, width: int, depth: int) -> None:
@@ -50,8 +51,10 @@ class _CountedFIFO(Elaboratable, FIFOInterface):
         super().__init__(width=width, depth=depth)
         self.level = Signal(range(depth + 1))
 
-    def _count(self, m: Module) -> tuple[Value, Value, Signal, Signal]:
-        """Return whether an entry comes and whether one leaves; where the next is put, and where the head is."""
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
+        w_port = storage.write_port()
         produce, consume = Signal(range(self.depth)), Signal(range(self.depth))
         has_room = Signal(init=1)
         has_entry = Signal()
@@ -69,7 +72,13 @@ class _CountedFIFO(Elaboratable, FIFOInterface):
                 has_room.eq(reads | (self.level != self.depth - 1)),
                 has_entry.eq(~reads | (self.level != 1)),
             ]
-        return writes, reads, produce, consume
+        m.d.comb += [w_port.addr.eq(produce), w_port.data.eq(self.w_data), w_port.en.eq(writes)]
+        self._read(m, storage.read_port(domain="comb"), reads, consume)
+        return m
+
+    def _read(self, m: Module, port: ReadPort, reads: Value, consume: Signal) -> None:
+        """Show the head, which lies at ``consume``; it leaves in this cycle if ``reads``."""
+        raise NotImplementedError
 
 
 class FlaggedFIFO(_CountedFIFO):
@@ -83,20 +92,8 @@ class FlaggedFIFO(_CountedFIFO):
         Entries; a power of two, at least 2.
     """
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
-        w_port = storage.write_port()
-        r_port = storage.read_port(domain="comb")
-        writes, _, produce, consume = self._count(m)
-        m.d.comb += [
-            self.r_data.eq(r_port.data),
-            w_port.addr.eq(produce),
-            w_port.data.eq(self.w_data),
-            w_port.en.eq(writes),
-            r_port.addr.eq(consume),
-        ]
-        return m
+    def _read(self, m: Module, port: ReadPort, reads: Value, consume: Signal) -> None:
+        m.d.comb += [port.addr.eq(consume), self.r_data.eq(port.data)]
 
 
 class HeadedFIFO(_CountedFIFO):
@@ -112,21 +109,9 @@ class HeadedFIFO(_CountedFIFO):
         Entries; a power of two, at least 2.
     """
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
-        w_port = storage.write_port()
-        r_port = storage.read_port(domain="comb")
-        writes, reads, produce, consume = self._count(m)
+    def _read(self, m: Module, port: ReadPort, reads: Value, consume: Signal) -> None:
         head = Signal(self.width)
-        m.d.comb += [
-            self.r_data.eq(head),
-            w_port.addr.eq(produce),
-            w_port.data.eq(self.w_data),
-            w_port.en.eq(writes),
-            r_port.addr.eq(consume + 1),
-        ]
+        m.d.comb += [port.addr.eq(consume + 1), self.r_data.eq(head)]
         # With one entry or none the next head is what is written, if anything is.
         with m.If(reads | ~self.r_rdy):
-            m.d.sync += head.eq(Mux(self.level <= 1, self.w_data, r_port.data))
-        return m
+            m.d.sync += head.eq(Mux(self.level <= 1, self.w_data, port.data))

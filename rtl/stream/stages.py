@@ -3,12 +3,17 @@
 from amaranth import Module, ShapeLike, Signal, Value, ValueLike
 from amaranth.lib.wiring import Out, Signature
 
-__all__ = ["Pipeline", "flow"]
+__all__ = ["Pipeline", "announced_flow", "flow"]
 
 
 def flow(payload: ShapeLike) -> Signature:
     """Return the signature of values that may come in any cycle and cannot be held back."""
     return Signature({"valid": Out(1), "payload": Out(payload)})
+
+
+def announced_flow(payload: ShapeLike) -> Signature:
+    """Return the signature of a `flow` that says in ``next``, in the cycle before, that a value will come."""
+    return Signature({"next": Out(1), "valid": Out(1), "payload": Out(payload)})
 
 
 class Pipeline:
