@@ -55,6 +55,7 @@ class _CountedFIFO(Elaboratable, FIFOInterface):
         m = Module()
         m.submodules.storage = storage = Memory(shape=self.width, depth=self.depth, init=[])
         w_port = storage.write_port()
+        r_port = storage.read_port(domain="comb")
         produce, consume = Signal(range(self.depth)), Signal(range(self.depth))
         has_room = Signal(init=1)
         has_entry = Signal()
@@ -73,7 +74,7 @@ class _CountedFIFO(Elaboratable, FIFOInterface):
                 has_entry.eq(~reads | (self.level != 1)),
             ]
         m.d.comb += [w_port.addr.eq(produce), w_port.data.eq(self.w_data), w_port.en.eq(writes)]
-        self._read(m, storage.read_port(domain="comb"), reads, consume)
+        self._read(m, r_port, reads, consume)
         return m
 
     def _read(self, m: Module, port: ReadPort, reads: Value, consume: Signal) -> None:
