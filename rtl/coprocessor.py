@@ -284,6 +284,8 @@ class Coprocessor(wiring.Component):
                 m.d.sync += counted.eq(event)
             else:
                 m.d.comb += counted.eq(event)
-        m.d.sync += self.progress.eq(Cat(
-            mac.tile_slots, post.requantized.any(), load.activation_written_bytes.any(),
-            load.weight_written_bytes.any(), self._dispatcher.taken).any())
+        works = Cat(mac.tile_slots.any(), mac.sums_response.valid, load.activation_write.valid, load.weight_write.valid,
+                    load.parameter_write.valid, load.table_write.valid, self._dispatcher.taken)
+        worked = Signal.like(works)
+        m.d.sync += worked.eq(works)
+        m.d.comb += self.progress.eq(worked.any())

@@ -175,8 +175,9 @@ PROPERTIES = (
         design=ProvedDesign(_SEMAPHORES, "Semaphores"),
         exposed=semaphore_exposed(),
         mutants=(
-            Mutant("two events count as one", _SEMAPHORES, "count + sum(events)", "count + events.any()"),
-            Mutant("the last one stays available", _SEMAPHORES, "signalled > 1, signalled != 0", "signalled != 0, 1"),
+            Mutant("two events count as one", _SEMAPHORES, "signals.bit_count()", "min(signals, 1)"),
+            Mutant("the last one stays available", _SEMAPHORES, "remains.eq(total != 0)",
+                   "remains.eq(count != 0)"),
             Mutant("a take of nothing", _SEMAPHORES, '_take") & available', '_take")'),
         ),
         bound=6,

@@ -19,7 +19,7 @@ from tilewright.rtl.bus.axi import BusRequest, read_beat
 from tilewright.rtl.load.load_front import TAG, WAITS, LoadFront
 from tilewright.rtl.load.row_writer import BLOCKED, RowWriter, segment_layout
 from tilewright.rtl.stream.commands import Command
-from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, HeadedFIFO, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["REQUESTS", "RESIDUALS", "SIGNALS", "LoadUnit"]
@@ -66,7 +66,7 @@ class LoadUnit(wiring.Component):
     residual_write : ``Out(stream.Signature(...))``
         ``count`` bytes of ``data`` for byte ``address`` of the result buffer.
     NAME_available : ``In(1)``, NAME_take : ``Out(1)``
-        For act_free, res_free, wgt_free, par_free, mem_ready: taken in the cycle a command starts.
+        For act_free, res_free, wgt_free, par_free, mem_ready: taken in the cycle behind a command's start.
     NAME_signal : ``Out(1)``
         For act_ready, res_ready, wgt_ready: the cycle after a command's last byte was written.
     halt : ``In(1)``
@@ -114,7 +114,7 @@ class LoadUnit(wiring.Component):
         m.submodules.front = front = until_halt(LoadFront(self.machine))
         m.submodules.requests = requests = until_halt(FlaggedFIFO(width=48, depth=REQUESTS))
         segment = segment_layout(bus, TAG, blocked=self.machine.winograd)
-        m.submodules.segments = segments = until_halt(FlaggedFIFO(width=segment.size, depth=self.SEGMENTS))
+        m.submodules.segments = segments = until_halt(HeadedFIFO(width=segment.size, depth=self.SEGMENTS))
         m.submodules.writer = writer = until_halt(RowWriter(bus, tag=TAG, blocked=self.machine.winograd))
 
         pass_until(m, halt, self.commands, front.commands)
@@ -124,11 +124,12 @@ class LoadUnit(wiring.Component):
         dequeue(m, segments, writer.segments)
         m.d.comb += [
             *[getattr(front, f"{name}_available").eq(getattr(self, f"{name}_available")) for name in WAITS],
-            *[getattr(self, f"{name}_take").eq(getattr(front, f"{name}_take")) for name in WAITS],
             writer.words.payload.eq(self.read_data.payload.data),
             writer.words.valid.eq(self.read_data.valid),
             self.read_data.ready.eq(writer.words.ready | halt),
         ]
+        # In registers, for they come late; the next command looks at semaphores two cycles later at the earliest.
+        m.d.sync += [getattr(self, f"{name}_take").eq(getattr(front, f"{name}_take")) for name in WAITS]
         residuals_wait = self._residuals(m, halt, until_halt) if self.machine.residual_adder else Const(0)
         signalled = self._deliver(m, halt, writer.o)
         self.observed = {

@@ -247,11 +247,21 @@ class LoadFront(wiring.Component):
             starts.eq(self.commands.valid & moves & self.commands.ready),
             *[take.eq(starts & waiting) for _, take, waiting in waits],
         ]
+        # Between commands the rest follows whatever comes: so its enables wait neither for semaphores nor for decoding.
         with m.If(starts):
+            m.d.sync += self.running.eq(1)
+        with m.If(free):  # what the segment that waits for its size needs too
             m.d.sync += [
-                self.running.eq(1),
                 self.tag.signals.eq(command.flags[SIGNALS]),
                 *([self.layout.eq(is_command(command, "lda", "blocked", "fill_blocked"))] if self.blocked else []),
+            ]
+            with m.If(is_weights):
+                self._go_to(m, **{_LDW_TARGETS[name]: is_command(command, "ldw", name)
+                                  for name in _LDW_TARGETS if lacks(self.machine, "ldw", name) is None})
+            with m.Else():
+                self._go_to(m, activations=~is_residual, residuals=is_residual)
+        with m.If(~self.running):
+            m.d.sync += [
                 self.fill.eq(is_command(command, "lda", "fill_linear", "fill_blocked")),
                 self.padded.eq(is_tile),
                 self.phase.eq(Mux(is_tile & self.has_left, RowPhase.LEFT, RowPhase.RUNS)),
@@ -260,7 +270,6 @@ class LoadFront(wiring.Component):
             with m.If(is_weights):
                 self._start_weights(m)
             with m.Else():
-                self._go_to(m, activations=~is_residual, residuals=is_residual)
                 self._start_rows(m)
 
     def _go_to(self, m: Module, **targets: Value) -> None:
@@ -271,8 +280,6 @@ class LoadFront(wiring.Component):
         """Go to the only run of `ldw`: whole bus words."""
         command, bits = self.commands.payload, exact_log2(self.bus_bytes)
         source, target = views(command, "ldw", "main")
-        there = [name for name in _LDW_TARGETS if lacks(self.machine, "ldw", name) is None]
-        self._go_to(m, **{_LDW_TARGETS[name]: is_command(command, "ldw", name) for name in there})
         m.d.sync += [
             self.run_bytes.eq(target.words << bits),
             self.run_memory.eq(Cat(Const(0, bits), source.address[bits:])),

@@ -173,9 +173,12 @@ class RowWriter(wiring.Component):
             with m.If(ends_word):
                 m.d.sync += [segment.words.eq(segment.words - 1), on_last_word.eq(segment.words == 2)]
             if self.splits:
+                # Neither waits for which is the shorter: a part that ends no pixel has all that may leave at once, and
+                # one that ends no word all that is left of the pixel.
+                step = less_one if self.wide else pixel_rest[:lanes]
                 m.d.sync += [
-                    lane.eq(Mux(ends_word, 0, lane + less_one + 1)),
-                    pixel_rest.eq(Mux(ends_pixel, segment.pixel, pixel_rest - less_one - 1)),
+                    lane.eq(Mux(ends_word, 0, lane + step + 1)),
+                    pixel_rest.eq(Mux(ends_pixel, segment.pixel, pixel_rest - rest - 1)),
                 ]
             elif self.wide:
                 m.d.sync += lane.eq(Mux(ends_word, 0, (lane | (TILE_BYTES - 1)) + 1))

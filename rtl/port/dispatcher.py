@@ -135,11 +135,10 @@ class Dispatcher(wiring.Component):
             ]
             connect(m, queue.o, flipped(getattr(self, unit)))
             free.append(~chosen | queue.i.ready)
-            waiting.append(~queue.empty)
+            waiting.append(queue.o.valid)
 
         quiet = Signal(range(self.QUIET_CYCLES + 1))
         m.d.comb += [
-            self.idle.eq(quiet == self.QUIET_CYCLES),
             self.commands.ready.eq(drops | (~self.hold & Cat(free).all() & (~fence | aborts | notifies
                                                                                | self.idle))),
             self.abort_taken.eq(self.commands.valid & aborts & ~drops & ~self.hold),
@@ -154,7 +153,7 @@ class Dispatcher(wiring.Component):
         # Not ``taken``: what is offered and not taken is held, or waits for a queue that is full, and a path through
         # the decoder, the queues and ``ready`` would end here.
         with m.If(Cat(waiting).any() | self.busy | (self.commands.valid & ~fence)):
-            m.d.sync += quiet.eq(0)
+            m.d.sync += [quiet.eq(0), self.idle.eq(0)]
         with m.Elif(~self.idle):
-            m.d.sync += quiet.eq(quiet + 1)
+            m.d.sync += [quiet.eq(quiet + 1), self.idle.eq(quiet == self.QUIET_CYCLES - 1)]
         return m

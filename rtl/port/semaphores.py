@@ -1,6 +1,6 @@
 """The counting semaphores between the units; the instruction table defines who signals and who waits."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,6 +23,8 @@ SIGNALLERS = {name: _units("signal", name) for name in NAMES}
 
 WAITERS = {name: _units("wait", name) for name in NAMES}
 """Units that wait for a semaphore; the hardware is built for one each."""
+
+_MOST = (1 << SEMAPHORE_WIDTH) - 1
 
 assert all(len(units) == 1 for units in WAITERS.values())
 
@@ -64,22 +66,22 @@ class Semaphores(wiring.Component):
         m.d.sync += lost.eq(losing)
         for index, name in enumerate(NAMES):
             count = Signal(SEMAPHORE_WIDTH, name=f"{name}_count")
-            signalled, following = (Signal(SEMAPHORE_WIDTH + 1, name=f"{name}_{place}")
-                                    for place in ("signalled", "following"))
+            following, remains = Signal(SEMAPHORE_WIDTH, name=f"{name}_following"), Signal(name=f"{name}_remains")
             available = getattr(self, f"{name}_available")
             events = getattr(self, f"{name}_signal")
             taken = getattr(self, f"{name}_take") & available
-            m.d.comb += [
-                signalled.eq(count + sum(events)),
-                following.eq(signalled - taken),
-                losing[index].eq(following[-1]),
-            ]
-            # A register, for it begins long paths; and a take, which comes late, only selects.
-            m.d.sync += available.eq(Mux(taken, signalled > 1, signalled != 0))
-            with m.If(~losing[index]):
-                m.d.sync += count.eq(following)
-            with m.Else():
-                m.d.sync += count.eq(~0)
+            # Events and takes come late: they only select.
+            with m.Switch(Cat(events, taken)):
+                for case in range(2 << len(events)):
+                    takes, signals = divmod(case, 1 << len(events))
+                    total = count + (signals.bit_count() - takes)
+                    with m.Case(case):
+                        m.d.comb += [
+                            following.eq(Mux(total > _MOST, _MOST, total)),
+                            remains.eq(total != 0),
+                            losing[index].eq(total > _MOST),
+                        ]
+            m.d.sync += [count.eq(following), available.eq(remains)]  # available begins long paths
         with m.If(lost.any() & ~self.overflow):
             m.d.sync += self.overflow.eq(1)
             for index in reversed(range(len(NAMES))):

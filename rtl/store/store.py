@@ -20,7 +20,7 @@ from tilewright.rtl.store.status_record import StatusRecord
 from tilewright.rtl.store.store_front import StoreFront, run_layout
 from tilewright.rtl.stream.commands import Command
 from tilewright.rtl.stream.counter_walk import walk_signature
-from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, dequeue, enqueue, pass_until
+from tilewright.rtl.stream.queues import QUEUE_LATENCY, FlaggedFIFO, HeadedFIFO, dequeue, enqueue, pass_until
 from tilewright.rtl.stream.stages import flow
 
 __all__ = ["REQUESTS", "RUNS", "StoreUnit"]
@@ -75,13 +75,13 @@ class _ResultReader(wiring.Component):
         m = Module()
         run = Signal(run_layout(self.machine), reset_less=True)  # source and words count on
         active, on_first, on_last, asks = Signal(), Signal(), Signal(), Signal()
-        under_way = Signal(range(self.room + 1))
+        under_way, has_room, waits = Signal(range(self.room + 1)), Signal(init=1), Signal()
         m.d.comb += [
             self.runs.ready.eq(~active | (asks & on_last)),
-            self.read.valid.eq(active & (under_way != self.room)),
+            self.read.valid.eq(active & has_room),
             self.read.payload.eq(run.source),
             asks.eq(self.read.valid & self.read.ready),
-            self.busy.eq(active | (under_way != 0)),
+            self.busy.eq(active | waits),
         ]
         with m.If(self.runs.ready):
             m.d.sync += [
@@ -97,10 +97,12 @@ class _ResultReader(wiring.Component):
                 on_first.eq(0),
                 on_last.eq(run.words == 2),
             ]
-        with m.If(asks & ~self.returned):
-            m.d.sync += under_way.eq(under_way + 1)
-        with m.If(~asks & self.returned):
-            m.d.sync += under_way.eq(under_way - 1)
+        with m.If(asks ^ self.returned):
+            m.d.sync += [
+                under_way.eq(Mux(asks, under_way + 1, under_way - 1)),
+                has_room.eq(~asks | (under_way != self.room - 1)),
+                waits.eq(asks | (under_way != 1)),
+            ]
 
         chained = {"to_memory": 1} if self.machine.chaining else {}
         note = StructLayout({"strobe": self.bus_bytes, **chained, "out_free": 1, "res_free": 1})
@@ -159,7 +161,7 @@ class _LocalWriter(wiring.Component):
         layout = {"layout": 1} if self.blocked else {}
         kept = StructLayout({
             "target": 20, "words": 16, "last_lane": range(self.bus_bytes), **layout, "act_ready": 1})
-        m.submodules.queue = queue = FlaggedFIFO(width=kept.size, depth=self.depth)
+        m.submodules.queue = queue = HeadedFIFO(width=kept.size, depth=self.depth)
         m.submodules.writer = writer = RowWriter(self.bus_bytes, tag=1, splits=False, blocked=self.blocked)
         pushed, segment = Signal(kept), Signal(segment_layout(self.bus_bytes, 1, blocked=self.blocked))
         head, write = kept(queue.r_data), writer.o.payload
@@ -290,7 +292,7 @@ class StoreUnit(wiring.Component):
         m.submodules.record = record = until_halt(StatusRecord(bus))
         m.submodules.reader = reader = until_halt(_ResultReader(self.machine, self.WORDS))
         m.submodules.requests = requests = until_halt(FlaggedFIFO(width=48, depth=REQUESTS))
-        m.submodules.words = words = until_halt(FlaggedFIFO(width=word.size, depth=self.WORDS))
+        m.submodules.words = words = until_halt(HeadedFIFO(width=word.size, depth=self.WORDS))
         writer = self._writer = None
         if self.machine.chaining:
             m.submodules.writer = writer = self._writer = until_halt(_LocalWriter(self.machine, self.SEGMENTS))
@@ -298,9 +300,10 @@ class StoreUnit(wiring.Component):
         pass_until(m, halt, self.commands, front.commands)
         m.d.comb += [
             front.out_ready_available.eq(self.out_ready_available),
-            self.out_ready_take.eq(front.out_ready_take),
             self.mem_ready_signal.eq(front.mem_ready_signal),
         ]
+        # In a register, for it comes late; the next command looks at the semaphore two cycles later at the earliest.
+        m.d.sync += self.out_ready_take.eq(front.out_ready_take)
         self._connect_record(m, record, front)
         runs = until_halt(FlaggedFIFO(width=run_layout(self.machine).size, depth=RUNS))
         m.submodules.runs = runs

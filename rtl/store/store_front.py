@@ -211,16 +211,17 @@ class StoreFront(wiring.Component):
         tells = command.flags[COMPLETE]
         target = memory.address
         if self.chaining:
-            target = Mux(is_memory, memory.address, local.target + Mux(is_blocked, local.channel << 8, 0))
+            target = Mux(is_memory | is_status, memory.address, local.target + Mux(is_blocked, local.channel << 8, 0))
+        # Between commands the rest follows whatever comes: its enables wait neither for the semaphore nor for decoding.
         with m.If(starts):
+            m.d.sync += [self.running.eq(1), self.acknowledges.eq(is_memory & tells)]
+        with m.If(free):
             m.d.sync += [
-                self.running.eq(1),
                 *([self.to_memory.eq(is_memory)] if self.chaining else []),
                 *([self.layout.eq(is_blocked)] if self.blocked else []),
                 self.signals.res_free.eq(command.flags[RES_FREE]),
                 self.signals.out_free.eq(command.flags[OUT_FREE]),
                 *([self.signals.act_ready.eq(~is_memory & tells)] if self.chaining else []),
-                self.acknowledges.eq(is_memory & tells),
                 self.row_source.eq(source.base),
                 self.run_source.eq(source.base),
                 self.row_target.eq(target),
@@ -230,8 +231,7 @@ class StoreFront(wiring.Component):
             self.rows.load(m, source.rows)
             self.row_runs.load(m, self.chunks, once=self.one_chunk)
         with m.If(self.commands.valid & free & is_status):
-            status, _ = views(command, "sta", "status")
-            m.d.sync += [self.records.eq(1), self.row_target.eq(status.address)]
+            m.d.sync += self.records.eq(1)
 
     def _configure(self, m: Module, free: Value) -> None:
         """Carry out the set variants."""
