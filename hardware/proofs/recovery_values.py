@@ -26,7 +26,7 @@ def recovery_exposed() -> tuple[str, ...]:
     """Return the signals of the coprocessor that the template names."""
     control = ("phase", "aborting", "still", "hold", "clear", "dead", "raised", "code", "address", "moves", "waits",
                "moved", "waited")
-    dispatcher = ("quiet", "busy", "abort_taken", "fence_taken", "zero_count", "store.o__payload",
+    dispatcher = ("quiet", "idle", "busy", "abort_taken", "fence_taken", "zero_count", "store.o__payload",
                   "store.fifo.storage*", "store.fifo.w_port__addr")
     queues = ("fifo.inner_level", "fifo.r_rdy", "fifo.r_port__addr", "i__valid")
     kept = ("reader.pending", "writer.pending", "writer.lengths")

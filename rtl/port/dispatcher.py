@@ -35,9 +35,14 @@ def _funct7_pattern(variant: Variant) -> str:
 
 
 def belongs_to(command: Command, unit: str, machine: Machine) -> Value:
-    """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command`` and ``machine`` has it."""
-    code = Cat(command.variant, command.funct3)
-    return code.matches(*(funct3 << 3 | variant for funct3, variant in codes_of(unit, machine)))
+    """Return a value that is high if ``unit`` of `isa.encoding.UNITS` takes ``command``, which ``machine`` has.
+
+    Where a unit has all variants of an instruction, the variant is not asked for: this comes before the queues.
+    """
+    own = codes_of(unit, machine)
+    others = {instruction.funct3 for instruction, variant in variants_of(machine) if variant.unit != unit}
+    patterns = {f"{funct3:03b}" + (f"{variant:03b}" if funct3 in others else "---") for funct3, variant in own}
+    return Cat(command.variant, command.funct3).matches(*sorted(patterns))
 
 
 def counts_zero(command: Command, machine: Machine) -> Value:
@@ -56,9 +61,9 @@ class Dispatcher(wiring.Component):
     """Sort commands into one queue per unit; the fence is taken when nothing is left to do.
 
     One command per cycle while the queues have room; a full queue holds up everything behind it. Commands
-    must be legal ones: others are taken and go nowhere. The fence is taken ``QUIET_CYCLES`` cycles after the
-    last sign of life, because a command shows nowhere between its queue and its unit's ``busy``. An abort, that is a
-    fence with ``abort``, waits for nothing, nor does one with ``notify``.
+    must be legal ones, as adapters see to: others go to any unit, or nowhere. The fence is taken ``QUIET_CYCLES``
+    cycles after the last sign of life, because a command shows nowhere between its queue and its unit's ``busy``. An
+    abort, that is a fence with ``abort``, waits for nothing, nor does one with ``notify``.
 
     Parameters
     ----------
@@ -135,7 +140,7 @@ class Dispatcher(wiring.Component):
             ]
             connect(m, queue.o, flipped(getattr(self, unit)))
             free.append(~chosen | queue.i.ready)
-            waiting.append(queue.o.valid)
+            waiting.append(~queue.empty)
 
         quiet = Signal(range(self.QUIET_CYCLES + 1))
         m.d.comb += [
