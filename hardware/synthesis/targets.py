@@ -86,10 +86,13 @@ Target = Fpga | StandardCells
 ECP5_SYNTHESIS = "synth_ecp5 -nowidelut"
 """Without multiplexers between LUTs: with them abc takes a quarter more LUTs for the core, and a few for the array."""
 
-# synth_ecp5 with 1 ns for a wire instead of 0.3: in a large design wires take that or more, and abc, which allows any
-# path the time of the longest, then makes fewer levels of logic; see docs/decisions.md, section 91.
+# Yosys' own script for abc9, with 1 ns for a wire instead of 0.3, since in a large design wires take that or more, and
+# without winning back area (-F 0 -A 0), which lets any path take as long as the longest. nextpnr makes another path the
+# longest, and each level that it has is another wire; see docs/decisions.md, sections 91 and 92.
+_ABC9 = "+&scorr;&sweep;&dc2;&dch,-f,-r;&ps;&if,{W},{D},{R},-F,0,-A,0;&mfs"
 _ECP5 = (f"{ECP5_SYNTHESIS} -top {{top}} -run begin:map_luts\ntechmap -map +/lattice/latches_map.v\n"
-         f"abc9 -W 1000 -maxlut 4\nclean\n{ECP5_SYNTHESIS} -top {{top}} -run map_cells: -json netlist.json\n")
+         f"abc9 -W 1000 -maxlut 4 -script {_ABC9.replace('{', '{{').replace('}', '}}')}\nclean\n"
+         f"{ECP5_SYNTHESIS} -top {{top}} -run map_cells: -json netlist.json\n")
 # Where logic is scarce: carry chains take whole cells, and more at their ends; short adders are smaller in LUTs.
 _ECP5_SMALL = (f"{ECP5_SYNTHESIS} -top {{top}} -run begin:map_gates\nselect -set short t:$alu r:Y_WIDTH<=8 %i\n"
                f"techmap -map +/techmap.v @short\n{ECP5_SYNTHESIS} -top {{top}} -run map_gates: -json netlist.json\n")
