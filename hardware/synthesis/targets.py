@@ -112,8 +112,9 @@ _ECP5_LOGIC: Mapping[str, int] = {"carry": 2, "LUT RAM": 6}
 # cells² / 3000 attempts for a cell, and then an error: without, nextpnr looks for hours where a device is nearly full.
 _PATIENCE = ("--placer-heap-cell-placement-timeout", "3000")
 
-# Needs a quarter less wire than HeAP for base, and ends; see docs/decisions.md, sections 86 and 88.
-_STATIC = ("--placer", "static", "--router", "router2")
+# Needs a quarter less wire than HeAP for base, and ends; see docs/decisions.md, sections 86 and 88. router2 looks at
+# time only where it rips up by it; section 92.
+_STATIC = ("--placer", "static", "--router", "router2", "--tmg-ripup")
 # Read from a design that nextpnr placed; nextpnr refuses a place that is none.
 _SITES_85 = Sites((4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114), (10, 34, 58), (22, 46, 70, 82))
 
