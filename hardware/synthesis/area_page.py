@@ -63,7 +63,7 @@ class AreaCase:
 
 
 CASES = (
-    AreaCase("base,array=winograd", "ecp5-85k"), AreaCase("base", "ecp5-85k", place=False),
+    AreaCase("base", "ecp5-85k"), AreaCase("base,array=winograd", "ecp5-85k"),
     AreaCase("nano", "ecp5-25k"),
     AreaCase("nano", "ecp5-25k", with_core=True, freq=40),
     AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False),
