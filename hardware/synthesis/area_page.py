@@ -63,7 +63,8 @@ class AreaCase:
 
 
 CASES = (
-    AreaCase("base", "ecp5-85k"), AreaCase("base,array=winograd", "ecp5-85k"),
+    # Of three seeds the one in the middle: docs/decisions.md, section 92.
+    AreaCase("base", "ecp5-85k", seed=3), AreaCase("base,array=winograd", "ecp5-85k"),
     AreaCase("nano", "ecp5-25k"),
     AreaCase("nano", "ecp5-25k", with_core=True, freq=40),
     AreaCase("large", "ecp5-85k", place=False), AreaCase("nano", "ice40up5k", place=False),
