@@ -173,8 +173,7 @@ class RowWriter(wiring.Component):
             with m.If(ends_word):
                 m.d.sync += [segment.words.eq(segment.words - 1), on_last_word.eq(segment.words == 2)]
             if self.splits:
-                # Neither waits for which is the shorter: a part that ends no pixel has all that may leave at once, and
-                # one that ends no word all that is left of the pixel.
+                # Neither waits for which is the shorter: a part that ends no pixel has ``rest``, no word the pixel's.
                 step = less_one if self.wide else pixel_rest[:lanes]
                 m.d.sync += [
                     lane.eq(Mux(ends_word, 0, lane + step + 1)),

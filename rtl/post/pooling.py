@@ -234,8 +234,7 @@ class MaxPoolUnit(Component):
             self.due.payload.eq(stages[self.VALUE][1]),
             self.o.next.eq(stages[-2][0]),
             self.next_writes.eq(stages[-2][0] & (stages[-2][1].write if self.machine.max_pooling else 1)),
-            self.o.valid.eq(stages[-1][0]),
-            self.o.payload.slot.eq(stages[-1][1]),
+            *(self.o.valid.eq(stages[-1][0]), self.o.payload.slot.eq(stages[-1][1])),
             self.o.payload.data.eq(outcome),
         ]
 

@@ -186,10 +186,7 @@ class PostUnit(Component):
                     value if tables is None else Mux(kind.table_first, Cat(tables.o), value)),
                 Cat(residual.i.payload.residual).eq(Cat(buffer.post_data)),
             ]
-        m.d.comb += [
-            buffer.post_read.valid.eq(pool.read.valid),
-            buffer.post_read.payload.eq(pool.read.payload),
-        ]
+        m.d.comb += [buffer.post_read.valid.eq(pool.read.valid), buffer.post_read.payload.eq(pool.read.payload)]
         self._write(m, kind, pool, added, finished)
         self.observed = {"step_issued": issue, "step_ends_command": windows.o.payload.ends_run,
                          "step_written": finished}
