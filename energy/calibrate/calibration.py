@@ -143,7 +143,8 @@ class MeasurementSetup:
 def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
             blocks: Sequence[str]) -> tuple[dict[str, _Measurements], dict[str, float]]:
     """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
-    verilog = plain_verilog(coprocessor_verilog(setup.machine))
+    # With the output by which the simulator knows when commands begin: names get numbers by what else a module has.
+    verilog = plain_verilog(coprocessor_verilog(setup.machine, watched=True))
     parts = netlist_blocks(setup.machine)
     how = "with clock gates" if gates else "as they are"
     meters: dict[MappedModule, MeterWithLayout] = {}
