@@ -72,7 +72,8 @@ def test_each_borderline_request_is_judged_by_the_definition(data_bytes, is_writ
     for request, verdict in zip(requests, verdicts, strict=True):
         passed, _, fault = pass_through([request], data_bytes=data_bytes, is_write=is_write, cycles=3)
         assert passed == ([request] if verdict else []), f"{request[0]:#x} + {request[1]} beats"
-        assert fault == (0, fault[1]) if verdict else fault == (1, request[0])
+        # Before there is a fault, its address may be that of a request.
+        assert fault in (((0, 0), (0, request[0])) if verdict else ((1, request[0]),))
 
 
 @pytest.mark.parametrize("address", [0x1001, 0x1004, 0x4FFF])
