@@ -27,7 +27,8 @@ from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
 from tilewright.tools.progress import Steps
 
-__all__ = ["BlockResult", "MeasurementSetup", "PriceCalibration", "calibrate", "calibrate_blocks", "measure"]
+__all__ = ["BlockResult", "MeasurementSetup", "PriceCalibration", "calibrate", "calibrate_blocks", "measure",
+           "measured_verilog"]
 
 _Measurements = dict[str, Measurement]
 """By workload."""
@@ -140,11 +141,18 @@ class MeasurementSetup:
     captured: Sequence[Captured]
 
 
+def measured_verilog(machine: Machine) -> str:
+    """Return the coprocessor of which netlists are made, with the names that it has in waveforms.
+
+    It has the output by which the simulator knows when commands begin: names get numbers by what else a module has.
+    """
+    return plain_verilog(coprocessor_verilog(machine, watched=True))
+
+
 def measure(setup: MeasurementSetup, steps: Steps, *, gates: bool,
             blocks: Sequence[str]) -> tuple[dict[str, _Measurements], dict[str, float]]:
     """Return measurements by block and workload, and idle clocks by block; ``gates``: of netlists with clock gates."""
-    # With the output by which the simulator knows when commands begin: names get numbers by what else a module has.
-    verilog = plain_verilog(coprocessor_verilog(setup.machine, watched=True))
+    verilog = measured_verilog(setup.machine)
     parts = netlist_blocks(setup.machine)
     how = "with clock gates" if gates else "as they are"
     meters: dict[MappedModule, MeterWithLayout] = {}

@@ -1,6 +1,7 @@
 """The committed calibration: page and technology file show its JSON, and its errors follow from what was measured."""
 
 import json
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +24,11 @@ from tilewright.energy.estimate import Technology
 from tilewright.energy.gates.core_netlist import CORES
 from tilewright.energy.gates.core_waves import CoreCounts
 from tilewright.energy.gates.fit import FitError, fit, fit_gated, non_negative
+from tilewright.energy.gates.mapping import plain_verilog
 from tilewright.energy.gates.measure import Measurement
 from tilewright.energy.technology_text import FOLDER
 from tilewright.isa.machine import ARRAYS, preset
+from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
 from tilewright.tools.progress import Silence
 
@@ -422,3 +425,12 @@ def test_the_range_of_an_instruction_reaches_every_window(process, name):
     for each in core["windows"].values():
         one = (each["pJ_per_cycle"] - each["clock_pJ_per_cycle"]) * each["cycles"] / each["retired"]
         assert 0.999 * low <= one / price.picojoules <= 1.001 * high
+
+
+def test_modules_of_netlists_have_their_names_in_waveforms():
+    # As sim/verilator/build.py builds it.
+    simulated = plain_verilog(coprocessor_verilog(preset("nano"), probes=True, watched=True))
+    netlists = calibrate.measured_verilog(preset("nano"))
+    names = [set(re.findall(r"^module (\S+?)\s*\(", text, re.MULTILINE)) for text in (netlists, simulated)]
+    assert len(names[0]) > 20
+    assert names[0] <= names[1]
