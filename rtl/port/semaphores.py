@@ -73,14 +73,14 @@ class Semaphores(wiring.Component):
             # Events and takes come late: they only select.
             with m.Switch(Cat(events, taken)):
                 for case in range(2 << len(events)):
-                    takes, signals = divmod(case, 1 << len(events))
-                    total = count + (signals.bit_count() - takes)
+                    takes, signalled = divmod(case, 1 << len(events))
+                    more = signalled.bit_count() - takes
+                    total = count + more
                     with m.Case(case):
-                        m.d.comb += [
-                            following.eq(Mux(total > _MOST, _MOST, total)),
-                            remains.eq(total != 0),
-                            losing[index].eq(total > _MOST),
-                        ]
+                        m.d.comb += [following.eq(total), remains.eq(total != 0)]
+                        if more > 0:
+                            with m.If(total > _MOST):
+                                m.d.comb += [following.eq(_MOST), losing[index].eq(1)]
             m.d.sync += [count.eq(following), available.eq(remains)]  # available begins long paths
         with m.If(lost.any() & ~self.overflow):
             m.d.sync += self.overflow.eq(1)
