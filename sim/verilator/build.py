@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import CORES, HOST_CORE, HOSTS, CoreName, HostName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilator.core_assertions import write_core_assertions
+from tilewright.sim.verilator.library import flags_of_compiled_library, library_compiled_meanwhile
 from tilewright.sim.verilog.clocked_blocks import with_clocked_blocks
 from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
 from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_plain_toggles
@@ -187,8 +189,10 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         sources += files.system
         bus_bytes, title, top = machine.bus_bytes, f"machine {machine.name!r}", f"-DSOC={files.system_top}"
         coprocessor = folder / "coprocessor.v"
-        text = coprocessor_verilog(machine, PORT_OF[host], probes=activity, watched=True)
-        coprocessor.write_text(variant.text(text))
+        with (library_compiled_meanwhile(folder / "model", COMPILER_FLAGS) if variant.has_plain_library
+              else nullcontext()):
+            text = coprocessor_verilog(machine, PORT_OF[host], probes=activity, watched=True)
+            coprocessor.write_text(variant.text(text))
         sources.append(coprocessor)
     harness = _SOURCES / "sim/verilator/harness"
     in_one = folder / "harness.cpp"  # the library's headers take longer than what is behind them
@@ -213,7 +217,8 @@ def _build(machine: Machine | None, core: CoreName | HostName, folder: Path, var
         "verilator", *flags,
         *(COVERAGE_FLAGS if variant.covered else ()), *(_SOON if variant.covered or variant.upsets else ()),
         *([f"-GBUS_BYTES={bus_bytes}"] if machine else []), top,
-        "--top-module", _TOP, "-Mdir", str(folder / "model"), "-o", "simulator",
+        *flags_of_compiled_library(folder / "model"), "--top-module", _TOP, "-Mdir", str(folder / "model"),
+        "-o", "simulator",
         "-CFLAGS", f"{COMPILER_FLAGS} -DBUS_BYTES={bus_bytes} -I{harness}",
         *(("-CFLAGS", _RECORDED, "-LDFLAGS", _RECORDED) if variant.profiled else ()),
         *(f"+incdir+{include}" for include in (*files.includes, folder)), *map(str, files.hints), *map(str, sources),
@@ -255,6 +260,11 @@ class _Variant:
         """Whether every signal is there, and registers are in one piece: for waveforms and for coverage."""
         return self.tracing is not None or self.covered
 
+    @property
+    def has_plain_library(self) -> bool:
+        """Whether Verilator's library is compiled as `library_compiled_meanwhile` does it."""
+        return self.tracing is None and not self.covered and not self.profiled
+
     def text(self, verilog: str) -> str:
         """Return the coprocessor's Verilog as this simulator needs it."""
         if not self.shows_all:
@@ -288,7 +298,9 @@ def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
     checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
     fst = variant.tracing == "fst"
     stored = (("sim/verilator/harness/stored", "*.h"),) if fst else ()
-    for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *checks, *stored):
+    library = (("sim/verilator", "library.py"),) if variant.has_plain_library else ()
+    for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *library, *checks,
+                            *stored):
         yield from sorted((_SOURCES / folder).glob(pattern))
     fast = not variant.shows_all
     texts = {"clocked_blocks": fast, "dead_signals": fast, "split_registers": fast, "invariants": variant.checked,
