@@ -1,6 +1,6 @@
 """The counting semaphores between the units; the instruction table defines who signals and who waits."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
