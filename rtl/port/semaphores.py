@@ -1,6 +1,6 @@
 """The counting semaphores between the units; the instruction table defines who signals and who waits."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -76,11 +76,13 @@ class Semaphores(wiring.Component):
                     takes, signalled = divmod(case, 1 << len(events))
                     more = signalled.bit_count() - takes
                     total = count + more
+                    too_many = total > _MOST if more > 0 else Const(0)
                     with m.Case(case):
-                        m.d.comb += [following.eq(total), remains.eq(total != 0)]
-                        if more > 0:
-                            with m.If(total > _MOST):
-                                m.d.comb += [following.eq(_MOST), losing[index].eq(1)]
+                        m.d.comb += [
+                            following.eq(Mux(too_many, _MOST, total)),
+                            remains.eq(total != 0),
+                            losing[index].eq(too_many),
+                        ]
             m.d.sync += [count.eq(following), available.eq(remains)]  # available begins long paths
         with m.If(lost.any() & ~self.overflow):
             m.d.sync += self.overflow.eq(1)

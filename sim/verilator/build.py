@@ -17,7 +17,7 @@ from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import CORES, HOST_CORE, HOSTS, CoreName, HostName
 from tilewright.isa.machine import Machine
 from tilewright.sim.verilator.core_assertions import write_core_assertions
-from tilewright.sim.verilator.library import flags_of_compiled_library, library_compiled_meanwhile
+from tilewright.sim.verilator.runtime_library import flags_of_compiled_library, library_compiled_meanwhile
 from tilewright.sim.verilog.clocked_blocks import with_clocked_blocks
 from tilewright.sim.verilog.core_sources import CORE_WHEELS, core_files
 from tilewright.sim.verilog.covered import COVERAGE_FLAGS, COVERED_FILES, with_plain_toggles
@@ -298,7 +298,7 @@ def _own_sources(machine: Machine | None, variant: _Variant) -> Iterator[Path]:
     checks = (("sim/verilator", "core_assertions.py"), ("sim/verilator/checks", "*.*")) if variant.checked else ()
     fst = variant.tracing == "fst"
     stored = (("sim/verilator/harness/stored", "*.h"),) if fst else ()
-    library = (("sim/verilator", "library.py"),) if variant.has_plain_library else ()
+    library = (("sim/verilator", "runtime_library.py"),) if variant.has_plain_library else ()
     for folder, pattern in (*of_coprocessor, ("rtl/soc", "*.*"), ("sim/verilator/harness", "*.*"), *library, *checks,
                             *stored):
         yield from sorted((_SOURCES / folder).glob(pattern))

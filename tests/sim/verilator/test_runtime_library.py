@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.isa.machine import preset
 from tilewright.sim.verilator.build import COMPILER_FLAGS, build_simulator
-from tilewright.sim.verilator.library import flags_of_compiled_library, library_compiled_meanwhile
+from tilewright.sim.verilator.runtime_library import flags_of_compiled_library, library_compiled_meanwhile
 
 
 def test_objects_are_there_after_the_body(tmp_path):
