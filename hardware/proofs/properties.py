@@ -175,7 +175,7 @@ PROPERTIES = (
         design=ProvedDesign(_SEMAPHORES, "Semaphores"),
         exposed=semaphore_exposed(),
         mutants=(
-            Mutant("two events count as one", _SEMAPHORES, "signals.bit_count()", "min(signals, 1)"),
+            Mutant("two events count as one", _SEMAPHORES, "signalled.bit_count()", "min(signalled, 1)"),
             Mutant("the last one stays available", _SEMAPHORES, "remains.eq(total != 0)",
                    "remains.eq(count != 0)"),
             Mutant("a take of nothing", _SEMAPHORES, '_take") & available', '_take")'),
