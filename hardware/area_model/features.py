@@ -55,10 +55,11 @@ def _lanes(machine: Machine) -> tuple[float, ...]:
 def _weight_memories(machine: Machine) -> tuple[float, ...]:
     clusters, deep = machine.clusters, _choices(machine.weight_words)
     bits = math.log2(machine.weight_words)
+    every = clusters * deep, clusters * machine.bus_bytes  # a cluster keeps the write that comes to it
     inner = _if(machine.inner, clusters, clusters * bits, clusters * machine.pairs_channels)
     if machine.inner:
-        return 0, 0, 0, 0, *inner, clusters * deep
-    return clusters, clusters * bits, *_if(machine.winograd, clusters, clusters * bits), *inner, clusters * deep
+        return 0, 0, 0, 0, *inner, *every
+    return clusters, clusters * bits, *_if(machine.winograd, clusters, clusters * bits), *inner, *every
 
 
 def _sums_out(machine: Machine) -> tuple[float, ...]:
