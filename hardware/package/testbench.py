@@ -1,7 +1,7 @@
 """The Verilog package's testbench: commands of a small compiled network, memory before and after.
 
-The network is cut from a built-in one: two convolutions by Winograd with max pooling, and the classifier, on the digit
-that a run takes by default. Memory after it is what the functional engine leaves, and the results in it are compared
+The network is cut from a built-in one: convolutions by Winograd, one with max pooling if the machine has it, and the
+classifier, on the digit that a run takes by default. Memory after it is what the functional engine leaves, and the results in it are compared
 with the integer reference, which equals ONNX Runtime, before anything is written.
 """
 
@@ -35,8 +35,8 @@ MODEL = "lenet5_accel"
 _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
 _PORT_PREFIX: dict[PortName, str] = {"cvxif": "xif_", "axi4lite": "s_axi_"}
 _HOST: dict[PortName, str] = {"cvxif": "xif_host", "axi4lite": "axilite_host"}
-_RANGES = ((2, 4), (7, 8))
-"""Layers of the model that are run: conv2a and conv2b, fc2."""
+_RANGES = {True: ((2, 4), (7, 8)), False: ((2, 3), (7, 8))}
+"""Layers of the model that are run, by whether the machine has max pooling: conv2a, conv2b, which is pooled, and fc2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def exercise(machine: Machine) -> Exercise:
     whole = compile_network(builtin(MODEL))
     (tensor,) = whole.inputs
     values = run_network(whole, {tensor.name: quantise_input(tensor, samples().images[:1])})
-    parts = [slice_network(whole, *each) for each in _RANGES]
+    parts = [slice_network(whole, *each) for each in _RANGES[machine.max_pooling]]
     network = _together(parts)
     inputs = {name: value for part in parts for name, value in given(part, values).items()}
     compiled = compile_layers(network, machine)

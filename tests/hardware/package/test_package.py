@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from tilewright.hardware.package.package import write_verilog
 from tilewright.hardware.package.testbench import MODEL, exercise
 from tilewright.hardware.package.top import _WINDOW_FIELDS, TOP
 from tilewright.isa.encoding import INSTRUCTIONS
-from tilewright.isa.machine import preset
+from tilewright.isa.machine import UNITS, preset
 from tilewright.rtl.port.window_check import MemoryWindow
 from tilewright.tools.debian import debian_data, debian_tool
 from tilewright.tools.toolchain import verilator_environment, yosys_executable
@@ -303,6 +303,18 @@ def test_testbench_uses_all_seven_instructions_and_really_writes(packages):
     assert used == {each.mnemonic for each in INSTRUCTIONS}
     assert np.count_nonzero(work.before != work.after) > 100
     assert MODEL in (packages("nano").folder / "testbench" / "testbench.v").read_text()
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_testbench_needs_no_unit(unit):
+    work = exercise(replace(NANO, **{unit: False}))
+    assert np.count_nonzero(work.before != work.after) > 100
+
+
+def test_testbench_of_a_machine_without_units_passes(tmp_path):
+    write_verilog(replace(NANO, **dict.fromkeys(UNITS, False)), tmp_path)
+    assert icarus(Package(tmp_path)).startswith("PASS: ")
+    assert "%" not in Package(tmp_path).call("verilator", "--lint-only", "-Wall", "-f", "tilewright.f")
 
 
 def test_core_comes_along_and_the_system_is_read_whole(tmp_path):
