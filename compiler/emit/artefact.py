@@ -119,6 +119,9 @@ def load_artefact(folder: Path, extension: Extension | None = None) -> Artefact:
     ArtefactError
         If it is none, was made by another version of the format, or is damaged.
     """
+    if folder.is_dir() and not (folder / "manifest.json").exists():
+        raise ArtefactError(f"Artefact {folder} must have a 'manifest.json', as 'tilewright compile MODEL -o {folder}' "
+                            "writes it; with --target baremetal it writes a C project instead, which is not simulated")
     try:
         data = _read_json(folder / "manifest.json")
         version = value(data, "format_version", int)

@@ -202,7 +202,7 @@ def test_a_changed_file_is_refused(copy, name):
         load_artefact(copy)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", *FILES])
+@pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_refused(copy, name):
     (copy / name).unlink()
     with pytest.raises(ArtefactError, match=r"cannot be read: "):
@@ -285,3 +285,8 @@ def test_generated_c_uses_what_the_header_defines(artefact):
     used = set(re.findall(r"\b(tw_\w+|TW_\w+)", (artefact.folder / "model.c").read_text()))
     assert used <= defined
     assert "tw_conv_run" in used
+
+
+def test_a_folder_without_a_manifest_is_told_how_to_get_one(tmp_path):
+    with pytest.raises(ArtefactError, match=r"must have a 'manifest\.json', as 'tilewright compile MODEL -o .* --target baremetal"):
+        load_artefact(tmp_path)
