@@ -1,8 +1,8 @@
 """The Verilog package's testbench: commands of a small compiled network, memory before and after.
 
 The network is cut from a built-in one: convolutions by Winograd, one with max pooling if the machine has it, and the
-classifier, on the digit that a run takes by default. Memory after it is what the functional engine leaves, and the results in it are compared
-with the integer reference, which equals ONNX Runtime, before anything is written.
+classifier, on the digit that a run takes by default. Memory after it is what the functional engine leaves, and the
+results in it are compared with the integer reference, which equals ONNX Runtime, before anything is written.
 """
 
 import textwrap
@@ -36,7 +36,7 @@ _PREFIX: dict[Bus, str] = {"axi4": "m_axi_", "wishbone": "wb_"}
 _PORT_PREFIX: dict[PortName, str] = {"cvxif": "xif_", "axi4lite": "s_axi_"}
 _HOST: dict[PortName, str] = {"cvxif": "xif_host", "axi4lite": "axilite_host"}
 _RANGES = {True: ((2, 4), (7, 8)), False: ((2, 3), (7, 8))}
-"""Layers of the model that are run, by whether the machine has max pooling: conv2a, conv2b, which is pooled, and fc2."""
+"""Layers of the model that are run, by whether the machine has max pooling: conv2a, conv2b, which is pooled, fc2."""
 
 
 @dataclass(frozen=True, slots=True)
