@@ -288,5 +288,5 @@ def test_generated_c_uses_what_the_header_defines(artefact):
 
 
 def test_a_folder_without_a_manifest_is_told_how_to_get_one(tmp_path):
-    with pytest.raises(ArtefactError, match=r"must have a 'manifest\.json', .*'tilewright compile .* baremetal"):
+    with pytest.raises(ArtefactError, match="--target baremetal"):
         load_artefact(tmp_path)
