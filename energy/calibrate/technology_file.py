@@ -129,7 +129,8 @@ def _defaults(blocks: Mapping[str, BlockRecord], writer: _Writer) -> Iterable[_W
 
 
 def _extremes(values: Sequence[float], middle: float, reason: str) -> tuple[Doubt, ...]:
-    return (Doubt(min(values) / middle, max(values) / middle, reason),)
+    """Return the range around ``middle``; a price that a fit has left at 0 is no lowest factor."""
+    return (Doubt(min(value for value in values if value > 0) / middle, max(values) / middle, reason),)
 
 
 def _core(name: CoreName, core: CoreRecord, process: Process) -> Iterable[_WrittenEntry]:

@@ -1,5 +1,6 @@
 """The committed calibration: page and technology file show its JSON, and its errors follow from what was measured."""
 
+import copy
 import json
 import re
 import tomllib
@@ -26,7 +27,7 @@ from tilewright.energy.gates.core_waves import CoreCounts
 from tilewright.energy.gates.fit import FitError, fit, fit_gated, non_negative
 from tilewright.energy.gates.mapping import plain_verilog
 from tilewright.energy.gates.measure import Measurement
-from tilewright.energy.technology_text import FOLDER
+from tilewright.energy.technology_text import FOLDER, read_text
 from tilewright.isa.machine import ARRAYS, preset
 from tilewright.sim.verilog.elaborate import coprocessor_verilog
 from tilewright.sim.verilog.energy_blocks import ARRAY_BLOCKS, ENERGY_BLOCKS
@@ -74,6 +75,15 @@ def test_page_and_technology_file_were_written_by_the_present_templates(process)
     found = CalibrationRecord.from_json(ALL[process])
     assert PAGES[process].with_suffix(".md").read_text(encoding="utf-8") == page(found)
     assert (FOLDER / f"{process}.toml").read_text(encoding="utf-8") == technology_text(found)
+
+
+def test_a_gated_price_of_zero_gives_a_technology_file_that_can_be_read():
+    found = copy.deepcopy(ALL["osu018"])
+    found["blocks"]["store"]["gated_price"]["pJ"] = 0.0
+    text = technology_text(CalibrationRecord.from_json(found))
+    read_text(text)
+    low, high, _ = tomllib.loads(text)["gated_price"]["relative"][0]
+    assert 0 < low <= 1 <= high
 
 
 @each_process
