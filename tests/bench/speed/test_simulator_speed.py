@@ -17,6 +17,7 @@ def test_a_simulator_is_built_anew_and_runs(monkeypatch, capsys):
     assert found.cycles > 10_000
     assert found.build_seconds > 1  # what is in the cache would take none
     assert 0 < found.run_seconds < found.build_seconds
-    monkeypatch.setattr(simulator_speed, "measure", lambda *given, runs: {("lenet5", "nano", 1): found}[*given, runs])
+    monkeypatch.setattr(simulator_speed, "measure",
+                        lambda *given, runs, profiled: {("lenet5", "nano", 1, False): found}[*given, runs, profiled])
     simulator_speed.main(["lenet5", "--machine", "nano", "--runs", "1"])
     assert f"{found.cycles:,} cycles" in capsys.readouterr().out
