@@ -161,8 +161,7 @@ class RowWriter(wiring.Component):
                 planned.eq(active),
                 *[part[name].eq(segment[name]) for name in ("address", "layout", "fill", "pixel", "value", "tag")
                   if name in segment.shape().members],
-                part.lane.eq(lane),
-                part.less_one.eq(less_one),
+                part.lane.eq(lane), part.less_one.eq(less_one),
                 part.takes_word.eq(ends_word),
                 *([part.ends_pixel.eq(ends_pixel)] if self.blocked else []),
                 part.last.eq(ends_segment),
@@ -173,7 +172,8 @@ class RowWriter(wiring.Component):
             with m.If(ends_word):
                 m.d.sync += [segment.words.eq(segment.words - 1), on_last_word.eq(segment.words == 2)]
             if self.splits:
-                # Neither waits for which is the shorter: a part that ends no pixel has ``rest``, no word the pixel's.
+                # Neither waits for which is the shorter: a part that ends no pixel has all that may leave at once, and
+                # one that ends no word all that is left of the pixel.
                 step = less_one if self.wide else pixel_rest[:lanes]
                 m.d.sync += [
                     lane.eq(Mux(ends_word, 0, lane + step + 1)),

@@ -220,9 +220,8 @@ class MaxPoolUnit(Component):
         m = Module()
         outcome = Signal(self.value.shape(), reset_less=True)
 
-        # The slot at each stage; stages[0] is the input.
         pipe = Pipeline(m, self.i.valid, prefix="slot_", slot=self.i.payload)
-        stages = [(pipe.valid, pipe.slot)]
+        stages = [(pipe.valid, pipe.slot)]  # the slot at each stage, first at the input
         for _ in range(self.LATENCY):
             pipe.step()
             stages.append((pipe.valid, pipe.slot))
@@ -234,7 +233,8 @@ class MaxPoolUnit(Component):
             self.due.payload.eq(stages[self.VALUE][1]),
             self.o.next.eq(stages[-2][0]),
             self.next_writes.eq(stages[-2][0] & (stages[-2][1].write if self.machine.max_pooling else 1)),
-            *(self.o.valid.eq(stages[-1][0]), self.o.payload.slot.eq(stages[-1][1])),
+            self.o.valid.eq(stages[-1][0]),
+            self.o.payload.slot.eq(stages[-1][1]),
             self.o.payload.data.eq(outcome),
         ]
 
