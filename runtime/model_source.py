@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE
+from tilewright.compiler.onnx.reading_notes import is_of_form
 from tilewright.errors import InputError, nearest
 from tilewright.models import BUILTIN, LARGE, NAMES, PUBLISHED, builtin, is_large, large_file
 from tilewright.runtime.oracle.inputs import Inputs, digit, node_args, picture, random_inputs, read_inputs
@@ -114,7 +115,8 @@ def find_model(name: str, steps: Steps, *, calibrate: Path | None = None, keep_f
         if keep_float and precision is not Precision.QUANTISED:
             return source
         # What had to be changed to be read runs nowhere else as it is: there its floats are quantised unasked.
-        asked = calibrate is not None or any(note != DYNAMIC_NOTE for note in source.reading)
+        asked = calibrate is not None or any(
+            note != DYNAMIC_NOTE and not is_of_form(note) for note in source.reading)
         if calibrate is not None and DYNAMIC_NOTE in source.reading:
             raise InputError(f"Option --calibrate needs a float model, and {source.path.name} is quantised "
                              f"dynamically; give the float model that it was made from")

@@ -27,12 +27,15 @@ from tilewright.compiler.graph.node import Node
 from tilewright.compiler.graph.onnx_names import COMPUTED_IN_TABLES, RECOGNISED, onnx_operator
 from tilewright.compiler.graph.onnx_operators import OnnxSlice
 from tilewright.compiler.kernels.registry import KERNELS
+from tilewright.compiler.normal.rules.normal_form import normalise
 from tilewright.compiler.onnx.cleaning import clean, expand_functions, inline_functions
 from tilewright.compiler.onnx.dialects import check_dialects
 from tilewright.compiler.onnx.faults import check_order, check_types, no_model
 from tilewright.compiler.onnx.half_floats import widen
+from tilewright.compiler.onnx.opset import raised
+from tilewright.compiler.onnx.order import in_order
 from tilewright.compiler.onnx.qonnx import expand_qonnx, import_domains
-from tilewright.compiler.onnx.reading_notes import add_note
+from tilewright.compiler.onnx.reading_notes import SORTED_NOTE, add_note, form_note
 from tilewright.compiler.onnx.shapes import first_line, fix_batch, infer_shapes
 
 __all__ = ["DYNAMIC_NOTE", "MAX_MODEL_BYTES", "MAX_TENSOR_BYTES", "load", "read_model"]
@@ -112,7 +115,7 @@ DYNAMIC_NOTE = ("quantised dynamically: ranges are computed at run time, so the 
 def read_model(model: str | Path | bytes) -> onnx.ModelProto:
     """Return a model checked and within the limits, its external data in it and its functions inlined.
 
-    Half floats in it are float32, QONNX's operators ONNX's own;
+    Half floats in it are float32, QONNX's operators ONNX's own, its quantisation is in normal form;
     :func:`~tilewright.compiler.onnx.reading_notes.notes_of` tells what was changed.
 
     Raises
@@ -128,7 +131,19 @@ def read_model(model: str | Path | bytes) -> onnx.ModelProto:
         add_note(proto, f"computed in float32, not {' and '.join(sorted(halves))} as in the file")
     if any(node.op_type == "DynamicQuantizeLinear" for node in proto.graph.node):
         add_note(proto, DYNAMIC_NOTE)
-    return proto
+    return _normal(proto)
+
+
+def _normal(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model in normal form, with a note of the rules that made it so."""
+    form = normalise(proto)
+    if not form.counts:
+        return proto
+    made = raised(form.proto)
+    for note in form.notes:
+        add_note(made, note)
+    add_note(made, form_note(form.counts))
+    return made
 
 
 def _parse(model: str | Path | bytes) -> onnx.ModelProto:
@@ -153,6 +168,8 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
         raise no_model(model, subject, has_graph=proto.HasField("graph"))
     check_dialects(proto)
     check_types(proto, subject)
+    if in_order(proto.graph):
+        add_note(proto, SORTED_NOTE)
     check_order(proto.graph)
     _load_external(proto, folder, len(model))
     _check_tensor_sizes(proto)

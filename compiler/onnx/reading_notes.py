@@ -1,10 +1,15 @@
 """Changes made to a model while it was read, kept in the file's own metadata, so that every report can list them."""
 
 import json
+from collections.abc import Mapping
 
 import onnx
 
-__all__ = ["NOTES_KEY", "add_note", "notes_of"]
+__all__ = ["NOTES_KEY", "SORTED_NOTE", "add_note", "form_note", "is_of_form", "notes_of"]
+
+SORTED_NOTE = "nodes put in order: in the file some come before what they read"
+
+_FORM = "put into normal form"
 
 NOTES_KEY = "tilewright.reading"
 """The key of an ONNX file's metadata under which the notes are kept: a JSON list of sentences."""
@@ -21,6 +26,17 @@ def add_note(proto: onnx.ModelProto, note: str) -> None:
     del proto.metadata_props[:]
     proto.metadata_props.extend(kept)
     proto.metadata_props.add(key=NOTES_KEY, value=json.dumps([*notes, note]))
+
+
+def form_note(counts: Mapping[str, int]) -> str:
+    """Return the note of a model that rules of the normal form have changed, each so many times."""
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f"{_FORM} (docs/normal-form.md): {listed}"
+
+
+def is_of_form(note: str) -> bool:
+    """Tell whether a note says only how the model was written: it runs elsewhere as it is."""
+    return note == SORTED_NOTE or note.startswith(_FORM)
 
 
 def notes_of(proto: onnx.ModelProto) -> tuple[str, ...]:

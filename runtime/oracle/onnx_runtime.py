@@ -3,7 +3,8 @@
 ONNX Runtime fuses a model before it runs it, and that decides what is computed in integers. So it is asked to write
 its fused model, in which every integer tensor is then made an output, and which runs without further fusion:
 the same kernels, with nothing hidden. The level of fusion is the one below the change to NHWC, which
-renames tensors and moves data but computes the same. Where its kernels saturate, as on
+renames tensors and moves data but computes the same. The model is in normal form first, as the compiler has it
+(`compiler.normal`): ONNX Runtime recognises what it computes in integers by form. Where its kernels saturate, as on
 x86 without VNNI, the fused model is changed so that they do not (`runtime.oracle.exact_products`).
 
 Tensors keep the model's names: those that QuantizeLinear and the QLinear operators write. They are also the
@@ -21,6 +22,8 @@ import onnxruntime
 from onnxruntime import GraphOptimizationLevel as Level
 from onnxruntime.capi import onnxruntime_pybind11_state as onnx_runtime
 
+from tilewright.compiler.normal.rules.normal_form import normalise
+from tilewright.compiler.onnx.opset import raised
 from tilewright.errors import SimulationError
 from tilewright.runtime.oracle.exact_products import Kernels, kernels_here, make_exact, multiplies, multiplies_constants
 
@@ -115,7 +118,7 @@ class Reference:
 
     def __init__(self, model: str | Path | bytes, floats: Collection[str] = (), kernels: Kernels | None = None) -> None:
         kernels = kernels or kernels_here()
-        fused = _fused(model, Level.ORT_ENABLE_EXTENDED, kernels)
+        fused = _fused(_in_normal_form(model), Level.ORT_ENABLE_EXTENDED, kernels)
         outputs = {value.name for value in fused.graph.output}
         self._session = _session(_with_all_outputs(fused), Level.ORT_DISABLE_ALL)
         self._unread = _unread_inputs(fused)
@@ -184,6 +187,12 @@ def _session(model: str | Path | bytes, level: Level, written: str = "",
     options.log_severity_level = 3
     options.optimized_model_filepath = written
     return onnxruntime.InferenceSession(model, options, providers=_PROVIDERS)
+
+
+def _in_normal_form(model: str | Path | bytes) -> str | Path | bytes:
+    """Return the model as it is compiled: in normal form, the model itself if it is (docs/normal-form.md)."""
+    form = normalise(_read(model))
+    return raised(form.proto).SerializeToString() if form.counts else model
 
 
 def _fused(model: str | Path | bytes, level: Level, kernels: Kernels) -> onnx.ModelProto:

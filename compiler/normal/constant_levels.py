@@ -1,0 +1,154 @@
+"""Constants as levels: what a DequantizeLinear of constants holds, moved, and floats that are levels after all."""
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from tilewright.compiler.normal.values import attribute, constant, levels_behind
+
+__all__ = ["ConstantLevels", "dequantised", "lattice", "of_constant", "quantised", "requantised"]
+
+_LARGEST = 127
+"""Of symmetric int8 levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantLevels:
+    """Levels of a constant: real = (levels - zero) · scale, in float32.
+
+    Attributes
+    ----------
+    levels : ndarray of integers
+    scale, zero : ndarray
+        float32, and integers; each of no dimension, or broadcast along the levels.
+    """
+
+    levels: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+
+    @property
+    def difference(self) -> np.ndarray:
+        """The levels less the zero point, int32."""
+        return self.levels.astype(np.int32) - self.zero.astype(np.int32)
+
+    @property
+    def real(self) -> np.ndarray:
+        """The float32 numbers that the levels stand for, as DequantizeLinear computes them."""
+        return np.asarray(self.difference.astype(np.float32) * self.scale, np.float32)
+
+    def axis_of_scales(self) -> tuple[np.ndarray, int | None] | None:
+        """Return one scale and no axis, or a scale for each element along an axis; None if neither holds."""
+        scale = self.scale
+        if scale.size == 0 or scale.size == 1 or bool((scale == scale.flat[0]).all()):
+            return np.asarray(scale.flat[0] if scale.size else 1, np.float32), None
+        full = np.broadcast_to(scale, self.levels.shape)
+        for axis in range(full.ndim):
+            first = full[tuple(slice(None) if each == axis else slice(0, 1) for each in range(full.ndim))]
+            if bool((full == first).all()):
+                return np.ascontiguousarray(first.ravel()), axis
+        return None
+
+
+def of_constant(value: ir.Value | None) -> ConstantLevels | None:
+    """Return the levels that a DequantizeLinear of constants makes ``value`` of; None where it does not, or wrongly."""
+    node = levels_behind(value)
+    if node is None:
+        return None
+    levels, scale = constant(node.inputs[0]), constant(node.inputs[1])
+    zero = constant(node.inputs[2]) if len(node.inputs) > 2 else None
+    if levels is None or scale is None or scale.dtype != np.float32:
+        return None
+    zero = np.zeros(scale.shape, np.int32) if zero is None else zero.astype(np.int32)
+    block, axis = attribute(node, "block_size", 0), attribute(node, "axis", 1)
+    if zero.shape != scale.shape or (scale.ndim and not -levels.ndim <= axis < levels.ndim):
+        return None
+    if block:
+        if scale.ndim != levels.ndim or block < 1:
+            return None
+        places = np.arange(levels.shape[axis]) // block
+        others = [each for each in range(levels.ndim) if each != axis % levels.ndim]
+        if any(scale.shape[each] != levels.shape[each] for each in others) \
+                or (places.size and places[-1] >= scale.shape[axis]):
+            return None
+        scale, zero = np.take(scale, places, axis), np.take(zero, places, axis)
+    elif scale.ndim:
+        if scale.shape != (levels.shape[axis],):
+            return None
+        shape = [-1 if i == axis % levels.ndim else 1 for i in range(levels.ndim)]
+        scale, zero = scale.reshape(shape), zero.reshape(shape)
+    return ConstantLevels(levels, scale, zero)
+
+
+def dequantised(node: ir.Node) -> np.ndarray | None:
+    """Return the floats that a DequantizeLinear of constants makes; None of another, or where its shapes do not fit."""
+    found = of_constant(node.outputs[0])
+    return None if found is None else found.real
+
+
+def quantised(node: ir.Node, values: np.ndarray) -> np.ndarray | None:
+    """Return the levels that a QuantizeLinear of constant parameters makes of constant floats; None of others.
+
+    They are ONNX's: x / scale in float32, rounded half to even, plus the zero point, saturated.
+    """
+    scale, zero = (constant(each) for each in (*node.inputs, None, None)[1:3])
+    if values.dtype != np.float32 or scale is None or zero is None or scale.dtype != np.float32 \
+            or attribute(node, "block_size", 0) or zero.shape != scale.shape \
+            or not ir.DataType.from_numpy(zero.dtype).is_integer() or not np.isfinite(values).all():
+        return None
+    axis = attribute(node, "axis", 1)
+    if scale.ndim:
+        if not -values.ndim <= axis < values.ndim or scale.shape != (values.shape[axis],):
+            return None
+        shape = [-1 if i == axis % values.ndim else 1 for i in range(values.ndim)]
+        scale, zero = scale.reshape(shape), zero.reshape(shape)
+    bounds = ml_dtypes.iinfo(zero.dtype)
+    with np.errstate(all="ignore"):
+        steps = np.rint(values / scale).astype(np.float64) + zero.astype(np.int64)
+    return np.clip(steps, bounds.min, bounds.max).astype(zero.dtype)
+
+
+def lattice(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return int8 levels and a float32 scale for each element along ``axis`` whose products are ``values``, to the bit.
+
+    None where there are none: floats that no quantiser has made.
+    """
+    lines = np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)
+    scales = np.ones(len(lines), np.float32)
+    for row, line in enumerate(lines):
+        sizes = np.unique(np.abs(line))
+        if not np.isfinite(line).all() or len(sizes) > _LARGEST + 2:
+            return None
+        if sizes[-1] == 0:
+            continue
+        scale = _step(sizes)
+        if scale is None:
+            return None
+        scales[row] = scale
+    shape = [-1 if i == axis else 1 for i in range(values.ndim)]
+    return np.rint(values / scales.reshape(shape)).astype(np.int8), scales
+
+
+def _step(sizes: np.ndarray) -> np.float32 | None:
+    """Return a float32 step of which all ``sizes`` are multiples, the largest at most 127; None if there is none."""
+    top = sizes[-1]
+    for count in range(1, _LARGEST + 1):
+        step = np.float32(top / np.float32(count))
+        # What is no multiple within a thousandth is none of a neighbour in float32 either.
+        ratio = sizes.astype(np.float64) / np.float64(step) if step else np.full(sizes.shape, 0.5)
+        if np.abs(ratio - np.rint(ratio)).max() > 1e-3:
+            continue
+        for tried in (step, np.nextafter(step, np.float32(0)), np.nextafter(step, np.float32(np.inf))):
+            if tried and bool((np.rint(sizes / tried).astype(np.float32) * tried == sizes).all()):
+                return np.float32(tried)
+    return None
+
+
+def requantised(real: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return int8 levels of floats, and the scale of each element along ``axis``: its largest value is 127 levels."""
+    others = tuple(each for each in range(real.ndim) if each != axis)
+    top = np.abs(real).max(axis=others, keepdims=True, initial=0)
+    scale = np.where(top > 0, top / np.float32(_LARGEST), np.float32(1)).astype(np.float32)
+    return np.clip(np.rint(real / scale), -_LARGEST, _LARGEST).astype(np.int8), scale.ravel()

@@ -1,0 +1,41 @@
+"""Moves and elementwise operators on constants, computed as ONNX's reference implementation does."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.reference import ReferenceEvaluator
+
+from tilewright.compiler.normal.values import is_move
+
+__all__ = ["ELEMENTWISE", "folds", "result"]
+
+ELEMENTWISE = frozenset({"Abs", "Add", "Cast", "Clip", "Div", "Mul", "Neg", "Relu", "Sub"})
+"""Operators whose float32 result is one operation, rounded once: the same wherever it is computed."""
+
+_GROWING = {"Expand", "Tile", "Resize", "Concat"}
+_MOST = 2**22
+"""Elements that a growing operator may make while compiling."""
+
+
+def folds(node: ir.Node) -> bool:
+    """Tell whether a node of constants is computed now."""
+    return not node.domain and (node.op_type in ELEMENTWISE or is_move(node)) and len(node.outputs) == 1
+
+
+def result(node: ir.Node, arrays: list[np.ndarray | None], opset: int) -> np.ndarray | None:
+    """Return what a node makes of ``arrays``, None for absent inputs; None where the reference cannot tell."""
+    if node.op_type in _GROWING and sum(each.size for each in arrays[:1] if each is not None) > _MOST:
+        return None
+    names = ["" if each is None else f"i{index}" for index, each in enumerate(arrays)]
+    made = onnx.helper.make_node(node.op_type, names, ["o"])
+    made.attribute.extend(ir.to_proto(node).attribute)
+    feeds = {name: each for name, each in zip(names, arrays, strict=True) if each is not None}
+    inputs = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(each.dtype), each.shape)
+              for name, each in feeds.items()]
+    graph = onnx.helper.make_graph([made], "constants", inputs, [onnx.ValueInfoProto(name="o")])
+    try:
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+        found = ReferenceEvaluator(model).run(["o"], feeds)[0]
+    except Exception:  # noqa: BLE001  A constant that the reference does not compute stays where it is.
+        return None
+    return np.asarray(found) if np.asarray(found).size <= max(_MOST, *(each.size for each in feeds.values())) else None

@@ -1,0 +1,1 @@
+"""The rules that make the normal form, a module each."""

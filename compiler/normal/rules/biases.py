@@ -1,0 +1,41 @@
+"""A bias in int32 counts in steps of input scale · weight scale; one with other steps is float."""
+
+import numpy as np
+import onnx_ir as ir
+
+from tilewright.compiler.normal.constant_levels import of_constant
+from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.rule import Rule
+from tilewright.compiler.normal.values import constant, levels_behind, source
+
+__all__ = ["BIASES"]
+
+_BIASED = ("Conv", "ConvTranspose", "Gemm")
+_CLOSE = 1e-5
+"""Relative; exporters compute the product of the scales in float32 or float64."""
+
+
+def _apply(edit: Edit) -> int:
+    return sum(_floated(edit, node) for node in edit.nodes() if not node.domain and node.op_type in _BIASED)
+
+
+def _floated(edit: Edit, node: ir.Node) -> bool:
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    maker, x, weights = levels_behind(bias), source(node.inputs[0]), levels_behind(node.inputs[1])
+    if bias is None or maker is None or x is None or weights is None:
+        return False
+    held, factors = of_constant(bias), constant(weights.inputs[1])
+    scale = constant(x.inputs[1])
+    if held is None or factors is None or scale is None or held.levels.ndim != 1:
+        return False
+    steps = scale.astype(np.float64) * factors.ravel().astype(np.float64)
+    given = np.broadcast_to(held.scale, held.levels.shape).astype(np.float64).ravel()
+    if steps.size not in (1, given.size) or bool((np.abs(given - steps) <= _CLOSE * np.abs(steps)).all()):
+        return False
+    node.replace_input_with(2, edit.constant(held.real, f"{bias.name}:float"))
+    return True
+
+
+BIASES = Rule("biases", "An int32 bias whose own scale is not input scale · weight scale is a float bias",
+              "ONNX Runtime takes the levels of an int32 bias without looking at its scale; the floats are the file's",
+              _apply)

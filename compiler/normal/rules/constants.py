@@ -1,0 +1,107 @@
+"""What reads constants alone is a constant, and a constant that was levels stays levels, wherever it is moved."""
+
+import numpy as np
+import onnx_ir as ir
+
+from tilewright.compiler.normal.constant_levels import ConstantLevels, of_constant, quantised
+from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.folding import ELEMENTWISE, folds, result
+from tilewright.compiler.normal.rule import Rule
+from tilewright.compiler.normal.values import constant, is_constant, is_dequantise, is_move, is_quantise, levels_behind
+
+__all__ = ["CONSTANTS"]
+
+
+def _apply(edit: Edit) -> int:
+    return sum(_fold(edit, node) for node in edit.nodes() if node.inputs and len(node.outputs) == 1)
+
+
+def _fold(edit: Edit, node: ir.Node) -> bool:
+    """Replace a node of constants by a constant, or by a DequantizeLinear of constants; tell whether it was one."""
+    quantises = is_quantise(node)
+    if edit.is_output(node.outputs[0]) or is_dequantise(node) or not (quantises or folds(node)):
+        return False
+    if not all(each is None or is_constant(each) or levels_behind(each) is not None for each in node.inputs):
+        return False
+    behind = levels_behind(node.inputs[0])
+    if not quantises and behind is None and not _reaches_levels(node):
+        return False    # A shape, or floats: the cleaning of the reader folds them.
+    if quantises:
+        values = _real(node.inputs[0])
+        levels = None if values is None else quantised(node, values)
+        return levels is not None and _replaced(edit, node, edit.constant(levels, node.outputs[0].name))
+    held = of_constant(node.inputs[0])
+    if held is not None and (made := _moved(edit, node, held)) is not None:
+        return _replaced(edit, node, made)
+    arrays = [None if each is None else _real(each) for each in node.inputs]
+    if any(each is not None and array is None for each, array in zip(node.inputs, arrays, strict=True)):
+        return False
+    value = result(node, arrays, edit.opset)
+    return value is not None and _replaced(edit, node, edit.constant(value, node.outputs[0].name))
+
+
+def _reaches_levels(node: ir.Node) -> bool:
+    """Tell whether what is made of a node's constant is read by a Q or DQ, perhaps through other such nodes."""
+    todo, seen = [node], 0
+    while todo and seen < 64:
+        seen += 1
+        for reader in (use.node for output in todo.pop().outputs for use in output.uses()):
+            if is_quantise(reader) or is_dequantise(reader):
+                return True
+            if folds(reader):
+                todo.append(reader)
+    return False
+
+
+def _real(value: ir.Value | None) -> np.ndarray | None:
+    """Return a constant, dequantised if a DequantizeLinear is between."""
+    if is_constant(value):
+        return constant(value)
+    held = of_constant(value)
+    return None if held is None else held.real
+
+
+def _moved(edit: Edit, node: ir.Node, held: ConstantLevels) -> ir.Value | None:
+    """Return a new DequantizeLinear of what a node makes of levels; None where that is no float on their scale."""
+    rest = [constant(each) for each in node.inputs[1:]]
+    if any(each is not None and array is None for each, array in zip(node.inputs[1:], rest, strict=True)):
+        return None
+    if is_move(node):
+        moved = [result(node, [np.broadcast_to(each, held.levels.shape), *rest], edit.opset)
+                 for each in (held.difference, held.scale)]
+        if moved[0] is None or moved[1] is None:
+            return None
+        new = ConstantLevels(moved[0], moved[1], np.zeros((), np.int32))
+    elif node.op_type in ELEMENTWISE:
+        new = held
+        value = result(node, [held.real, *rest], edit.opset)
+        if value is None or value.dtype != np.float32 or value.shape != held.levels.shape \
+                or not bool((value == held.real).all()):
+            return None
+    else:
+        return None
+    scales, difference = new.axis_of_scales(), new.difference
+    if scales is None:
+        return None
+    low, high = int(difference.min(initial=0)), int(difference.max(initial=0))
+    # Sums of biases are int32; what has fewer bits is weights.
+    wide = np.int8 if -128 <= low and high <= 127 and held.levels.dtype != np.int32 else np.int32
+    if wide is np.int32 and held.levels.dtype != np.int32:
+        return None
+    scale, axis = scales
+    name = node.outputs[0].name
+    return edit.insert(node, "DequantizeLinear", [
+        edit.constant(difference.astype(wide), f"{name}:levels"), edit.constant(scale, f"{name}:scale"),
+        edit.constant(np.zeros(scale.shape, wide), f"{name}:zero")], {} if axis is None else {"axis": axis}, like=name)
+
+
+def _replaced(edit: Edit, node: ir.Node, new: ir.Value) -> bool:
+    edit.redirect(node.outputs[0], new)
+    edit.drop(node)
+    return True
+
+
+CONSTANTS = Rule(
+    "constants", "No Q, move or elementwise operator reads constants alone; a DQ of constants is moved as levels",
+    "each is computed once, by ONNX's formula in float32; levels are kept only if they give the same floats to the bit",
+    _apply)

@@ -1,0 +1,115 @@
+"""Moves and choices are on levels: a Q behind them goes before them, and what reads their floats reads levels too."""
+
+import numpy as np
+import onnx_ir as ir
+
+from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.rule import Rule
+from tilewright.compiler.normal.values import (
+    CHOICES,
+    CLAMPS,
+    constant,
+    data_inputs,
+    is_constant,
+    is_move,
+    is_quantise,
+    per_tensor,
+    readers,
+    same_parameters,
+    source,
+)
+
+__all__ = ["EARLIER", "INSIDE"]
+
+
+def _chooses(node: ir.Node) -> bool:
+    return not node.domain and node.op_type in CHOICES and not any(output.uses() for output in node.outputs[1:])
+
+
+def _apply_earlier(edit: Edit) -> int:
+    return sum(_raised(edit, node) for node in edit.nodes() if is_move(node) or _chooses(node))
+
+
+def _raised(edit: Edit, node: ir.Node) -> int:
+    """Put the Q that stand behind a move or a choice, all of equal parameters, before it too."""
+    after = [each for output in node.outputs for each in readers(output)]
+    if not after or any(edit.is_output(each) for each in node.outputs) \
+            or not all(is_quantise(each) and per_tensor(each) and same_parameters(each, after[0]) for each in after):
+        return 0
+    data = data_inputs(node)
+    sources = [source(each) for each in data]
+    # A requantisation goes before a move, where it is one of the tensor as it was; a choice has it behind.
+    if all(sources) and (len(data) > 1 or same_parameters(sources[0], after[0]) or not is_move(node)):
+        return 0
+    count = 0
+    for index, value in enumerate(data):
+        if value is None or is_constant(value) or (sources[index] is not None and len(data) > 1) \
+                or value.dtype not in (None, ir.DataType.FLOAT):
+            continue
+        others = [each for each in readers(value) if each is not node]
+        if sources[index] is None and (any(map(is_quantise, others)) or (others and value.producer() is None)):
+            continue
+        node.replace_input_with(index, edit.quantised(value, after[0], node))
+        count += 1
+    return count
+
+
+EARLIER = Rule("earlier", "A Q behind moves and choices of floats stands before them",
+               "rounding is the same monotone function of every element, and commutes with both", _apply_earlier)
+
+
+def _apply_inside(edit: Edit) -> int:
+    return sum(_lowered(edit, node) for node in edit.nodes()
+               if is_move(node) or _chooses(node) or (not node.domain and node.op_type in CLAMPS))
+
+
+def _lowered(edit: Edit, node: ir.Node) -> int:
+    """Put a Q and a DQ behind a move or a choice of levels whose floats something reads."""
+    data = data_inputs(node)
+    sources = [source(each) for each in data]
+    first = sources[0] if sources else None
+    if first is None or not all(same_parameters(each, first) for each in sources) \
+            or not _bounds_are_levels(node, first):
+        return 0
+    count = 0
+    for output in node.outputs:
+        after = readers(output)
+        if edit.is_output(output) or not after:
+            continue
+        clamps = node.op_type in CLAMPS and len(after) == 1
+        if all(is_quantise(each) and (clamps or same_parameters(each, first)) for each in after):
+            continue
+        kept = [each for each in after if is_quantise(each) and same_parameters(each, first)]
+        new = edit.quantised(output, first, node, after=True)
+        levels = new.producer()
+        quantise = levels.inputs[0].producer() if levels is not None and levels.inputs[0] is not None else None
+        edit.redirect(output, new, keep=[*kept, *([quantise] if quantise is not None else [])])
+        count += 1
+    return count
+
+
+def _bounds_are_levels(node: ir.Node, like: ir.Node) -> bool:
+    """Tell whether a clamp of levels gives levels: each bound is one, or beyond all of them on its own side."""
+    if node.op_type != "Clip":
+        return True
+    scale, zero = constant(like.inputs[1]), constant(like.inputs[2])
+    if scale is None or zero is None or node.attributes:
+        return False
+    kind = np.iinfo(zero.dtype)
+    for index, beyond in ((1, np.less), (2, np.greater)):
+        if len(node.inputs) <= index or node.inputs[index] is None:
+            continue
+        bound = constant(node.inputs[index])
+        if bound is None or bound.size != 1 or not np.isfinite(bound).all():
+            return False
+        steps = np.rint(bound.ravel()[0] / scale)
+        level = float(steps) + float(zero)
+        inside = kind.min <= level <= kind.max and np.float32(steps) * scale == bound.ravel()[0]
+        if not inside and not beyond(level, kind.min if index == 1 else kind.max):
+            return False
+    return True
+
+
+INSIDE = Rule("inside", "Moves, choices and clamps of levels give levels: a Q and a DQ of the same parameters stand "
+              "behind those whose floats something reads", "their results are some of their inputs' levels, and "
+              "those that a clamp puts in their place are levels", _apply_inside)

@@ -1,0 +1,91 @@
+"""The normal form of a quantised model, made by rules that are applied until none changes anything.
+
+docs/normal-form.md says what it is and is made from the rules' own words. Most rules change no value; of those that do,
+each application is a note. A model without quantisation is left as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import LiftConstantsToInitializersPass, RemoveInitializersFromInputsPass
+
+from tilewright.compiler.errors import BadModelError
+from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.rule import Rule
+from tilewright.compiler.normal.rules.biases import BIASES
+from tilewright.compiler.normal.rules.constants import CONSTANTS
+from tilewright.compiler.normal.rules.domains import DOMAINS
+from tilewright.compiler.normal.rules.expand import EXPAND
+from tilewright.compiler.normal.rules.idle import IDLE
+from tilewright.compiler.normal.rules.layouts import LAYOUTS
+from tilewright.compiler.normal.rules.moved_levels import EARLIER, INSIDE
+from tilewright.compiler.normal.rules.pairs import PAIRS, ROUND_TRIPS
+from tilewright.compiler.normal.rules.plain import PLAIN
+from tilewright.compiler.normal.rules.storage import STORAGE
+from tilewright.compiler.normal.rules.weight_levels import BLOCKS, WEIGHT_LEVELS
+from tilewright.compiler.normal.types import fill_types
+
+__all__ = ["RULES", "NormalForm", "normalise"]
+
+RULES: tuple[Rule, ...] = (DOMAINS, LAYOUTS, EXPAND, PLAIN, CONSTANTS, WEIGHT_LEVELS, BLOCKS, BIASES, IDLE, STORAGE,
+                           PAIRS, ROUND_TRIPS, EARLIER, INSIDE)
+"""In this order, again and again: what makes Q and DQ plain comes before what compares them, and one Q goes before a
+move before another goes inside it."""
+
+_MOST_ROUNDS = 64
+_QUANTISED = ("QuantizeLinear", "DequantizeLinear")
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A model in normal form, how often each rule that was needed has changed it, and sentences for the user."""
+
+    proto: onnx.ModelProto
+    counts: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def normalise(proto: onnx.ModelProto) -> NormalForm:
+    """Return a model in normal form; the model itself, if it is in normal form or has nothing quantised.
+
+    Raises
+    ------
+    BadModelError
+        If onnx-ir cannot read it.
+    """
+    if not any(node.op_type in _QUANTISED or node.op_type.startswith("QLinear") or node.op_type == "QGemm"
+               for node in proto.graph.node):
+        return NormalForm(proto, {}, ())
+    try:
+        model = ir.from_proto(proto)
+        RemoveInitializersFromInputsPass()(model)
+        LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+        edit = Edit(model.graph)
+        counts = _applied(edit)
+        if not counts:
+            return NormalForm(proto, {}, ())
+        edit.drop_unread()
+        made = ir.to_proto(model)
+    except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError) as error:
+        text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise BadModelError(f"Model must be valid ONNX; the reader says: {text}") from error
+    del made.graph.value_info[:]
+    return NormalForm(made, counts, tuple(edit.notes))
+
+
+def _applied(edit: Edit) -> dict[str, int]:
+    """Apply the rules until none changes anything; return how often each did."""
+    counts: dict[str, int] = {}
+    for _ in range(_MOST_ROUNDS):
+        changed = False
+        fill_types(edit.graph)
+        for rule in RULES:
+            if found := rule.apply(edit):
+                counts[rule.name] = counts.get(rule.name, 0) + found
+                changed = True
+        if not changed:
+            break
+        edit.drop_unread()
+    return counts

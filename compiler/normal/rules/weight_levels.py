@@ -1,0 +1,111 @@
+"""Weights are int8 levels of zero point 0, with one scale or one per channel, however many bits the file gives them."""
+
+import numpy as np
+import onnx_ir as ir
+
+from tilewright.compiler.normal.constant_levels import ConstantLevels, lattice, of_constant, requantised
+from tilewright.compiler.normal.edit import Edit
+from tilewright.compiler.normal.rule import Rule
+from tilewright.compiler.normal.values import (
+    WEIGHTS,
+    attribute,
+    constant,
+    is_constant,
+    is_dequantise,
+    source,
+    weight_axis,
+)
+
+__all__ = ["BLOCKS", "WEIGHT_LEVELS"]
+
+
+def _apply(edit: Edit) -> int:
+    return sum(_exact(edit, node) for node in edit.nodes() if _weighted(node))
+
+
+def _weighted(node: ir.Node) -> bool:
+    return not node.domain and node.op_type in WEIGHTS and len(node.inputs) > 1 and node.inputs[1] is not None
+
+
+def _exact(edit: Edit, node: ir.Node) -> bool:
+    """Give a product int8 weights that are the file's to the bit; tell whether there were others."""
+    value = node.inputs[1]
+    assert value is not None
+    if is_constant(value):
+        return source(node.inputs[0]) is not None and _on_lattice(edit, node, value)
+    maker = value.producer()
+    if not is_dequantise(maker) or not is_constant(maker.inputs[0]):
+        return False
+    kind = maker.inputs[0].dtype
+    if kind == ir.DataType.INT32 or (kind in (ir.DataType.INT8, ir.DataType.UINT8) and not attribute(
+            maker, "block_size", 0) and not _shifts(maker)):
+        return False
+    held = of_constant(value)
+    scales = None if held is None else held.axis_of_scales()
+    if held is None or scales is None:
+        return False
+    difference = held.difference
+    if difference.min(initial=0) < -128 or difference.max(initial=0) > 127:
+        return False
+    return _replaced(edit, node, difference.astype(np.int8), *scales)
+
+
+def _shifts(maker: ir.Node | None) -> bool:
+    """Tell whether weights have a zero point other than 0."""
+    zero = constant(maker.inputs[2]) if maker is not None and len(maker.inputs) > 2 else None
+    return zero is not None and bool(zero.any())
+
+
+def _on_lattice(edit: Edit, node: ir.Node, value: ir.Value) -> bool:
+    """Make floats that are levels times a scale per output channel such levels."""
+    values = constant(value)
+    if values is None or values.dtype != np.float32 or values.ndim < 2 or not values.size or (
+            node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1):
+        return False
+    axis = weight_axis(node, values.ndim)
+    found = lattice(values, axis)
+    return found is not None and _replaced(edit, node, *found, axis)
+
+
+def _replaced(edit: Edit, node: ir.Node, levels: np.ndarray, scale: np.ndarray, axis: int | None) -> bool:
+    """Let a product read a new DequantizeLinear of ``levels``."""
+    old = node.inputs[1]
+    assert old is not None
+    name = old.name
+    new = edit.insert(node, "DequantizeLinear", [
+        edit.constant(levels, f"{name}:levels"), edit.constant(np.asarray(scale, np.float32), f"{name}:scale"),
+        edit.constant(np.zeros(np.shape(scale), np.int8), f"{name}:zero")],
+        {} if axis is None else {"axis": axis}, like=name)
+    node.replace_input_with(1, new)
+    return True
+
+
+WEIGHT_LEVELS = Rule(
+    "weights", "Weights are int8 levels of zero point 0 where those hold them: of 2, 4 and 8 bits with any zero point, "
+    "in blocks of equal scales, and floats that are levels times a scale per channel",
+    "q - z is the same number, and (q - z) · scale in float32 the same float", _apply)
+
+
+def _apply_blocks(edit: Edit) -> int:
+    return sum(_coarser(edit, node) for node in edit.nodes() if _weighted(node))
+
+
+def _coarser(edit: Edit, node: ir.Node) -> bool:
+    """Give a product whose weights have scales along the sum int8 weights with a scale per output channel."""
+    held: ConstantLevels | None = of_constant(node.inputs[1])
+    maker = None if node.inputs[1] is None else node.inputs[1].producer()
+    if held is None or maker is None or held.axis_of_scales() is not None or source(node.inputs[0]) is None \
+            or held.levels.ndim < 2 or (node.op_type == "ConvTranspose" and attribute(node, "group", 1) != 1):
+        return False
+    axis = weight_axis(node, held.levels.ndim)
+    levels, scale = requantised(held.real, axis)
+    real = levels.astype(np.float32) * scale.reshape([-1 if i == axis else 1 for i in range(levels.ndim)])
+    worst = float(np.abs(real - held.real).max(initial=0) / max(float(np.abs(held.real).max(initial=0)), 1e-30))
+    edit.note(f"weights of {node.name or node.outputs[0].name!r} have scales in blocks along their sum, which no int8 "
+              f"form holds: requantised with a scale per output channel, off by at most {worst:.1%} of the largest")
+    return _replaced(edit, node, levels, scale, axis)
+
+
+BLOCKS = Rule("blocks", "Weights with scales along their sum are requantised, with a scale per output channel",
+              "NOT exact: each weight moves by up to half of its channel's largest / 127; a note says so",
+              _apply_blocks, exact=False)
