@@ -90,9 +90,9 @@ coverage: setup  ## functional points, lines and toggles of words and networks i
 compile-times: setup  ## seconds for compiling 20,000 Relu and NanoDet-m, or FILES=; each has a limit
 	@$(BIN)/python -m tests.compile_times $(FILES)
 
-docs: setup  ## regenerate docs/isa.md, commands.md, operators.md, errors.md, technologies.md and the pictures from the code
+docs: setup  ## regenerate docs/isa.md, commands.md, operators.md, normal-form.md, errors.md, technologies.md and the pictures from the code
 	@for page in isa=tilewright.cli.reference.isa_page commands=tests.support.emit_commands operators=tilewright.compiler.operators_page errors=tests.support.emit_errors \
-	    technologies=tilewright.energy.technologies_page; do \
+	    normal-form=tilewright.compiler.normal_form_page technologies=tilewright.energy.technologies_page; do \
 	    $(BIN)/python -m "$${page#*=}" > "docs/$${page%=*}.new" || exit 1; \
 	    mv "docs/$${page%=*}.new" "docs/$${page%=*}.md"; done
 	@$(BIN)/python -m tilewright.cli.reference.block_picture docs/pictures/*.toml

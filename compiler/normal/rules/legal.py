@@ -42,7 +42,8 @@ def _repeated(edit: Edit, node: ir.Node) -> bool:
     known = parameters(node)
     return known is not None and any(
         each is not node and each.op_type == node.op_type and each.inputs[0] is node.inputs[0]
-        and not edit.is_output(each.outputs[0]) and parameters(each) == known and each.domain == node.domain for each in readers(node.inputs[0]))
+        and not edit.is_output(each.outputs[0]) and parameters(each) == known and each.domain == node.domain
+        for each in readers(node.inputs[0]))
 
 
 def _round_trip(edit: Edit, node: ir.Node) -> bool:
@@ -73,7 +74,7 @@ def _of_two_types(edit: Edit, node: ir.Node) -> bool:
 
 ILLEGAL: tuple[tuple[str, Callable[[Edit, ir.Node], bool]], ...] = (
     ("is of a domain that is not ONNX's", _foreign),
-    ("does not state its zero point", _unstated),
+    ("leaves its zero point unstated", _unstated),
     ("is there twice for one tensor", _repeated),
     ("stands behind a DequantizeLinear of the same parameters", _round_trip),
     ("quantises a constant", _of_constants),

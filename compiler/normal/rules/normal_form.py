@@ -69,7 +69,8 @@ def normalise(proto: onnx.ModelProto) -> NormalForm:
         edit.drop_unread()
         made = ir.to_proto(model)
     except (ir.serde.SerdeError, ir.passes.PassError, ValueError, TypeError, LookupError, ArithmeticError) as error:
-        text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        cause = error.__cause__ or error    # onnx-ir says only where it was, and its cause what is wrong.
+        text = next((line.strip() for line in str(cause).splitlines() if line.strip()), type(cause).__name__)
         raise BadModelError(f"Model must be valid ONNX; the reader says: {text}") from error
     del made.graph.value_info[:]
     return NormalForm(made, counts, tuple(edit.notes))

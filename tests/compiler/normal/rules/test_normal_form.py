@@ -1,11 +1,14 @@
 """Each rule of the normal form: what it makes of a graph, that ONNX Runtime computes the same of both, what stays."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
 from tests.compiler.normal.graphs import computed, model, node, operators, scalar, zero
+from tilewright.compiler import normal_form_page
 from tilewright.compiler.normal.rules.legal import faults
 from tilewright.compiler.normal.rules.normal_form import RULES, normalise
 
@@ -298,6 +301,11 @@ def test_qlinear_operators_of_two_types_are_floats_between_levels_of_one():
     given = (np.random.default_rng(0).standard_normal((1, 4, 6, 6)) * 2).astype(np.float32)
     (expected,) = ReferenceEvaluator(proto).run(None, {"x": given})
     assert np.abs(expected - computed(form.proto)[0]).max() <= .0501
+
+
+def test_the_page_is_that_of_the_rules():
+    page = Path(__file__).parents[4] / "docs" / "normal-form.md"
+    assert page.read_text(encoding="utf-8") == normal_form_page.page(), "run: make docs"
 
 
 def test_every_rule_says_what_holds_and_why():

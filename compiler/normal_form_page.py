@@ -1,0 +1,20 @@
+"""Render the manual page docs/normal-form.md: the normal form of quantised models, its rules, and what is not in it."""
+
+from pathlib import Path
+
+from tilewright.compiler.normal.rules.legal import ILLEGAL
+from tilewright.compiler.normal.rules.normal_form import RULES
+from tilewright.tools.templates import render
+
+__all__ = ["page"]
+
+_TEMPLATE = Path(__file__).with_name("normal_form_page.md.j2")
+
+
+def page() -> str:
+    """Return the page's text."""
+    return render(_TEMPLATE, rules=RULES, illegal=[says for says, _ in ILLEGAL])
+
+
+if __name__ == "__main__":
+    print(page(), end="")
