@@ -175,11 +175,22 @@ def _parse(model: str | Path | bytes) -> onnx.ModelProto:
     _check_tensor_sizes(proto)
     import_domains(proto)
     _allow_constants(proto)
+    _check_model(proto, subject)
+    return proto
+
+
+def _check_model(proto: onnx.ModelProto, subject: str) -> None:
+    """Ask onnx's checker, which wants a shape of each output; those that state none, as ONNX Runtime allows, get one."""
+    shapeless = [value.type.tensor_type for value in proto.graph.output
+                 if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")]
+    for kind in shapeless:
+        kind.shape.SetInParent()
     try:
         onnx.checker.check_model(proto)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise BadModelError(f"{subject} must be valid ONNX; the checker says: {first_line(error)}") from error
-    return proto
+    for kind in shapeless:
+        kind.ClearField("shape")
 
 
 def _allow_constants(proto: onnx.ModelProto) -> None:
