@@ -57,7 +57,7 @@ from tilewright.compiler.network.movements import (
 )
 from tilewright.compiler.network.places import PlacementStep, TensorPart, copy_layer, place_tensors
 from tilewright.compiler.network.transposed import TransposedConvolution
-from tilewright.compiler.passes.lower.average_scale import average_scale
+from tilewright.compiler.passes.lower.average_numbers import average_numbers
 from tilewright.compiler.passes.lower.build_core import (
     check_core,
     core_constants,
@@ -295,9 +295,9 @@ class _Build:
             case QAverage():
                 window = operator.exact_window
                 covers = window.kernel == x.shape[1:] and not any(window.pads) and not operator.windowed
-                factor, provable = average_scale(math.prod(window.kernel), x, own, covers)
-                scale, exact = np.array([factor]), exact and provable
-                sums = np.full(channels, math.prod(window.kernel))
+                numbers = average_numbers(math.prod(window.kernel), x, own, covers)
+                scale, zero_point, exact = np.array([numbers.scale]), numbers.zero_point, exact and numbers.exact
+                bias, sums = np.full(channels, numbers.offset), np.full(channels, math.prod(window.kernel))
             case QUnit(use=unit):
                 count = unit.unit.result_bytes
                 weights = np.eye(count, channels, dtype=np.int8).reshape(count, channels, 1, 1)
