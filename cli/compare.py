@@ -46,15 +46,19 @@ def compare(model: Model, memory: MemoryText = None, engine: EngineName = Engine
     if files.json_file is not None:
         write_json(files.json_file, comparison.to_json())
     if files.html_file is not None:
+        from tilewright.runtime.execution.verdict import count_text, headline
         from tilewright.runtime.views.tables_page import TablesPage, rows_table
 
         found = comparison.to_json()
-        answer = "equal up to what is declared" if comparison.matches else "a layer differs"
+        outputs = [each.verdict for each in comparison.found.outputs]
         page = TablesPage(
             title=f"{comparison.model} on {comparison.machine}, engine {comparison.engine}: layers compared",
             command=command_line(),
-            figures=[("result", answer, f"{len(found['layers'])} of {found['layers_in_all']} layers")],
-            tables=[rows_table("Layers", found["layers"])], notes=[f"input: {comparison.origin}"])
+            figures=[("outputs equal to ONNX Runtime", headline(outputs), count_text(outputs, "outputs")),
+                     ("layers equal to ONNX Runtime", headline(comparison.verdicts),
+                      count_text(comparison.verdicts, "layers"))],
+            tables=[rows_table("Outputs", found["outputs"]), rows_table("Layers", found["layers"])],
+            notes=[f"input: {comparison.origin}"])
         write_file(files.html_file, page.html().encode())
     if not comparison.matches:
         raise typer.Exit(FAILED)

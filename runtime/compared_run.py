@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.compiler.explain import Explanation
+from tilewright.compiler.network.layers import TensorInfo
 from tilewright.compiler.network.memory_map import root_of
 from tilewright.compiler.network.options import BEST, Options
 from tilewright.compiler.passes.pass_order import compile_network
@@ -19,7 +20,7 @@ from tilewright.runtime.execution.engines import EngineName, show_rate
 from tilewright.runtime.execution.job import Job
 from tilewright.runtime.execution.report import Report
 from tilewright.runtime.model_source import ModelSource, choose_inputs
-from tilewright.runtime.oracle.comparison import Comparison, compare
+from tilewright.runtime.oracle.comparison import Comparison, Output, compare, compare_outputs
 from tilewright.runtime.oracle.conversion import quantise_input
 from tilewright.runtime.oracle.expected_tensors import of_batch
 from tilewright.runtime.oracle.inputs import node_arg
@@ -34,8 +35,8 @@ from tilewright.tools.files import reason
 from tilewright.tools.progress import Steps
 
 __all__ = [
-    "ComparedRun", "Expected", "require_folder", "run_artefact", "run_model", "run_model_alone", "run_reference",
-    "run_references", "run_session",
+    "ComparedRun", "Expected", "model_outputs", "public_outputs", "require_folder", "run_artefact", "run_model",
+    "run_model_alone", "run_reference", "run_references", "run_session",
 ]
 
 
@@ -73,8 +74,9 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
         expected = run_references(source.path, feeds(inputs.arrays, session.batch))
         computed = dict(zip([output.name for output in session.get_outputs()], outputs, strict=True))
         comparison = _compared(session, computed, expected)
-    report = replace(session.report, matches_reference=comparison.matches,
-                     notes=(*source.notes, f"input: {inputs.origin}", str(comparison)))
+    report = replace(session.report, matches_reference=comparison.matches, judged=comparison.of_layers,
+                     judged_outputs=comparison.of_outputs, notes=(*source.notes, f"input: {inputs.origin}",
+                                                                               str(comparison)))
     return ComparedRun(report=report, comparison=comparison, outputs=computed,
                        statistics=tensor_statistics(session.layers, session.tensors, session.zero_points),
                        job=session.job, times=session.times)
@@ -82,19 +84,31 @@ def run_session(session: InferenceSession, source: ModelSource, input_file: Path
 
 def _compared(session: InferenceSession, outputs: Mapping[str, np.ndarray],
               expected: Sequence["Expected"]) -> Comparison:
-    """Compare every tensor kept, and every output: one whose integers the model does not name, as the model states it.
-
-    Such an output is computed in another shape than the model's, or in another quantisation than any of its nodes has.
-    """
+    """Compare every tensor kept, and every output of the model."""
     reference = of_batch([each.tensors for each in expected], session.tensor_infos)
-    public = {root_of(info): node_arg(info).name for info in session.quantised_outputs
-              if root_of(info) not in reference}
-    layers = [(name, public.get(tensor, tensor)) for name, tensor in session.layers]
-    known = {tensor for _, tensor in layers}
-    layers += [(f"output {name}", name) for name in public.values() if name not in known]
-    inexact = session.inexact | {public[name] for name in session.inexact if name in public}
-    tensors = session.tensors | {name: outputs[name] for name in public.values()}
-    return compare(layers, tensors, reference, inexact, expected[0].untrusted)
+    found = compare(session.layers, session.tensors, reference, session.inexact, expected[0].untrusted)
+    return compare_outputs(model_outputs(session.quantised_outputs, outputs, session.inexact),
+                           public_outputs(outputs, expected), found)
+
+
+def model_outputs(infos: Sequence[TensorInfo], outputs: Mapping[str, np.ndarray],
+                  inexact: Collection[str]) -> list[Output]:
+    """Return the model's ``outputs`` as they are compared; ``infos`` are the tensors that they are made of."""
+    found = {}
+    for info in infos:
+        name = node_arg(info).name
+        if name in outputs:
+            levels = info.dtype == "int8" and info.onnx_dtype == "float32"
+            found[name] = Output(name, root_of(info), outputs[name], float(info.scale) if levels else None,
+                                 bool({info.name, root_of(info)} & set(inexact)))
+    return [found.get(name) or Output(name, name, value, loose=bool(inexact)) for name, value in outputs.items()]
+
+
+def public_outputs(names: Collection[str], expected: Sequence["Expected"]) -> dict[str, np.ndarray]:
+    """Return ONNX Runtime's outputs of these names; those of a batch, which it computes image by image, joined."""
+    return {name: expected[0].tensors[name] if len(expected) == 1 else
+            np.concatenate([np.atleast_1d(each.tensors[name]) for each in expected])
+            for name in names if all(name in each.tensors for each in expected)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def predict_model(source: ModelSource, design: Design, options: Options, steps: 
     with steps.step(f"Predicting the cycles of {source.path.stem}"):
         report, times = predict_with_times(job, design.timing, design.pricing)
     note = "no values were computed or compared; toggles are those of typical data"
-    return ComparedRun(report=replace(report, notes=(*source.notes, note)), outputs={}, statistics=(),
-                       comparison=Comparison(compared=0, layers=len(job.layers), difference=None),
+    comparison = Comparison.of_nothing([(layer.name, layer.output) for layer in job.layers], "no values were computed")
+    report = replace(report, judged=comparison.of_layers, notes=(*source.notes, note))
+    return ComparedRun(report=report, outputs={}, statistics=(), comparison=comparison,
                        explanation=explain(compiled), job=job, times=times)

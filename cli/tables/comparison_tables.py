@@ -5,16 +5,17 @@ from rich.table import Table
 
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.compare.layer_report import LayerComparison
-from tilewright.runtime.compare.three_ways import Verdict
+from tilewright.runtime.compare.three_ways import Word
+from tilewright.runtime.execution.verdict import count_text
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
 
 __all__ = ["comparison_table", "print_comparison", "summary"]
 
-_TICKS: dict[Verdict, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
+_TICKS: dict[Word, str] = {"equal": "✓", "alone": "✓ from its inputs", "near": "≈", "hidden": "–", "differs": "✗"}
 
 _LEGEND = ("✓ every element equal; ✓ from its inputs: equal when given ONNX Runtime's inputs, because an earlier layer "
            "is off; ≈ within the tolerance where ONNX Runtime computes in float (one level, or the last digits of a "
-           "float); – not visible in ONNX Runtime; ✗ different")
+           "float); – not compared, as ONNX Runtime does not show it; ✗ different")
 
 _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("", "right"), ("layer", "left"), ("by", "left"), ("tensor", "right"), ("reference =\nONNX Runtime", "left"),
@@ -37,7 +38,9 @@ def comparison_table(comparison: LayerComparison) -> Table:
         table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right")
     ratios = {each.tensor: f"{each.sqnr:.1f}" for each in comparison.error.layers} if comparison.error else {}
     for row in comparison.found.rows:
-        tick = _TICKS[row.onnx_runtime] + (f" {row.off} off" if row.onnx_runtime in ("near", "differs") else "")
+        tick = _TICKS[row.onnx_runtime]
+        if row.onnx_runtime in ("near", "differs"):
+            tick += f" {row.off} off" + (f", up to {row.verdict.distance}" if row.verdict.distance else "")
         shape = "x".join(map(str, row.shape)) or "1"
         table.add_row(str(row.index), short_name(row.name), row.kind, shape, tick, _TICKS[row.engine],
                       *([ratios.get(row.tensor, "–")] if comparison.error else []))
@@ -62,11 +65,9 @@ def summary(comparison: LayerComparison) -> list[str]:
         lines.append(str(found.divergence))
         lines += _written(comparison)
         return lines
-    near = [row for row in found.rows if row.onnx_runtime == "near"]
-    hidden = sum(row.onnx_runtime == "hidden" for row in found.rows)
-    equal = found.layers - len(near) - hidden
-    lines.append(f"{found.layers} layers: the engine equals the integer reference in every one, and that equals ONNX "
-                 f"Runtime in {equal}; {len(near)} within the tolerance, {hidden} not visible there")
+    lines.append("the engine equals the integer reference in every layer; that beside ONNX Runtime, "
+                 f"{count_text(comparison.verdicts, 'layers')}")
+    lines += [f"output {each.name} beside ONNX Runtime: {each.verdict}" for each in found.outputs]
     return lines
 
 

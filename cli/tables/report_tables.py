@@ -13,6 +13,7 @@ from tilewright.energy.energies import Amount, EnergyEstimate
 from tilewright.isa.command_port import PORT_OF
 from tilewright.isa.core_names import HOST_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
+from tilewright.runtime.execution.verdict import count_text
 from tilewright.runtime.oracle.value_ranges import TensorStatistics
 
 __all__ = [
@@ -122,6 +123,10 @@ def summary(report: Report) -> Iterable[str]:
     yield f"memory: {report.memory}"
     yield f"simulated in {report.wall_seconds:.2f} s, {report.simulated_cycles_per_second:,.0f} cycles per second"
     yield from (plain(note).plain for note in report.notes)
+    judged = [(report.judged_outputs, "outputs"), (report.judged, "layers")]
+    if report.judged_outputs and any(each.verdict.kind != "equal" for some, _ in judged for each in some):
+        yield "beside ONNX Runtime: " + "; ".join(count_text((each.verdict for each in some), what)
+                                                  for some, what in judged if some)
 
 
 def _host_text(report: Report) -> str:

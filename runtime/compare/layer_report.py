@@ -19,12 +19,15 @@ from tilewright.compiler.network.reference import run_network
 from tilewright.isa.machine import Machine, MemoryTiming
 from tilewright.runtime.compare.last_writer import Writer, find_writer
 from tilewright.runtime.compare.three_ways import SideBySide, side_by_side
-from tilewright.runtime.compared_run import Expected, run_reference
+from tilewright.runtime.compared_run import Expected, model_outputs, public_outputs, run_reference
 from tilewright.runtime.execution.engines import EngineName, execute
 from tilewright.runtime.execution.job import Job, job_of_artefact, job_of_compiled
+from tilewright.runtime.execution.verdict import Judged, TensorVerdict, counts, not_compared
 from tilewright.runtime.model_source import ModelSource, choose_inputs
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
-from tilewright.runtime.oracle.conversion import quantise_input
+from tilewright.runtime.oracle.comparison import Comparison, compare_outputs
+from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
+from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 from tilewright.runtime.oracle.inputs import node_arg
 from tilewright.runtime.oracle.onnx_runtime import FloatReference
 from tilewright.runtime.quantise.quantisation_error import QuantisationError, quantisation_error
@@ -65,20 +68,27 @@ class LayerComparison:
 
     @property
     def matches(self) -> bool:
-        """Whether every layer is equal where it must be."""
-        return self.found.divergence is None
+        """Whether every layer and output is equal where it must be."""
+        return self.found.divergence is None and all(each.verdict.kind != "differs" for each in self.found.outputs)
+
+    @property
+    def verdicts(self) -> list[TensorVerdict]:
+        """Those of the layers, of which such behind one that differs were not compared."""
+        rows = [row.verdict for row in self.found.rows]
+        return rows + [not_compared("a layer before it differs")] * (self.found.layers - len(rows))
 
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists and numbers; the keys are a contract."""
         ratios = {each.tensor: each.sqnr for each in self.error.layers} if self.error else {}
-        rows = [{"index": row.index, "name": row.name, "by": row.kind, "tensor": row.tensor, "shape": list(row.shape),
-                 "exact": row.exact, "onnx_runtime": row.onnx_runtime, "engine": row.engine, "off": row.off,
-                 "sqnr_db": _finite(ratios.get(row.tensor))} for row in self.found.rows]
+        rows = [row.to_json() | {"sqnr_db": _finite(ratios.get(row.tensor))} for row in self.found.rows]
         return {
             "model": self.model, "machine": self.machine, "engine": self.engine, "input": self.origin,
             "ranges": self.ranges.sentence if self.ranges else None, "matches": self.matches,
             "onnxruntime": {"version": onnx_reference.VERSION, "settings": onnx_reference.settings(),
                             "not_compared": self.untrusted or None},
+            "compared": {"layers": counts(self.verdicts),
+                         "outputs": counts(each.verdict for each in self.found.outputs)},
+            "outputs": [each.to_json() for each in self.found.outputs],
             "layers": rows, "layers_in_all": self.found.layers,
             "divergence": asdict(self.found.divergence) if self.found.divergence else None,
             "writer": asdict(self.writer) if self.writer else None,
@@ -119,6 +129,7 @@ def compare_layers(source: ModelSource, machine: Machine, engine: EngineName, in
         job = _job(compiled, model, engine, Path(folder))
         execution = execute(job, engine, tensors, job.lasting, memory or MemoryTiming.default(machine), steps=steps)
         found = side_by_side(network, job, expected.tensors, ours, execution.tensors)
+        found = found.with_outputs(_outputs(network, job, ours, expected))
         writer = None
         if found.divergence is not None:
             with steps.step("Searching for the instruction that wrote it"):
@@ -137,6 +148,16 @@ def _onnx_runtime(model: Path, network: Network, inputs: Mapping[str, np.ndarray
         # Nothing depends on what is fused, and without fusion there is more to be seen.
         found.tensors.update(FloatReference(model, floats).run(inputs))
     return found
+
+
+def _outputs(network: Network, job: Job, ours: Mapping[str, np.ndarray], expected: Expected) -> tuple[Judged, ...]:
+    """Return the verdict of each output of the model, as the integer reference computes it."""
+    infos = {name: info for name, (info, _) in job.tensors.items()}
+    inexact = inexact_tensors([(layer.inputs, layer.outputs, layer.exact) for layer in job.layers], infos)
+    public = {node_arg(info).name: dequantise_output(info, ours[info.name]) for info in network.outputs}
+    nothing = Comparison((), untrusted=expected.untrusted)
+    return compare_outputs(model_outputs(network.outputs, public, inexact), public_outputs(public, [expected]),
+                           nothing).of_outputs
 
 
 def _job(compiled: Compiled, model: Path, engine: EngineName, folder: Path) -> Job:

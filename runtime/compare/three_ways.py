@@ -5,9 +5,9 @@ in float: such a layer may be one level off, float tensors as far as `runtime.or
 a layer that is off is judged by itself: the reference is given ONNX Runtime's inputs.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,14 +18,18 @@ from tilewright.compiler.network.memory_map import words_of
 from tilewright.compiler.network.operands import from_memory, tensor_operand, to_memory
 from tilewright.compiler.network.reference import run_core_layer, run_layer
 from tilewright.runtime.execution.job import Job
-from tilewright.runtime.oracle.comparison import FirstDifference, float_differences
+from tilewright.runtime.execution.verdict import Judged, TensorVerdict, not_compared
+from tilewright.runtime.oracle.comparison import IN_FLOAT, NOT_SHOWN, FirstDifference, float_differences, judge
 from tilewright.runtime.oracle.conversion import as_int8, is_raw
 
-__all__ = ["Divergence", "Row", "SideBySide", "Verdict", "element_address", "side_by_side"]
+__all__ = ["Divergence", "Row", "SideBySide", "Word", "element_address", "side_by_side"]
 
-Verdict = Literal["equal", "alone", "near", "hidden", "differs"]
-"""``equal`` in every element; ``alone`` if given the other's inputs; ``near``: off as far as is allowed; ``hidden``:
-ONNX Runtime does not show the tensor, or not what it is computed of; ``differs``."""
+Word = Literal["equal", "alone", "near", "hidden", "differs"]
+"""A verdict in a word: ``equal`` in every element; ``alone`` if given the other's inputs; ``near``: off as far as is
+declared; ``hidden``: not compared, as ONNX Runtime does not show the tensor, or not what it is computed of;
+``differs``."""
+
+_UNKNOWN_INPUTS = "an earlier layer is off, and ONNX Runtime does not show what this one is computed of"
 
 _Arrays = Mapping[str, np.ndarray]
 
@@ -42,12 +46,10 @@ class Row:
     shape : tuple of int
     exact : bool
         Whether ONNX Runtime's result must be met exactly.
-    onnx_runtime : Verdict
+    verdict : TensorVerdict
         Of the integer reference against ONNX Runtime.
-    engine : Verdict
-        Of the engine against the integer reference.
-    off : int
-        Elements in which reference and ONNX Runtime differ.
+    engine : {"equal", "differs"}
+        The engine against the integer reference.
     """
 
     index: int
@@ -56,9 +58,26 @@ class Row:
     tensor: str
     shape: tuple[int, ...]
     exact: bool
-    onnx_runtime: Verdict
-    engine: Verdict
-    off: int
+    verdict: TensorVerdict
+    engine: Literal["equal", "differs"]
+
+    @property
+    def onnx_runtime(self) -> Word:
+        """The verdict in a word."""
+        if self.verdict.kind == "declared":
+            return "alone" if self.verdict.alone else "near"
+        return "hidden" if self.verdict.kind == "not compared" else self.verdict.kind
+
+    @property
+    def off(self) -> int:
+        """Elements in which reference and ONNX Runtime differ."""
+        return self.verdict.off
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of a comparison's JSON."""
+        return {"index": self.index, "name": self.name, "by": self.kind, "tensor": self.tensor,
+                "shape": list(self.shape), "exact": self.exact, "onnx_runtime": self.onnx_runtime,
+                "engine": self.engine, **self.verdict.to_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +110,19 @@ class Divergence(FirstDifference):
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """The layers up to the first that differs, that included; and how many there are."""
+    """The layers up to the first that differs, that included; how many there are; and the outputs of the model."""
 
     rows: tuple[Row, ...]
     divergence: Divergence | None
     layers: int
+    outputs: tuple[Judged, ...] = ()
+
+    def with_outputs(self, outputs: Sequence[Judged]) -> "SideBySide":
+        """Return it with the model's outputs, which stand for layers whose tensor ONNX Runtime does not show."""
+        made = {each.tensor: each.verdict for each in outputs}
+        rows = tuple(replace(row, verdict=made[row.tensor])
+                     if row.verdict.kind == "not compared" and row.tensor in made else row for row in self.rows)
+        return replace(self, rows=rows, outputs=tuple(outputs))
 
 
 def side_by_side(network: Network, job: Job, onnx_runtime: _Arrays, reference: _Arrays, engine: _Arrays) -> SideBySide:
@@ -113,19 +140,19 @@ def side_by_side(network: Network, job: Job, onnx_runtime: _Arrays, reference: _
     """
     theirs = _theirs(network, onnx_runtime, reference)
     rows: list[Row] = []
-    judge = _Judge(network, theirs, reference)
+    judges = _Judge(network, theirs, reference)
     for index, layer in enumerate(network.layers):
-        tensor = judge.tensor(layer)
-        verdict, wrong = judge.verdict(layer)
+        tensor = judges.tensor(layer)
+        verdict, wrong = judges.verdict(layer)
         spoilt = next((name for name in layer.writes if _differing(engine[name], reference[name]).any()), None)
         rows.append(Row(
             index=index, name=layer.name, kind=job.layers[index].algorithm, tensor=tensor,
-            shape=reference[tensor].shape, exact=judge.must_equal(layer), onnx_runtime=verdict,
-            engine="equal" if spoilt is None else "differs", off=int(np.count_nonzero(wrong))))
+            shape=reference[tensor].shape, exact=judges.must_equal(layer), verdict=verdict,
+            engine="equal" if spoilt is None else "differs"))
         if spoilt is not None:
             # First of all, as one fault of the engine tells more than what follows from it.
             tensor, wrong, pair = spoilt, _differing(engine[spoilt], reference[spoilt]), ("engine", "integer reference")
-        elif verdict == "differs":
+        elif verdict.kind == "differs":
             pair = ("integer reference", "ONNX Runtime")
         else:
             continue
@@ -202,7 +229,7 @@ class _Judge:
             return False
         return not isinstance(layer, CoreLayer) or CORE_KERNELS[layer.op].exactness == "exact"
 
-    def verdict(self, layer: AnyLayer) -> tuple[Verdict, np.ndarray]:
+    def verdict(self, layer: AnyLayer) -> tuple[TensorVerdict, np.ndarray]:
         """Judge the next layer; return the verdict and where its tensor differs from ONNX Runtime's."""
         tensor = self.tensor(layer)
         exact, ours = self.must_equal(layer), self._reference[tensor]
@@ -210,22 +237,24 @@ class _Judge:
             self._rough |= {words_of(name, self._network.tensors) for name in layer.writes}
         if tensor not in self._theirs:
             self._parted |= not exact
-            return "hidden", np.zeros(ours.shape, bool)
-        differs = _differing(ours, self._theirs[tensor])
-        if not differs.any():
-            return "equal", differs
+            return not_compared(NOT_SHOWN), np.zeros(ours.shape, bool)
+        found, differs = judge(ours, self._theirs[tensor], loose=True)
+        if found.kind == "equal":
+            return found, differs
+        found = replace(found, why=IN_FLOAT)
         if self._parted:
             alone = self._alone(layer)
             if alone is None:  # what it follows from cannot be told from what it does itself
                 far = self._beyond(ours, self._theirs[tensor], False, _levels(layer))
-                return ("hidden" if far.any() else "near"), differs
+                return (not_compared(_UNKNOWN_INPUTS) if far.any() else found), differs
             ours = alone
         wrong = self._beyond(ours, self._theirs[tensor], exact, _levels(layer))
         alone_equal = self._parted and not _differing(ours, self._theirs[tensor]).any()
         self._parted = True
         if wrong.any():
-            return "differs", wrong
-        return ("alone" if alone_equal else "near"), differs
+            of_wrong = judge(ours, self._theirs[tensor])[0]
+            return replace(of_wrong, kind="differs", off=int(np.count_nonzero(wrong)), why=""), wrong
+        return replace(found, alone=alone_equal), differs
 
     def _beyond(self, ours: np.ndarray, theirs: np.ndarray, exact: bool, levels: int) -> np.ndarray:
         """Return where two tensors differ by more than is allowed: integers, where not exact, by ``levels``."""

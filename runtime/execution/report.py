@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.isa.core_names import HOST_CORE, HostName
 from tilewright.runtime.execution.core_share import CorePart, CoreShare, core_share
+from tilewright.runtime.execution.verdict import Judged, TensorVerdict, counts
 
 if TYPE_CHECKING:
     # For types alone: whoever reads a report needs no energy model.
@@ -131,7 +132,10 @@ class Report:
         Of the simulation.
     layers : tuple of LayerReport
     matches_reference : bool or None
-        Whether every compared tensor equals ONNX Runtime's; None if none was compared.
+        Whether every compared tensor equals ONNX Runtime's, or is off as declared; None if none was compared.
+    judged, judged_outputs : tuple of Judged
+        The comparison with ONNX Runtime of each layer, in order, and of each output of the model; none if there was
+        no comparison.
     notes : tuple of str
         Source of the inputs, and what was compared.
     """
@@ -149,6 +153,8 @@ class Report:
     simulated_cycles_per_second: float
     layers: tuple[LayerReport, ...]
     matches_reference: bool | None = None
+    judged: tuple[Judged, ...] = ()
+    judged_outputs: tuple[Judged, ...] = ()
     notes: tuple[str, ...] = ()
     technology_name: str = ""
     dram: str = ""
@@ -174,6 +180,13 @@ class Report:
     def macs(self) -> int:
         """Multiply-accumulates of all layers."""
         return sum(layer.macs for layer in self.layers)
+
+    @property
+    def verdicts(self) -> tuple[TensorVerdict | None, ...]:
+        """The verdict of each layer; None where there was no comparison."""
+        if len(self.judged) != len(self.layers):
+            return (None,) * len(self.layers)
+        return tuple(each.verdict for each in self.judged)
 
     @property
     def core_share(self) -> CoreShare:
@@ -239,6 +252,9 @@ class Report:
             "instructions": dict(self.instructions),
             "core_share": self.core_share.to_json(),
             "matches_reference": self.matches_reference,
+            "compared": {"layers": counts(each.verdict for each in self.judged),
+                         "outputs": counts(each.verdict for each in self.judged_outputs)},
+            "outputs": [each.to_json() for each in self.judged_outputs],
             "energy": energy_json(self.energy) | {
                 "technology": self.technology_name, "dram": self.dram, "clock_mhz": self.clock_mhz,
                 "clocks_gated": self.clocks_gated},
@@ -247,7 +263,8 @@ class Report:
             "imported_power": self._imported_json(),
             "wall_seconds": self.wall_seconds,
             "simulated_cycles_per_second": self.simulated_cycles_per_second,
-            "layers": [layer.to_json() for layer in self.layers],
+            "layers": [layer.to_json() | {"comparison": verdict and verdict.to_json()}
+                       for layer, verdict in zip(self.layers, self.verdicts, strict=True)],
         }
 
     def _repr_html_(self) -> str:

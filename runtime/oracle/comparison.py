@@ -1,13 +1,17 @@
-"""Compare every layer's tensor with ONNX Runtime's, element by element, and report the first difference."""
+"""Compare every layer's tensor with ONNX Runtime's, element by element: a verdict of each, and the first difference."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tilewright.runtime.execution.verdict import Judged, TensorVerdict, not_compared
 from tilewright.runtime.oracle.conversion import as_int8
 
-__all__ = ["FLOAT_TOLERANCE", "Comparison", "Difference", "FirstDifference", "compare", "float_differences"]
+__all__ = [
+    "FLOAT_TOLERANCE", "IN_FLOAT", "NOT_SHOWN", "NOT_STORED", "Comparison", "Difference", "FirstDifference", "Output",
+    "compare", "compare_outputs", "float_differences", "judge",
+]
 
 FLOAT_TOLERANCE = 1e-3
 """Of a float tensor's largest value: kernels add in another order than ONNX Runtime, layer after layer."""
@@ -17,6 +21,11 @@ _ABSOLUTE_TOLERANCE = 1e-7
 
 ONNX Runtime's Sigmoid is a rational approximation: 1.1027e-6 for -13.699899, where 1 / (1 + exp(-x)) is 1.1226e-6.
 """
+
+IN_FLOAT = "ONNX Runtime computes it, or what it comes from, in float"
+_NEAR = "floats are added in another order"
+NOT_STORED = "it was not stored"
+NOT_SHOWN = "ONNX Runtime does not show it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,41 +67,91 @@ class Difference(FirstDifference):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Number of layers, number of those that were compared, and the first difference.
+    """The verdict of every layer and of every output of the model, and the first difference that must not be.
 
-    Of those compared, ``floats`` were not integers: there ``deviation`` is the largest difference there was, relative
-    to the largest value of its tensor. And ``loose`` come from what ONNX Runtime computes in float, and are not held to
-    it: ``levels`` is the largest difference there was among their integers. ``untrusted`` says why ONNX Runtime's
-    results were not asked for.
+    ``untrusted`` says why ONNX Runtime's results were not asked for.
     """
 
-    compared: int
-    layers: int
-    difference: Difference | None
-    floats: int = 0
-    deviation: float = 0.0
-    loose: int = 0
-    levels: int = 0
+    of_layers: tuple[Judged, ...]
+    difference: Difference | None = None
     untrusted: str = ""
+    of_outputs: tuple[Judged, ...] = ()
+
+    @classmethod
+    def of_nothing(cls, layers: Sequence[tuple[str, str]], why: str) -> "Comparison":
+        """Return the comparison of a run in which nothing was compared; layers as in :func:`compare`."""
+        return cls(tuple(Judged(name, tensor, not_compared(why)) for name, tensor in layers))
+
+    @property
+    def verdicts(self) -> list[TensorVerdict]:
+        """Those of layers, then of outputs."""
+        return [each.verdict for each in (*self.of_layers, *self.of_outputs)]
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return len(self.of_layers)
+
+    @property
+    def compared(self) -> int:
+        """Number of layers that were compared."""
+        return sum(each.verdict.kind != "not compared" for each in self.of_layers)
+
+    @property
+    def floats(self) -> int:
+        """Number of float tensors among them that are held to ONNX Runtime's."""
+        return len(self._floats)
+
+    @property
+    def deviation(self) -> float:
+        """The largest difference of such a float, relative to the largest value of its tensor."""
+        return max((each.share or 0.0 for each in self._floats), default=0.0)
+
+    @property
+    def loose(self) -> int:
+        """Number of layers that are off, and not held to ONNX Runtime, as it computes in float what they come from."""
+        return len(self._loose)
+
+    @property
+    def levels(self) -> int:
+        """The largest difference among their integers."""
+        return max((each.levels or 0 for each in self._loose), default=0)
+
+    @property
+    def _floats(self) -> list[TensorVerdict]:
+        return [each.verdict for each in self.of_layers
+                if each.verdict.share is not None and each.verdict.why != IN_FLOAT]
+
+    @property
+    def _loose(self) -> list[TensorVerdict]:
+        return [each.verdict for each in self.of_layers
+                if each.verdict.kind == "declared" and each.verdict.why == IN_FLOAT]
 
     @property
     def matches(self) -> bool | None:
-        """Whether all that was compared is equal, floats nearly; None if nothing was."""
-        return self.difference is None if self.compared else None
+        """Whether all that was compared is equal, or off as declared; None if nothing was."""
+        if self.difference is not None:
+            return False
+        return True if any(each.kind != "not compared" for each in self.verdicts) else None
 
     def __str__(self) -> str:
         if self.difference is not None:
             return str(self.difference)
         if self.untrusted:
             return self.untrusted
-        if not self.compared:
+        if self.matches is None:
             return "No tensor was compared with ONNX Runtime"
+        return self._layers_text() + self._outputs_text()
+
+    def _layers_text(self) -> str:
         held = self.compared - self.loose
+        if not self.compared:
+            return f"None of {self.layers} layers was compared with ONNX Runtime"
         if not held:
             return (f"{self.loose} of {self.layers} layers compared with ONNX Runtime, which computes them in float: "
                     f"up to {self.levels} levels off (tilewright compare checks each layer by itself)")
         said = f"{held} of {self.layers} layers compared with ONNX Runtime: every element is equal"
-        if self.floats:
+        if self.deviation:
             said += (f" except in {self.floats} float tensors, which differ by at most {self.deviation:.1g} of their "
                      f"range")
         if self.loose:
@@ -100,10 +159,15 @@ class Comparison:
                      "(tilewright compare checks each layer by itself)")
         return said
 
+    def _outputs_text(self) -> str:
+        """Return what is to be said of outputs that are not all equal."""
+        return "".join(f"; output {each.name} is {each.verdict}" for each in self.of_outputs
+                       if each.verdict.kind != "equal")
+
 
 def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray],
             reference: Mapping[str, np.ndarray], inexact: Collection[str] = (), untrusted: str = "") -> Comparison:
-    """Compare layers with ONNX Runtime, in order, up to the first that differs.
+    """Compare layers with ONNX Runtime.
 
     Parameters
     ----------
@@ -119,33 +183,109 @@ def compare(layers: Sequence[tuple[str, str]], tensors: Mapping[str, np.ndarray]
     untrusted : str
         Why there is no reference, if there is none.
     """
-    compared = floats = loose = levels = 0
-    deviation = 0.0
+    difference = None
+    found: list[Judged] = []
     for number, (name, tensor) in enumerate(layers):
         if tensor not in tensors or tensor not in reference:
+            why = _why_none(untrusted) or (NOT_STORED if tensor not in tensors else NOT_SHOWN)
+            found.append(Judged(name, tensor, not_compared(why)))
             continue
-        compared += 1
         value = tensors[tensor]
         expected = reference[tensor].reshape(value.shape)
         if value.dtype == np.int8:
             expected = as_int8(expected)
-        if tensor in inexact:
-            loose += 1
-            if value.dtype != np.float32:
-                levels = max(levels, int(np.abs(value.astype(np.int64) - expected.astype(np.int64)).max(initial=0)))
+        verdict, wrong = judge(value, expected, loose=tensor in inexact)
+        found.append(Judged(name, tensor, verdict))
+        if verdict.kind == "differs" and difference is None:
+            difference = _difference(number, name, tensor, value, expected, wrong)
+    return Comparison(tuple(found), difference, untrusted)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of the model: its value, and how it is compared.
+
+    ``tensor`` is the network's tensor behind it; ``scale`` that of its levels, None of an output without;
+    ``loose`` tells whether it need not be equal.
+    """
+
+    name: str
+    tensor: str
+    value: np.ndarray
+    scale: float | None = None
+    loose: bool = False
+
+
+def compare_outputs(outputs: Sequence[Output], expected: Mapping[str, np.ndarray], of_layers: Comparison) -> Comparison:
+    """Return the comparison of layers with that of the model's outputs, which ONNX Runtime always shows.
+
+    A layer whose tensor it does not show is judged by the output that is made of it, if there is one.
+    """
+    found, difference = [], of_layers.difference
+    for output in outputs:
+        if output.name not in expected:
+            found.append(Judged(output.name, output.tensor, not_compared(_why_none(of_layers.untrusted) or NOT_SHOWN)))
             continue
-        if value.dtype == np.float32:
-            floats += 1
-            differs, largest = float_differences(value, expected)
-            deviation = max(deviation, largest)
-        else:
-            differs = value != expected
-        if (places := np.argwhere(differs)).size:
-            first = tuple(map(int, places[0]))
-            difference = Difference(layer=number, name=name, tensor=tensor, index=first, count=len(places),
-                                    value=value[first].item(), expected=expected[first].item())
-            return Comparison(compared, len(layers), difference, floats, deviation, loose, levels)
-    return Comparison(compared, len(layers), None, floats, deviation, loose, levels, untrusted)
+        theirs = expected[output.name].reshape(output.value.shape)
+        verdict, wrong = judge(output.value, theirs, loose=output.loose, scale=output.scale)
+        found.append(Judged(output.name, output.tensor, verdict))
+        if verdict.kind == "differs" and difference is None:
+            makers = [number for number, each in enumerate(of_layers.of_layers) if each.tensor == output.tensor]
+            difference = _difference(makers[-1] if makers else of_layers.layers, f"output {output.name}", output.name,
+                                     output.value, theirs, wrong)
+    verdicts = {each.tensor: each.verdict for each in found}
+    layers = tuple(Judged(each.name, each.tensor, verdicts.get(each.tensor, each.verdict))
+                   if each.verdict.kind == "not compared" else each for each in of_layers.of_layers)
+    return replace(of_layers, of_layers=layers, of_outputs=tuple(found), difference=difference)
+
+
+def judge(value: np.ndarray, expected: np.ndarray, *, loose: bool = False,
+          scale: float | None = None) -> tuple[TensorVerdict, np.ndarray]:
+    """Return the verdict of a tensor, and where it is off.
+
+    Parameters
+    ----------
+    value, expected : ndarray
+        Of one type and shape.
+    loose : bool
+        Whether it may be off by any number of levels, as it follows from what ONNX Runtime computes in float.
+    scale : float, optional
+        Of the levels that floats stand for: then their difference is told in levels.
+    """
+    off, size = value != expected, value.size
+    if np.issubdtype(value.dtype, np.floating):
+        off = off & ~(np.isnan(value) & np.isnan(expected))
+    if not off.any():
+        levels = 0 if scale or not np.issubdtype(value.dtype, np.floating) else None
+        return TensorVerdict(kind="equal", elements=size, levels=levels, share=0.0 if levels is None else None), off
+    count = int(np.count_nonzero(off))
+    if not np.issubdtype(value.dtype, np.floating):
+        far = np.abs(value[off].astype(np.int64) - expected[off].astype(np.int64))
+        found = TensorVerdict(kind="differs", elements=size, off=count, levels=int(far.max()))
+    elif scale:
+        steps = np.rint(np.abs(value.astype(np.float64) - expected) / scale)
+        found = TensorVerdict(kind="differs", elements=size, off=count, levels=int(steps.max()))
+        if not found.levels:
+            return replace(found, kind="declared", why=_NEAR), off
+    else:
+        wrong, share = float_differences(value, expected)
+        found = TensorVerdict(kind="differs", elements=size, off=count, share=share)
+        if not wrong.any() and not loose:
+            return replace(found, kind="declared", why=_NEAR), off
+        off = off if loose else wrong
+    return (replace(found, kind="declared", why=IN_FLOAT) if loose else found), off
+
+
+def _difference(layer: int, name: str, tensor: str, value: np.ndarray, expected: np.ndarray,
+                wrong: np.ndarray) -> Difference:
+    places = np.argwhere(wrong)
+    first = tuple(map(int, places[0]))
+    return Difference(layer=layer, name=name, tensor=tensor, index=first, count=len(places),
+                      value=value[first].item(), expected=expected[first].item())
+
+
+def _why_none(untrusted: str) -> str:
+    return untrusted.removeprefix("not compared: ")
 
 
 def float_differences(value: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, float]:

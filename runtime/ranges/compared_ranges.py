@@ -14,9 +14,15 @@ from tilewright.energy.pricing import DEFAULT, Pricing
 from tilewright.errors import InputError
 from tilewright.isa.extension import extension_of
 from tilewright.isa.machine import Machine, MemoryTiming
-from tilewright.runtime.compared_run import ComparedRun, require_folder, run_reference
+from tilewright.runtime.compared_run import (
+    ComparedRun,
+    model_outputs,
+    public_outputs,
+    require_folder,
+    run_reference,
+)
 from tilewright.runtime.model_source import ModelSource, choose_inputs
-from tilewright.runtime.oracle.comparison import compare
+from tilewright.runtime.oracle.comparison import compare, compare_outputs
 from tilewright.runtime.oracle.conversion import dequantise_output, quantise_input
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors, with_parts
 from tilewright.runtime.oracle.inputs import node_arg
@@ -145,11 +151,14 @@ def _run(planned: _Planned, source: ModelSource, input_file: Path | None, reques
                                   network.tensors)
         comparison = compare(outputs, computed, with_parts(expected.tensors, network.tensors), inexact,
                              expected.untrusted)
+        public = {node_arg(info).name: dequantise_output(info, computed[info.name]) for info in network.outputs
+                  if info.name in computed}
+        comparison = compare_outputs(model_outputs(network.outputs, public, inexact),
+                                     public_outputs(public, [expected]), comparison)
     report = replace(merge_reports(runs, network.name), matches_reference=comparison.matches,
+                     judged=comparison.of_layers, judged_outputs=comparison.of_outputs,
                      notes=(*source.notes, f"input: {inputs.origin}", describe(runs), str(comparison)))
     zero_points = {name: info.zero_point for name, info in network.tensors.items()}
     return ComparedRun(
-        report=report, comparison=comparison,
-        outputs={node_arg(info).name: dequantise_output(info, computed[info.name]) for info in network.outputs
-                 if info.name in computed},
+        report=report, comparison=comparison, outputs=public,
         statistics=tensor_statistics(outputs, computed, zero_points))

@@ -11,6 +11,7 @@ from tilewright.isa.machine import Machine
 from tilewright.runtime.compared_run import ComparedRun
 from tilewright.runtime.execution.job import Job, JobLayer
 from tilewright.runtime.execution.report import LayerReport, Report
+from tilewright.runtime.execution.verdict import TensorVerdict, count_text, headline, not_compared
 from tilewright.runtime.views.command_timeline import BUFFERS, UNITS, Slice, levels, occupancy, slices
 from tilewright.sim.timing.command_times import CommandTimes
 
@@ -37,8 +38,9 @@ def page_data(run: ComparedRun) -> dict[str, Any]:
         "tail": report.tail_cycles,
         "figures": _figures(report),
         "notes": list(report.notes),
-        "layers": [_layer(report, layer, entries[index] if entries else None, explained.get(layer.name))
-                   for index, layer in enumerate(report.layers)],
+        "layers": [_layer(layer, verdict, explained.get(layer.name))
+                   for layer, verdict in zip(report.layers, report.verdicts, strict=True)],
+        "outputs": [[each.name, str(each.verdict)] for each in report.judged_outputs],
         "causes": {each.name: each.effect for each in COUNTERS if each.name.startswith("mac_")},
         "edges": _edges(entries),
         "roofs": roofs(report, job.machine if job is not None else None),
@@ -51,7 +53,7 @@ def page_data(run: ComparedRun) -> dict[str, Any]:
 def _figures(report: Report) -> list[tuple[str, str, str]]:
     """Return the key figures: what, how much, and a range or remark."""
     total, power = report.energy.total, report.milliwatts
-    matches = {True: "yes", False: "no", None: "not compared"}[report.matches_reference]
+    judged = report.judged_outputs + report.judged
     scale = power / total.uj if total.uj else 0.0
     relative = _range(total.relative_low_uj, total.relative_high_uj)
     absolute = _range(total.absolute_low_uj, total.absolute_high_uj)
@@ -68,7 +70,9 @@ def _figures(report: Report) -> list[tuple[str, str, str]]:
         ("MAC per multiplier and cycle", f"{report.macs_per_multiplier_cycle:.2f}",
          f"{report.macs:,} MAC on {report.multipliers} multipliers"),
         ("on the host core", f"{share:.1f} %", "of the cycles"),
-        ("equal to ONNX Runtime", matches, report.notes[-1] if report.notes else ""),
+        ("equal to ONNX Runtime", headline(each.verdict for each in judged), "; ".join(
+            count_text((each.verdict for each in some), what)
+            for some, what in ((report.judged_outputs, "outputs"), (report.judged, "layers")) if some)),
     ]
 
 
@@ -86,25 +90,18 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _layer(report: Report, layer: LayerReport, entry: JobLayer | None, plan: LayerExplanation | None) -> dict[str, Any]:
+def _layer(layer: LayerReport, verdict: TensorVerdict | None, plan: LayerExplanation | None) -> dict[str, Any]:
     return {
         "name": layer.name, "kind": layer.algorithm if layer.kind == "conv" else layer.kind,
         "place": "host core" if layer.algorithm == "core" else "coprocessor",
         "operator": layer.operator, "reason": layer.reason, "nodes": list(layer.onnx_nodes),
-        "exact": _exactness(report, entry), "macs": layer.macs, "cycles": layer.cycles,
+        "exact": str(verdict or not_compared("there was no comparison")), "macs": layer.macs, "cycles": layer.cycles,
         "busy": {"mac_issue": layer.counts.get("mac_issue", 0), **layer.stalls},
         "read": layer.bytes_read, "written": layer.bytes_written, "energy": layer.energy.total_uj,
         "low": layer.energy.low_uj, "high": layer.energy.high_uj,
         "components": {name: round(value, 6) for name, value in layer.energy.by_component.items()},
         "plan": plan.to_json() if plan is not None else None,
     }
-
-
-def _exactness(report: Report, entry: JobLayer | None) -> str:
-    """Say how a layer's result compares with ONNX Runtime's."""
-    if entry is not None and not entry.exact:
-        return "may differ by one level"
-    return "equal" if report.matches_reference else "not compared" if report.matches_reference is None else "see notes"
 
 
 def _edges(layers: Sequence[JobLayer]) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ function plan(layer) {
   const list = element("dl"), add = (name, value) => list.append(element("dt", {}, name), element("dd", {}, value));
   add("place", layer.place + (layer.operator ? `: ${layer.operator}` : ""));
   if (layer.reason) add("because", layer.reason);
-  add("result", layer.exact);
+  add("beside ONNX Runtime", layer.exact);
   add("cycles", `${whole(layer.cycles)}, ${digits(100 * layer.cycles / data.cycles)} % of all`);
   add("MAC", whole(layer.macs));
   add("memory", `${bytes(layer.read)} read, ${bytes(layer.written)} written`);
@@ -120,7 +120,7 @@ function layerTable() {
   const stall = layer => Object.entries(layer.busy).filter(([cause]) => cause !== "mac_issue").sort((a, b) => b[1] - a[1])[0] || ["", 0];
   sortableTable(at("layers"), [
     ["layer", layer => layer.name, null, true], ["order", layer => layer.index], ["kind", layer => layer.kind, null, true],
-    ["place", layer => layer.place, null, true], ["result", layer => layer.exact, null, true],
+    ["place", layer => layer.place, null, true], ["beside ONNX Runtime", layer => layer.exact, null, true],
     ["MAC", layer => layer.macs, whole], ["cycles", layer => layer.cycles, whole],
     ["share, %", layer => 100 * layer.cycles / data.cycles, digits], ["MAC per cycle", perCycle, digits],
     ["main stall", layer => stall(layer)[1] ? words(stall(layer)[0]) : "–", null, true],
@@ -130,8 +130,13 @@ function layerTable() {
   ], data.layers);
 }
 
+function outputs() {
+  if (!data.outputs.length) { at("outputs").append(element("tr", {}, element("td", {}, "No output was compared."))); return; }
+  sortableTable(at("outputs"), [["output", ([name]) => name, null, true], ["beside ONNX Runtime", ([, verdict]) => verdict, null, true]], data.outputs);
+}
+
 function draw() {
-  for (const name of ["figures", "timeline", "network", "plan", "roofline", "stalls", "energy", "memory", "buffers", "notes"]) at(name).replaceChildren();
+  for (const name of ["figures", "timeline", "network", "plan", "roofline", "stalls", "energy", "memory", "buffers", "outputs", "notes"]) at(name).replaceChildren();
   figures();
   if (data.timeline && data.layers.length) window.timeline = new Timeline(at("timeline"), data.timeline, data.layers, data.cycles);
   else none(at("timeline"), "No times of commands were recorded in this run: run without --layers and --jobs.");
@@ -141,6 +146,7 @@ function draw() {
   stackedBars(at("energy"), data.layers.map(layer => ({name: layer.name, parts: layer.components})), "µJ", "Energy by component");
   mainMemory();
   buffers();
+  outputs();
   layerTable();
   at("command").textContent = data.command;
   at("design").textContent = JSON.stringify(data.design, null, 2);

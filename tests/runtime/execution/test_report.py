@@ -24,11 +24,11 @@ from tilewright.sim.verilog.energy_blocks import ENERGY_BLOCKS
 ROOT = Path(__file__).parents[3]
 KEYS = {"asleep_cycles", "model", "machine", "engine", "host", "predicted_cycles", "memory", "design", "milliseconds",
         "inferences_per_second", "milliwatts", "cycles", "macs", "multipliers", "macs_per_multiplier_cycle",
-        "instructions", "matches_reference", "energy", "wall_seconds", "simulated_cycles_per_second", "layers",
-        "toggles", "toggles_from", "imported_power", "core_share", "images",
+        "instructions", "matches_reference", "compared", "outputs", "energy", "wall_seconds",
+        "simulated_cycles_per_second", "layers", "toggles", "toggles_from", "imported_power", "core_share", "images",
         "cycles_per_image"}
 LAYER_KEYS = {"name", "kind", "algorithm", "onnx_nodes", "macs", "cycles", "stalls", "bytes_read", "bytes_written",
-              "activation_bytes_read", "energy_uj", "energy", "toggles", "counters"}
+              "activation_bytes_read", "energy_uj", "energy", "toggles", "counters", "comparison"}
 RANGES = {"relative_low_uj", "relative_high_uj", "absolute_low_uj", "absolute_high_uj"}
 ENERGY_KEYS = {"total_uj", "low_uj", "high_uj", "by_component", "components", *RANGES}
 

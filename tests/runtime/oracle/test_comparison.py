@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.compiler.network.layers import Place, TensorInfo
-from tilewright.runtime.oracle.comparison import compare
+from tilewright.runtime.execution.verdict import count_text, counts, headline
+from tilewright.runtime.oracle.comparison import Output, compare, compare_outputs
 from tilewright.runtime.oracle.expected_tensors import inexact_tensors
 
 LAYERS = [("conv1", "a"), ("conv2", "b"), ("fc", "c")]
@@ -59,13 +60,50 @@ def test_what_onnx_runtime_rounds_in_float_may_be_off():
     wrong = {"a": OURS["a"], "b": OURS["b"] + np.int8(3), "c": OURS["c"]}
     comparison = compare(LAYERS, wrong, REFERENCE, {"b"})
     assert comparison.matches is True
-    alone = replace(comparison, compared=comparison.loose)
-    assert str(alone) == ("1 of 3 layers compared with ONNX Runtime, which computes them in float: up to "
+    alone = replace(comparison, of_layers=comparison.of_layers[1:2])
+    assert str(alone) == ("1 of 1 layers compared with ONNX Runtime, which computes them in float: up to "
                           f"{comparison.levels} levels off (tilewright compare checks each layer by itself)")
     assert str(comparison).startswith("2 of 3 layers compared with ONNX Runtime: every element is equal; ")
     assert str(comparison).endswith("; ONNX Runtime computes 1 more in float, and they are up to 3 levels off "
                                     "(tilewright compare checks each layer by itself)")
     assert compare(LAYERS, wrong | {"c": OURS["c"] + np.int8(1)}, REFERENCE, {"b"}).matches is False
+
+
+def test_every_layer_has_a_verdict_and_nothing_is_equal_that_was_not_compared():
+    ours = {"a": OURS["a"], "b": OURS["b"] - np.int8(2)}
+    found = compare([*LAYERS, ("hidden", "d")], ours | {"d": OURS["a"]}, REFERENCE)
+    assert [each.verdict.kind for each in found.of_layers] == ["equal", "differs", "not compared", "not compared"]
+    assert (found.of_layers[1].verdict.levels, found.of_layers[1].verdict.off) == (2, 4)
+    stored, shown = (found.of_layers[index].verdict.why for index in (2, 3))
+    assert "stored" in stored
+    assert "ONNX Runtime" in shown
+    assert counts(found.verdicts) == {"equal": 1, "declared": 0, "differs": 1, "not compared": 2}
+    assert count_text(found.verdicts, "layers") == "4 layers: 1 equal, 1 off where it must not be, 2 not compared"
+    assert headline(found.verdicts) == "no"
+
+
+def test_all_is_equal_only_if_all_was_compared():
+    assert headline(compare(LAYERS, OURS, REFERENCE).verdicts) == "yes"
+    part = compare(LAYERS, {"a": OURS["a"]}, REFERENCE)
+    assert (part.matches, headline(part.verdicts)) == (True, "1 of 3")
+    assert headline(compare(LAYERS, {}, REFERENCE).verdicts) == "not compared"
+    off = compare(LAYERS, OURS | {"c": OURS["c"] + np.int8(8)}, REFERENCE, {"c"})
+    assert (off.matches, headline(off.verdicts)) == (True, "2 of 3")
+
+
+def test_an_output_stands_for_the_layer_that_makes_it_and_its_floats_are_told_in_levels():
+    layers = compare([("first", "a"), ("last", "levels")], {"a": OURS["a"]}, REFERENCE)
+    value = np.float32([[1.0, 2.0, 4.0]])
+    output = Output("y", "levels", value, scale=0.5)
+    equal = compare_outputs([output], {"y": value.copy()}, layers)
+    assert [each.verdict.kind for each in (*equal.of_layers, *equal.of_outputs)] == ["equal"] * 3
+    off = compare_outputs([output], {"y": value + np.float32([[0, 4, 0]])}, layers)
+    assert (off.matches, off.of_outputs[0].verdict.levels, off.of_layers[1].verdict.kind) == (False, 8, "differs")
+    assert (off.difference.layer, off.difference.index, off.difference.expected) == (1, (0, 1), 6.0)
+    loose = compare_outputs([Output("y", "levels", value, scale=0.5, loose=True)], {"y": value + np.float32(4)}, layers)
+    assert (loose.matches, loose.of_outputs[0].verdict.kind) == (True, "declared")
+    assert "; output y is off by up to 8 levels in 3 of 3 elements" in str(loose)
+    assert compare_outputs([output], {}, layers).of_outputs[0].verdict.kind == "not compared"
 
 
 def test_what_follows_from_rounding_in_float_is_inexact():

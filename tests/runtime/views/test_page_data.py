@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compiler.network.options import BEST
+from tilewright.runtime.compared_run import run_model
 from tilewright.runtime.design.design_flags import design_of
+from tilewright.runtime.execution.verdict import Judged, TensorVerdict
 from tilewright.runtime.model_source import find_model
 from tilewright.runtime.predicted_run import predict_model
+from tilewright.runtime.run_options import RunOptions
 from tilewright.runtime.views import page_data as module
 from tilewright.runtime.views.page_data import page_data, roofs
 from tilewright.runtime.views.run_page import run_page
@@ -35,6 +38,37 @@ def test_a_run_without_plan_and_times_has_a_page(run):
     found = page_data(replace(run, explanation=None, job=None, times=None))
     assert found["timeline"] is found["memory"] is None
     assert found["edges"] == []
+
+
+def test_what_was_not_stored_is_not_called_equal():
+    run = run_model(find_model("lenet5", Silence()), design_of("base").machine, "fast", None,
+                    run=RunOptions(outputs_only=True))
+    found = page_data(run)
+    results = [layer["exact"] for layer in found["layers"]]
+    assert results[-1] == "equal"
+    assert len(results) > 1
+    assert all(result.startswith("not compared") for result in results[:-1])
+    assert [verdict for _, verdict in found["outputs"]] == ["equal"]
+    (value, remark), = ((value, remark) for name, value, remark in found["figures"] if name == "equal to ONNX Runtime")
+    assert value == f"2 of {1 + len(results)}"
+    assert f"{len(results) - 1} not compared" in remark
+    content = run.report.to_json()
+    assert content["compared"] == {
+        "outputs": {"equal": 1, "declared": 0, "differs": 0, "not compared": 0},
+        "layers": {"equal": 1, "declared": 0, "differs": 0, "not compared": len(results) - 1}}
+    assert [layer["comparison"]["verdict"] for layer in content["layers"]] == [
+        *["not compared"] * (len(results) - 1), "equal"]
+
+
+def test_an_output_that_is_off_is_not_called_equal(run):
+    off = TensorVerdict(kind="declared", elements=10, off=3, levels=8, why="ONNX Runtime computes it in float")
+    report = replace(run.report, matches_reference=True, judged=(), judged_outputs=(Judged("y", "y", off),))
+    found = page_data(replace(run, report=report))
+    (value,) = (value for name, value, _ in found["figures"] if name == "equal to ONNX Runtime")
+    assert value == "0 of 1"
+    assert found["outputs"] == [["y", str(off)]]
+    assert "8 levels" in str(off)
+    assert {layer["exact"] for layer in found["layers"]} == {"not compared: there was no comparison"}
 
 
 def test_roofs_are_those_of_the_design(run):
