@@ -97,14 +97,18 @@ def recognised(compared: "ComparedRun") -> int:
 
 def comparison_table(outcomes: list[Outcome]) -> "Table":
     """Return cycles and energy beside the baseline's, two rows per model."""
-    from rich.table import Table
-
     from tilewright.cli.tables.report_tables import range_text
     from tilewright.energy.baseline_energy import energy_of_baseline
+    from tilewright.tools.fitted_table import FittedTable
 
-    table = Table(title="Same simulator, same values")
-    for head in ("model", "on", "cycles", "speed-up", "energy, µJ (range),\nnot calibrated", "equal to\nONNX Runtime"):
-        table.add_column(head, justify="left" if head in ("model", "on") else "right")
+    table = FittedTable(title="Same simulator, same values")
+    table.column("model")
+    table.column("on", least=16)
+    table.column("cycles", number=True)
+    table.column("speed-up", number=True)
+    table.column("energy, µJ (range),\nnot calibrated", number=True, brief=lambda text: text.partition(" (")[0],
+                 brief_head="energy, µJ,\nnot\ncalibrated", goes=1)
+    table.column("equal to\nONNX Runtime")
     for outcome in outcomes:
         report, baseline = outcome.report, outcome.baseline
         scalar = energy_of_baseline(baseline)

@@ -64,11 +64,11 @@ def doctor() -> None:
 
 def doctor_table(findings: Iterable[Finding]) -> "Table":
     """Return the table of ``tilewright doctor``."""
-    from rich.table import Table
+    from tilewright.tools.fitted_table import FittedTable
 
-    table = Table()
+    table = FittedTable()
     for head in ("tool", "version", "state", "how to get it"):
-        table.add_column(head, overflow="fold")
+        table.column(head, goes=1 if head == "version" else 0, least=16)
     for finding in findings:
         missing = "MISSING" if finding.required else f"missing; only for {finding.needed_for}"
         table.add_row(finding.tool, finding.version, "found" if finding.works else missing,

@@ -95,11 +95,13 @@ def _area_lines(machine: Machine) -> list[str]:
 
 
 def _table(design: "Design") -> "Table":
-    from rich.table import Table
+    from tilewright.tools.fitted_table import FittedTable
 
-    table = Table(title=f"Design {design.machine.name}")
-    for head in ("parameter", "value", "from", "to"):
-        table.add_column(head, justify="left" if head == "parameter" else "right")
+    table = FittedTable(title=f"Design {design.machine.name}")
+    table.column("parameter")
+    table.column("value", number=True)
+    table.column("from")
+    table.column("to", number=True)
     for key, value in asdict(design.machine).items():
         if key in LIMITS:
             table.add_row(f"machine.{key}", f"{value:,}", *(f"{limit:,}" for limit in LIMITS[key]))

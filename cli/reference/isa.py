@@ -44,11 +44,11 @@ def isa(form: Annotated[TableFormat, typer.Option("--format", help="Output for a
 
 def instruction_table() -> "Table":
     """Return the seven instructions with their variants, one row each."""
-    from rich.table import Table
+    from tilewright.tools.fitted_table import FittedTable
 
-    table = Table(title=f"custom-0 (opcode {CUSTOM_0:#04x}), R-type, rd = x0")
+    table = FittedTable(title=f"custom-0 (opcode {CUSTOM_0:#04x}), R-type, rd = x0")
     for head in ("instruction", "funct3", "variant", "unit", "effect"):
-        table.add_column(head, overflow="fold")
+        table.column(head, goes={"unit": 1, "funct3": 2}.get(head, 0), least=24 if head == "effect" else 11)
     for instruction in INSTRUCTIONS:
         table.add_section()
         table.add_row(f"[bold]{instruction.mnemonic}", str(instruction.funct3), "", "",

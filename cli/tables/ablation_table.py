@@ -6,6 +6,7 @@ from rich.table import Table
 from tilewright.bench.ablation.ablation import Ablation, AblationRow
 from tilewright.bench.ablation.ablation_page import area_lost, by_machine, gain_of, gains, resources, signed
 from tilewright.cli.tables.text import plain
+from tilewright.tools.fitted_table import FittedTable
 from tilewright.tools.markdown import change
 
 __all__ = ["ablation_tables", "print_ablation"]
@@ -49,10 +50,10 @@ def _costs(machine: str, rows: list[AblationRow]) -> Table:
 
 
 def _started(title: str, heads: list[str]) -> Table:
-    table = Table(title=plain(title))
-    table.add_column("without", no_wrap=True)
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
+    table = FittedTable(title=plain(title))
+    table.column("without", least=16)
+    for place, head in enumerate(heads):  # the last goes first, and the first stays
+        table.column(head, number=True, goes=len(heads) - place if place else 0)
     return table
 
 

@@ -8,6 +8,7 @@ from rich.table import Table
 from tilewright.cli.tables.text import plain
 from tilewright.runtime.accuracy.accuracy_report import AccuracyReport
 from tilewright.runtime.accuracy.answers import TOP, Column
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["accuracy_table", "print_accuracy", "summary"]
 
@@ -27,11 +28,11 @@ def print_accuracy(report: AccuracyReport, out: Console) -> None:
 
 def accuracy_table(report: AccuracyReport) -> Table:
     """Return a table with a row for each that answers."""
-    table = Table(title=plain(f"{report.model} over {report.images:,} images"))
-    table.add_column("answers of", overflow="fold")
+    table = FittedTable(title=plain(f"{report.model} over {report.images:,} images"))
+    table.column("answers of")
     heads = [] if report.labels is None else ["top-1", *(["top-5"] if report.classes > TOP else [])]
     for head in (*heads, *(f"same class\nas {column}" for column in report.columns[:-1])):
-        table.add_column(head, justify="right", no_wrap=True)
+        table.column(head, number=True)
     for column in report.columns:
         shares = [_share(report.right(column, most), report.images) for most in (1, TOP)[:len(heads)]]
         same = {each.first: report.images - len(each.images) for each in report.partings if each.second is column}

@@ -5,6 +5,7 @@ from rich.table import Table
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.isa.core_names import HOST_CORE, XPULP_CORE
 from tilewright.runtime.baseline.core_alone import BaselineResult
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["baseline_table"]
 
@@ -12,10 +13,10 @@ __all__ = ["baseline_table"]
 def baseline_table(model: str, result: BaselineResult) -> Table:
     """Return the table of a baseline's layers, and their sum."""
     program = {HOST_CORE: "plain C -O3 on CV32E40X", XPULP_CORE: "C -O3 with XPULP SIMD on CV32E40P"}[result.core]
-    table = Table(title=plain(f"{model} in {program} alone, zero-wait memory"))
+    table = FittedTable(title=plain(f"{model} in {program} alone, zero-wait memory"))
     in_parts = any(layer.origin != "whole" for layer in result.layers)
     for head in ("layer", "MACs", "cycles", "cycles per MAC", *(["from"] if in_parts else [])):
-        table.add_column(head, justify="left" if head in ("layer", "from") else "right", overflow="fold")
+        table.column(head, number=head not in ("layer", "from"), goes={"from": 1, "MACs": 2}.get(head, 0))
     for layer in result.layers:
         origin = {"whole": "measured", "slices": "scaled", "same shape": "layer of this shape"}[layer.origin]
         table.add_row(short_name(layer.name), f"{layer.macs:,}", f"{layer.cycles:,}",

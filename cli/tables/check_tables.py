@@ -2,18 +2,15 @@
 
 from collections import Counter
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 
 from tilewright.cli.tables.core_share_lines import print_core_share
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.check.model_check import Check
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["check_table", "print_check", "refusal_table", "summary"]
-
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("layer", "left"), ("with it", "left"), ("runs on", "left"), ("cycles,\npredicted", "right"),
-    ("share", "right"), ("fused, or why the core", "left"))
 
 
 def print_check(check: Check, out: Console) -> None:
@@ -29,9 +26,13 @@ def print_check(check: Check, out: Console) -> None:
 
 def check_table(check: Check) -> Table:
     """Return the table of the layers, and their sum."""
-    table = Table(title=plain(f"{check.model} for {check.machine}"))
-    for head, justify in _COLUMNS:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "runs on")
+    table = FittedTable(title=plain(f"{check.model} for {check.machine}"))
+    table.column("layer")
+    table.column("with it", goes=1)
+    table.column("runs on", least=7)
+    table.column("cycles,\npredicted", number=True)
+    table.column("share", number=True, goes=2)
+    table.column("fused, or why the core", least=20)
     for layer in check.layers:
         detail = layer.reason or ", ".join(layer.fused)
         others = ", ".join(node for node in layer.onnx_nodes if node != layer.name)
@@ -44,9 +45,9 @@ def check_table(check: Check) -> Table:
 
 def refusal_table(check: Check) -> Table:
     """Return the table of all that is not compiled."""
-    table = Table(title=plain(f"{check.model} for {check.machine}: not compiled"))
+    table = FittedTable(title=plain(f"{check.model} for {check.machine}: not compiled"))
     for head in ("node", "operator", "why", "what to do"):
-        table.add_column(head, overflow="fold")
+        table.column(head, least=20 if head in ("why", "what to do") else 8)
     for each in check.refusals:
         table.add_row(plain(each.node or "–"), plain(each.op or "–"), plain(each.reason), plain(each.way_out))
     return table

@@ -1,6 +1,6 @@
 """Tables of the findings of ``tilewright compare``."""
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 
 from tilewright.cli.tables.text import plain, short_name
@@ -8,6 +8,7 @@ from tilewright.runtime.compare.layer_report import LayerComparison
 from tilewright.runtime.compare.three_ways import Word
 from tilewright.runtime.execution.verdict import count_text
 from tilewright.runtime.oracle import onnx_runtime as onnx_reference
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["comparison_table", "print_comparison", "summary"]
 
@@ -17,9 +18,10 @@ _LEGEND = ("✓ every element equal; ✓ from its inputs: equal when given ONNX 
            "is off; ≈ within the tolerance where ONNX Runtime computes in float (one level, or the last digits of a "
            "float); – not compared, as ONNX Runtime does not show it; ✗ different")
 
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("", "right"), ("layer", "left"), ("by", "left"), ("tensor", "right"), ("reference =\nONNX Runtime", "left"),
-    ("engine =\nreference", "left"))
+_COLUMNS: tuple[tuple[str, bool, int], ...] = (
+    ("", True, 1), ("layer", False, 0), ("by", False, 2), ("tensor", True, 3), ("reference =\nONNX Runtime", False, 0),
+    ("engine =\nreference", False, 0))
+"""Head, whether it holds numbers, and its turn when columns are dropped."""
 
 
 def print_comparison(comparison: LayerComparison, out: Console) -> None:
@@ -31,11 +33,11 @@ def print_comparison(comparison: LayerComparison, out: Console) -> None:
 
 def comparison_table(comparison: LayerComparison) -> Table:
     """Return the table of the layers up to the first that differs."""
-    table = Table(title=plain(f"{comparison.model} on {comparison.machine}: ONNX Runtime {onnx_reference.VERSION}, "
-                              f"integer reference, engine {comparison.engine}"))
-    columns = (*_COLUMNS, ("SQNR, dB", "right")) if comparison.error else _COLUMNS
-    for head, justify in columns:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right")
+    table = FittedTable(title=plain(f"{comparison.model} on {comparison.machine}: ONNX Runtime "
+                                    f"{onnx_reference.VERSION}, integer reference, engine {comparison.engine}"))
+    columns = (*_COLUMNS, ("SQNR, dB", True, 0)) if comparison.error else _COLUMNS
+    for head, number, turn in columns:
+        table.column(head, number=number, goes=turn)
     ratios = {each.tensor: f"{each.sqnr:.1f}" for each in comparison.error.layers} if comparison.error else {}
     for row in comparison.found.rows:
         tick = _TICKS[row.onnx_runtime]

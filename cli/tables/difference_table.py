@@ -2,14 +2,23 @@
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.runtime.compare.report_difference import LayerDifference, LayerSide, ReportDifference
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["layers_table", "print_difference", "totals_table"]
 
 _UNITS = {"cycles": "cycles", "milliseconds": "time, ms", "bytes": "memory, bytes", "energy_uj": "energy, µJ",
           "milliwatts": "power, mW"}
+
+
+_PAIRS = (("cycles", 0), ("", 0), ("ratio", 3), ("memory,\nbytes", 2), ("", 2), ("energy,\nµJ", 1), ("", 1))
+"""Heads of a layer's figures on both sides, and their turn when columns are dropped."""
+
+_HEAD = 16
+"""Letters of a line of a side's name: designs are stated at length, and figures are short."""
 
 
 def print_difference(found: ReportDifference, out: Console) -> None:
@@ -22,10 +31,10 @@ def print_difference(found: ReportDifference, out: Console) -> None:
 
 def totals_table(found: ReportDifference) -> Table:
     """Return the table of the runs' figures."""
-    table = Table(title="In all")
-    table.add_column("")
+    table = FittedTable(title="In all")
+    table.column("")
     for head in (found.first, found.second, "second / first"):
-        table.add_column(plain(head), justify="right", overflow="fold")
+        table.column(_folded(head), number=True)
     for each in found.totals:
         table.add_row(_UNITS[each.name], _number(each.first), _number(each.second), _ratio(each.ratio))
     return table
@@ -33,14 +42,20 @@ def totals_table(found: ReportDifference) -> Table:
 
 def layers_table(found: ReportDifference) -> Table:
     """Return the table of the layers, in the first's order; those of the second alone stand where it has them."""
-    table = Table(title=plain(f"{found.first}, and {found.second}"))
-    table.add_column("layer", overflow="fold")
-    for head in ("cycles", "", "ratio", "memory,\nbytes", "", "energy,\nµJ", ""):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("what changed", overflow="fold")
+    table = FittedTable(title=plain(f"{found.first}, and {found.second}"))
+    table.column("layer")
+    for head, turn in _PAIRS:
+        table.column(head, number=True, goes=turn)
+    table.column("what changed", least=24)
     for layer in found.layers:
         table.add_row(*_row(layer))
     return table
+
+
+def _folded(head: str) -> Text:
+    """Return the name of a side in lines of at most ``_HEAD`` letters."""
+    text = plain(head).plain
+    return Text("\n".join(text[place:place + _HEAD] for place in range(0, len(text), _HEAD)))
 
 
 def _row(layer: LayerDifference) -> list[str]:

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from tilewright.bench.exploration.design_cost import Verdict
 from tilewright.bench.exploration.exploration_study import FinishedTrial
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["ExplorationProgress", "front_table", "start_sentence", "verified_table"]
 
@@ -92,12 +93,12 @@ class ExplorationProgress:
 
 def front_table(content: dict[str, Any], objectives: Sequence[str]) -> Table:
     """Return the front as a table, with what was measured beside what was predicted."""
-    table = Table(title=f"Front of {content['trials']} designs")
-    table.add_column("design")
+    table = FittedTable(title=f"Front of {content['trials']} designs")
+    table.column("design")
     for name in objectives:
-        table.add_column(name, justify="right")
-    for head in ("machine", "cycles in RTL", "area measured"):
-        table.add_column(head)
+        table.column(name, number=True)
+    for turn, head in ((1, "machine"), (0, "cycles in RTL"), (0, "area measured")):
+        table.column(head, goes=turn)
     for point in content["points"]:
         machine = point["design"]["machine"]
         found = point["verified"] or {}
@@ -126,11 +127,11 @@ def verified_table(content: dict[str, Any]) -> Table | None:
             for name, pair in _pairs(found)]
     if not rows:
         return None
-    table = Table(title="Predicted and measured")
-    table.add_column("design")
-    table.add_column("measure")
+    table = FittedTable(title="Predicted and measured")
+    table.column("design")
+    table.column("measure")
     for head in ("predicted", "measured", "error"):
-        table.add_column(head, justify="right")
+        table.column(head, number=True)
     for design, name, pair in rows:
         table.add_row(design, name, f"{pair['predicted']:,.6g}", f"{pair['measured']:,.6g}", f"{pair['error']:+.2%}")
     return table

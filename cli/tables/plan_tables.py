@@ -1,19 +1,21 @@
 """Plans as tables for a person, for ``--explain``."""
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from tilewright.cli.tables.text import plain, short_name
 from tilewright.compiler.explain import Explanation, LayerExplanation
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["plan_table", "print_plan"]
 
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("layer", "left"), ("by", "left"), ("tile,\nrows x columns", "right"), ("tiles", "right"),
-    ("channels\nper block", "right"), ("blocks", "right"), ("outer\nloop", "left"), ("cycles,\npredicted", "right"),
-    ("bytes,\npredicted", "right"), ("bound", "left"), ("roofline,\ncycles", "right"), ("fused", "left"),
+_COLUMNS: tuple[tuple[str, bool, int], ...] = (
+    ("layer", False, 0), ("by", False, 0), ("tile,\nrows x columns", True, 6), ("tiles", True, 3),
+    ("channels\nper block", True, 5), ("blocks", True, 2), ("outer\nloop", False, 1), ("cycles,\npredicted", True, 0),
+    ("bytes,\npredicted", True, 7), ("bound", False, 0), ("roofline,\ncycles", True, 4), ("fused", False, 8),
 )
+"""Head, whether it holds numbers, and its turn when columns are dropped."""
 
 
 def print_plan(explanation: Explanation, out: Console) -> None:
@@ -27,9 +29,9 @@ def print_plan(explanation: Explanation, out: Console) -> None:
 
 def plan_table(explanation: Explanation) -> Table:
     """Return the table of a plan's layers, and their sum."""
-    table = Table(title=plain(f"Plan of {explanation.model} for {explanation.machine.name}"))
-    for head, justify in _COLUMNS:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right")
+    table = FittedTable(title=plain(f"Plan of {explanation.model} for {explanation.machine.name}"))
+    for head, number, turn in _COLUMNS:
+        table.column(head, number=number, goes=turn)
     for layer in explanation.layers:
         table.add_row(*_row(layer))
     table.add_section()

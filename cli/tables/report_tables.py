@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,17 +15,13 @@ from tilewright.isa.core_names import HOST_CORE
 from tilewright.runtime.execution.report import LayerReport, Report
 from tilewright.runtime.execution.verdict import count_text
 from tilewright.runtime.oracle.value_ranges import TensorStatistics
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = [
     "amount_text", "energy_text", "layer_table", "print_report", "range_text", "report_text", "statistics_table",
     "summary",
 ]
 
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("layer", "left"), ("kind", "left"), ("MACs", "right"), ("cycles", "right"),
-    ("MAC per\nmultiplier\nand cycle", "right"), ("main stall,\nof its cycles", "left"),
-    ("memory,\nbytes", "right"), ("energy, µJ\n(relative; absolute)", "right"),
-)
 
 
 def report_text(report: Report) -> str:
@@ -45,9 +41,16 @@ def print_report(report: Report, out: Console) -> None:
 
 def layer_table(report: Report) -> Table:
     """Return the table of a report's layers, and their sum."""
-    table = Table(title=plain(report.title))
-    for head, justify in _COLUMNS:
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=justify == "right" or head == "kind")
+    table = FittedTable(title=plain(report.title))
+    table.column("layer")
+    table.column("kind", goes=5)
+    table.column("MACs", number=True, goes=2)
+    table.column("cycles", number=True)
+    table.column("MAC per\nmultiplier\nand cycle", number=True, goes=1)
+    table.column("main stall,\nof its cycles", least=16)
+    table.column("memory,\nbytes", number=True, goes=3)
+    table.column("energy, µJ\n(relative; absolute)", number=True, goes=4, brief=_without_range,
+                 brief_head="energy,\nµJ")
     for layer in report.layers:
         table.add_row(*_row(layer, report))
     table.add_section()
@@ -71,6 +74,10 @@ def _row(layer: LayerReport, report: Report) -> tuple[Text | str, ...]:
     kind = layer.algorithm if layer.kind == "conv" else layer.kind
     return (short_name(layer.name), kind, f"{layer.macs:,}", f"{layer.cycles:,}", work, stall,
             f"{layer.bytes_read + layer.bytes_written:,}", range_text(layer.energy))
+
+
+def _without_range(text: str) -> str:
+    return text.partition(" (")[0]
 
 
 def range_text(energy: EnergyEstimate) -> str:
@@ -140,10 +147,10 @@ def _host_text(report: Report) -> str:
 
 def statistics_table(statistics: Sequence[TensorStatistics]) -> Table:
     """Return the table of ``tilewright run --statistics``."""
-    table = Table(title="Values of the int8 tensors")
-    table.add_column("layer", overflow="fold")
+    table = FittedTable(title="Values of the int8 tensors")
+    table.column("layer")
     for head in ("elements", "zero, %", "saturated\n(-128, 127), %", "values used,\nof 256"):
-        table.add_column(head, justify="right")
+        table.column(head, number=True, goes=1 if head == "elements" else 0)
     for each in statistics:
         table.add_row(plain(each.layer), f"{each.elements:,}", f"{100 * each.zeros:.1f}", f"{100 * each.saturated:.2f}",
                       str(each.levels))

@@ -5,11 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from tilewright.hardware.board.bitstream import BoardReport, build_bitstream
 from tilewright.hardware.board.deployment import Board
 from tilewright.tools.files import write_file
+from tilewright.tools.fitted_table import FittedTable
 from tilewright.tools.progress import Steps
 
 __all__ = ["build_board", "print_build"]
@@ -38,9 +38,9 @@ def build_board(board: Board, folder: Path, steps: Steps, *, seed: int = 1) -> t
 
 def print_build(report: BoardReport, out: Console) -> None:
     """Print what the device is used for, the frequency, and what limits it."""
-    table = Table(title=f"machine {report.machine} with CV32E40X on {report.device}")
+    table = FittedTable(title=f"machine {report.machine} with CV32E40X on {report.device}")
     for head in ("", "used", "available", "%"):
-        table.add_column(head, justify="right" if head else "left")
+        table.column(head, number=bool(head))
     for kind, name in _SHOWN.items():
         used, available = report.used.get(kind, 0), report.available[kind]
         table.add_row(f"{name} ({kind})", f"{used:,}", f"{available:,}", f"{100 * used / available:.0f}")

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tilewright.hardware.synthesis.synthesis_report import CriticalPath, SynthesisReport, Timing
+from tilewright.tools.fitted_table import FittedTable
 
 __all__ = ["figure", "path_delay", "print_synthesis", "rows", "shortened", "summary"]
 
@@ -23,9 +24,9 @@ def print_synthesis(report: SynthesisReport, out: Console) -> None:
 
 def _area_table(report: SynthesisReport) -> Table:
     """Return the table of the blocks, their sum, and what the device has."""
-    table = Table(title=f"{report.design} on {report.target_title}")
+    table = FittedTable(title=f"{report.design} on {report.target_title}")
     for head in ("block", *report.units.values()):
-        table.add_column(head, justify="left" if head == "block" else "right", overflow="fold")
+        table.column(head, number=head != "block")
     for row in rows(report):
         table.add_row(*row)
     table.add_section()
