@@ -7,6 +7,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from tilewright.compiler.network.layers import TensorInfo
+from tilewright.compiler.onnx.foreign_formats import foreign_folder
 from tilewright.compiler.onnx.reader import DYNAMIC_NOTE
 from tilewright.compiler.onnx.reading_notes import is_of_form
 from tilewright.errors import InputError, nearest
@@ -136,8 +137,7 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
         return ModelSource(builtin(name))
     if name not in LARGE:
         if not Path(name).is_file():
-            raise InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}"
-                             f"{nearest(name, NAMES)}")
+            raise _no_file(name)
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InputError(f"Name of a model must have only letters of the locale's encoding, unlike {name!r}; set "
                              "LC_ALL=C.UTF-8, or rename the file")
@@ -149,6 +149,25 @@ def _named(name: str, steps: Steps, shapes: Shapes) -> ModelSource:
         with steps.step(f"Building {name}, once"):
             built = build(name, model_folder())
     return ModelSource(built, ModelOrigin.LARGE)
+
+
+def _no_file(name: str) -> InputError:
+    """Return the error for a name that is neither a file's nor a built-in network's."""
+    path = Path(name)
+    if path.is_dir():
+        known = foreign_folder(path) or ("a folder", "give an .onnx file in it, or another")
+        return InputError(f"Model must be an .onnx file, and {name!r} is {known[0]}; {known[1]}")
+    if path.suffix or path.parent != Path("."):
+        return InputError(f"Model must be an .onnx file, and there is no file {name!r}{_files_near(path)}")
+    return InputError(f"Model must be an .onnx file or one of {', '.join(NAMES)}, not {name!r}{nearest(name, NAMES)}")
+
+
+def _files_near(path: Path) -> str:
+    """Return the end of a sentence that says which ONNX file beside ``path`` has a name like it."""
+    try:
+        return nearest(path.name, (each.name for each in path.parent.glob("*.onnx")))
+    except OSError:
+        return ""
 
 
 def _quantised(model: Path, calibrate: Path | None, steps: Steps) -> ModelSource:

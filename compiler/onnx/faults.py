@@ -10,6 +10,7 @@ import onnx
 from onnx import helper
 
 from tilewright.compiler.errors import BadModelError, UnsupportedModelError, UnsupportedNodeError, raise_all
+from tilewright.compiler.onnx.foreign_formats import foreign_file
 from tilewright.compiler.onnx.half_floats import HALF_FLOATS
 from tilewright.isa.program import DTYPES
 
@@ -21,6 +22,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 _FIRST_FIELD = b"\x08"
 """Begins nearly every ONNX file: ir_version comes first, and is a number."""
 
+_QUOTED = re.compile(r"'(.+)'")
 _TYPE = re.compile(r"(\w+) typestr: \w+, has unsupported type: tensor\((\w+)\)")
 _INFERENCE = re.compile(r"(?:\[\w+\] )?\(op_type:(\w+), node name: ([^)]*)\): (?:\[\w+\] )?(.*)")
 
@@ -37,6 +39,9 @@ def no_model(content: bytes, subject: str, *, has_graph: bool = False) -> BadMod
     if content.startswith(_POINTER):
         return BadModelError(f"{subject} must be an ONNX file, not a pointer to one in Git LFS",
                              "fetch the file itself with git lfs pull")
+    name = _QUOTED.search(subject)
+    if (known := foreign_file(content, name[1] if name else "net")) is not None:
+        return BadModelError(f"{subject} must be an ONNX file, and this is {known[0]}", known[1])
     if content.startswith(_FIRST_FIELD):
         return BadModelError(f"{subject} must be an ONNX file, and this one of {len(content)} bytes is cut short "
                              "or damaged", "copy or export it again")
